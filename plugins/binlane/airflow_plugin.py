@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 PREFIX: Final = "/binlane"
 NOTE_LENGTH: Final = 1_000
 """Characters that Airflow keeps of a run's note."""
+_LOOKED_AT: Final = 50
+"""Runs of a DAG among which the last one that tells something of its windows is looked for."""
 _HEALTH: Final = re.compile(r"(?m)^health:.*\n*")
 """The line of the channel's health in a note; the run's last task writes it."""
 
@@ -157,9 +159,8 @@ def _last_run(dag_id: str) -> LastRun | None:
     from binlane.orchestration.airflow.dag_shape import Kind
 
     with create_session() as session:
-        run = session.scalars(
-            select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(1)
-        ).one_or_none()
+        newest = select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(_LOOKED_AT)
+        run = next((each for each in session.scalars(newest) if not _says_nothing(each)), None)
         if run is None:
             return None
         failed = session.scalars(
@@ -177,6 +178,14 @@ def _last_run(dag_id: str) -> LastRun | None:
             failed_tasks=tuple(sorted({*failed} - {Kind.CONFIRM.value} or failed)),
             is_paused=bool(paused),
         )
+
+
+def _says_nothing(run: DagRun) -> bool:
+    """Whether a run proves nothing about windows, and so hides no earlier failure: a dry run applies none, and one that
+    only verifies and succeeds has applied none."""
+    form = run.conf if isinstance(run.conf, dict) else {}
+    only_verifies = bool(form.get("verify_only"))
+    return (bool(form.get("dry_run")) and not only_verifies) or (only_verifies and run.state == "success")
 
 
 def _write_note(dag_run: DagRun) -> None:

@@ -56,10 +56,12 @@ def find(
     """Find databases: channel, lane, last applied transaction, verification, row changes in the last windows."""
     from binlane.orchestration.commands import find as finding
     from binlane.orchestration.commands.fleet import chosen
-    from binlane.state.records.databases import Search
+    from binlane.state.records.databases import Order, Search
 
     names = () if channel is None and tag is None else chosen(channel, tag, channels)
-    search = Search(pattern, lane, drifted, sort)
+    if sort not in list(Order):
+        raise ConfigError(f"--sort: expected one of {', '.join(Order)}, got {sort!r}")
+    search = Search(pattern, lane, drifted, Order(sort))
     view, problems = finding.find(channels, search, names, limit, as_json=as_json)
     out.print(view)
     for problem in problems:

@@ -70,7 +70,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "verify"),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", "verify", "bootstrap"),
-    "health": (*BASE, *CONFIG, "state", "state.records", "apply"),
+    "health": (*BASE, *CONFIG, "work", "work.filter", "state", "state.records", "apply"),
     "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
     "orchestration.commands": (
         *(*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck"),

@@ -16,15 +16,17 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, status
 from fastapi.responses import JSONResponse
 
-from binlane.board import models
+from binlane.board import models, record_models
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.metrics import CONTENT_TYPE, exposition
 from binlane.board.reading import NotFound, Reading
+from binlane.board.records import Records
 from binlane.board.verifying import start_verification
 from binlane.choices import VerifyScope
 from binlane.errors import BinlaneError
 from binlane.orchestration.commands import operate
 from binlane.orchestration.commands import skip as skipping
+from binlane.state.records.databases import Order, Search
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,9 @@ FILES: Final[Mapping[str, str]] = {
     "app.js": "text/javascript",
     "views.js": "text/javascript",
     "draw.js": "text/javascript",
+    "help.js": "text/javascript",
+    "fleet.js": "text/javascript",
+    "parts.js": "text/javascript",
     "uPlot.iife.min.js": "text/javascript",
     "uPlot.min.css": "text/css",
 }
@@ -46,6 +51,7 @@ _LIMIT: Final = 200
 
 Limit = Annotated[int, Query(ge=1, le=_LIMIT)]
 Seqno = Annotated[int, Query(ge=0, lt=1 << 62)]
+Pattern = Annotated[str, Query(max_length=200)]
 
 
 def build_app(host: Host) -> FastAPI:
@@ -67,6 +73,7 @@ def build_app(host: Host) -> FastAPI:
     _add_files(app)
     _add_reads(app, host)
     _add_window_reads(app, host)
+    _add_records(app, host)
     _add_actions(app, host)
     _add_skips(app, host)
     return app
@@ -172,6 +179,38 @@ def _add_window_reads(app: FastAPI, host: Host) -> None:
     ) -> models.Rows:
         """A page of a transaction's row changes with their values, for those who may edit the DAG."""
         return reading.rows(user, name, window_id, lane, first_seqno, seqno, after, limit)
+
+
+def _add_records(app: FastAPI, host: Host) -> None:
+    """Databases, repairs, first copies, and the place of a transaction."""
+    records = Records(host)
+    user_of = Depends(host.get_user)
+
+    @app.get("/api/databases")
+    def find(
+        pattern: Pattern = "*", lane: Seqno | None = None, drifted: bool = False, sort: Order = Order.NAME,
+        limit: Limit = 50, user: Any = user_of,
+    ) -> record_models.Databases:  # fmt: skip
+        """Databases by pattern (`*`, `?`) in every channel whose DAG the user may read: `limit` of each channel."""
+        return records.find(user, Search(pattern, lane, drifted, sort), limit)
+
+    @app.get("/api/channels/{name}/databases")
+    def databases(
+        name: str, pattern: Pattern = "*", lane: Seqno | None = None, drifted: bool = False,
+        sort: Order = Order.NAME, after: Seqno = 0, limit: Limit = 50, user: Any = user_of,
+    ) -> record_models.Databases:  # fmt: skip
+        """A page of the channel's databases; `after`: databases to leave out."""
+        return records.databases(user, name, Search(pattern, lane, drifted, sort), after, limit)
+
+    @app.get("/api/channels/{name}/records")
+    def repairs_and_copy(name: str, user: Any = user_of) -> record_models.Records:
+        """The channel's last repairs and its first copy."""
+        return records.records(user, name)
+
+    @app.get("/api/channels/{name}/windows/{window_id}/lanes/{lane}/transactions/{seqno}")
+    def locate(name: str, window_id: str, lane: int, seqno: int, user: Any = user_of) -> record_models.Located:
+        """The block that has a transaction; only while the window's files are kept."""
+        return records.locate(user, name, window_id, lane, seqno)
 
 
 def _act(host: Host, user: Any, name: str, what: str, do: Callable[[], str]) -> models.Done:

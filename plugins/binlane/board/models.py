@@ -72,6 +72,18 @@ class Progress(Answer):
     high_water: int
 
 
+class Stage(Answer):
+    """The step of the window that takes time now."""
+
+    step: str
+    """extract, filter or apply."""
+    text: str
+    share: float | None
+    """From 0 to 1; None: not known."""
+    left: float | None
+    """Seconds that the step will still take; None: not known."""
+
+
 class Lane(Answer):
     """One lane of the open window."""
 
@@ -181,6 +193,7 @@ class Card(Answer):
     """Where and by whom, if the channel was asked to stop."""
     mark: Mark | None
     progress: Progress | None
+    stage: Stage | None
     behind: list[float]
     """Seconds behind at the end of the last windows, the oldest first."""
 

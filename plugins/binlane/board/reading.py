@@ -113,12 +113,12 @@ class Reading:
     def skipped_events(self, user: Any, name: str, seqno: int) -> bytes:
         """A skipped transaction's events as a binlog file; only for those who may edit the DAG."""
         place = self.place(user, name, edit=True)
-        log: bytes = self._on_target(place, lambda connection: read_skip(connection, name, seqno)[1])
+        log: bytes = self.on_target(place, lambda connection: read_skip(connection, name, seqno)[1])
         return log
 
     def windows(self, user: Any, name: str, before: int | None, limit: int) -> list[models.WindowRow]:
         """A page of the history, newest first."""
-        rows = self._on_target(
+        rows = self.on_target(
             self.place(user, name), lambda connection: read_history(connection, name, limit=limit, before=before)
         )
         return [views.row_of(window) for window in rows]
@@ -129,13 +129,13 @@ class Reading:
 
     def open_window(self, place: Place) -> str | None:
         """The id of the channel's unfinished window. Raises PositionError if the channel is not on the target."""
-        window = self._on_target(place, lambda connection: read_open_window(connection, place.channel.name))
+        window = self.on_target(place, lambda connection: read_open_window(connection, place.channel.name))
         return None if window is None else str(window.bounds.window_id)
 
     def blocks(self, user: Any, name: str, window_id: str, lane: int, after: int, limit: int) -> models.Blocks:
         """A page of a lane's blocks, from the window's files."""
         window, position = self._window(self.place(user, name), window_id, lane)
-        plan, folder = _plan(window)
+        plan, folder = plan_of(window)
         if lane not in plan.all_lanes:
             raise NotFound(f"window {window_id} has no lane {lane}")
         found: list[models.Block] = []
@@ -157,7 +157,7 @@ class Reading:
         """A page of a block's transactions, read again from the source's own events."""
         place = self.place(user, name)
         window, _ = self._window(place, window_id)
-        plan, folder = _plan(window)
+        plan, folder = plan_of(window)
         header = _header(plan, folder, lane, first_seqno)
         with contextlib.closing(_found(window.work, lane, header, after + 1)) as read:
             found = [_transaction(each, may_edit=place.may_edit) for each in itertools.islice(read, limit + 1)]
@@ -170,7 +170,7 @@ class Reading:
         """A page of a transaction's row changes, decoded from the source's events. For those who may edit the DAG."""
         place = self.place(user, name, edit=True)
         window, _ = self._window(place, window_id)
-        plan, folder = _plan(window)
+        plan, folder = plan_of(window)
         header = _header(plan, folder, lane, first_seqno)
         with contextlib.closing(_found(window.work, lane, header, seqno)) as read:
             found = next(read, None)
@@ -204,10 +204,24 @@ class Reading:
     def _target(self, place: Place) -> Endpoint:
         return resolve_endpoints(place.channel, self._host.resolve).target
 
-    def _on_target(self, place: Place, read: Callable[[Any], Any]) -> Any:
+    def on_target(self, place: Place, read: Callable[[Any], Any]) -> Any:
+        """What ``read`` makes of a connection to the channel's target."""
+
+        def connected(engine: Any) -> Any:
+            with engine.connect() as connection:
+                return read(connection)
+
+        return self.with_engine(place, connected)
+
+    def with_engine(self, place: Place, read: Callable[[Any], Any]) -> Any:
+        """What ``read`` makes of the channel's target."""
         target = self._target(place)
-        with target_state(target, timeout=TARGET_SECONDS) as engine, engine.connect() as connection:
-            return read(connection)
+        with target_state(target, timeout=TARGET_SECONDS) as engine:
+            return read(engine)
+
+    def window_of(self, place: Place, window_id: str) -> PastWindow:
+        """A window of the channel. Raises NotFound."""
+        return self._window(place, window_id)[0]
 
     def _window(self, place: Place, window_id: str, lane: int | None = None) -> tuple[PastWindow, LanePosition | None]:
         name = place.channel.name
@@ -215,13 +229,13 @@ class Reading:
         def read(connection: Any) -> tuple[PastWindow | None, tuple[LanePosition, ...]]:
             return read_past_window(connection, name, window_id), lane_positions(connection, name)
 
-        window, positions = self._on_target(place, read)
+        window, positions = self.on_target(place, read)
         if window is None:
             raise NotFound(f"channel {name}: no window {window_id!r}")
         return window, next((each for each in positions if each.lane == lane), None)
 
 
-def _plan(window: PastWindow) -> tuple[WindowPlan, WorkFolder]:
+def plan_of(window: PastWindow) -> tuple[WindowPlan, WorkFolder]:
     """The window's plan and its folder. Raises NotFound if its files were removed."""
     if window.work == "" or window.plan_digest is None:
         raise NotFound(

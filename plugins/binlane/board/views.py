@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Final
 
 from binlane.board import models
@@ -20,6 +21,7 @@ def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
     """A channel in the list. One whose file is wrong has nothing of it, and nobody may act on it."""
     snapshot, channel, run = look.snapshot, look.channel, look.run
     history = () if snapshot is None else snapshot.history
+    stage = None if look.health.facts is None else look.health.facts.stage
     return models.Card(
         name=look.health.channel,
         dag_id=dag_id,
@@ -34,6 +36,7 @@ def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
         stopped=None if snapshot is None else snapshot.status.channel.stopped,
         mark=None if snapshot is None else mark_of(snapshot),
         progress=None if snapshot is None else progress_of(snapshot),
+        stage=None if stage is None else models.Stage(**asdict(stage)),
         behind=[row.behind for row in map(row_of, reversed(history)) if row.behind is not None],
     )
 

@@ -315,6 +315,12 @@ class AnnounceConfig:
         (),
         "Program and arguments, run without a shell after each window, with the watermark as JSON on standard input.",
     )
+    airflow: str | None = key(
+        TEXT,
+        None,
+        "Connection of an Airflow, which gets each watermark as an [asset event](monitoring.md#announce) by its REST "
+        "API.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

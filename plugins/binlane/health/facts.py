@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from binlane.health.progress import Stage, stage_of
+from binlane.state.records.progress import RunStep
 from binlane.state.records.verifications import PENDING
 
 if TYPE_CHECKING:
@@ -112,6 +114,8 @@ class Facts:
     """When the last window was finished, or a later run found nothing to apply."""
     run: LastRun | None
     """None outside Airflow."""
+    stage: Stage | None = None
+    """The step that takes time now."""
 
     @property
     def age(self) -> float:
@@ -133,8 +137,10 @@ class Facts:
 
     @property
     def is_running(self) -> bool:
-        """Lanes apply the open window, or a run of the DAG is active."""
-        return (self.window is not None and self.window.is_applied) or (self.run is not None and self.run.is_active)
+        """A run reads the log, lanes apply the open window, or a run of the DAG is active."""
+        reads = self.stage is not None and self.stage.step is RunStep.EXTRACT
+        applies = self.window is not None and self.window.is_applied
+        return reads or applies or (self.run is not None and self.run.is_active)
 
 
 def facts_of(snapshot: Snapshot, channel: ChannelConfig, run: LastRun | None) -> Facts:
@@ -161,6 +167,7 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, run: LastRun | None) ->
         compared_at=snapshot.compared_at,
         ran_at=max((time for time in ran if time is not None), default=None),
         run=run,
+        stage=stage_of(snapshot),
     )
 
 

@@ -205,8 +205,9 @@ def _unfinished(facts: Facts, _: Limits) -> Finding | None:
 def _running(facts: Facts, _: Limits) -> Finding | None:
     if not facts.is_running:
         return None
-    what = f"window {facts.window.window_id} is being applied" if facts.window is not None else "a run is active"
-    return Finding(State.RUNNING, Severity.OK, what)
+    window = facts.window
+    what = facts.stage.told if facts.stage is not None else "a run is active"
+    return Finding(State.RUNNING, Severity.OK, what if window is None else f"window {window.window_id}: {what}")
 
 
 _RULES: Final[tuple[Callable[[Facts, Limits], Finding | None], ...]] = (

@@ -1,4 +1,4 @@
-"""Tells of a watermark that has moved, where no Airflow task does: by the channel's own command."""
+"""Tells of a watermark that has moved, where no Airflow task does: by a command, and by an event in an Airflow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ConfigError
+from binlane.orchestration.asset_event import send_event, site_of
 from binlane.orchestration.spark import without_airflow
 
 if TYPE_CHECKING:
@@ -20,16 +21,47 @@ _KEYS: Final = ("seqno", "gtid", "time", "window")
 """Of a watermark, as in the asset event."""
 
 
+def asset_name(channel: str) -> str:
+    """The asset that stands for the target's data up to the channel's watermark."""
+    return f"binlane_{channel}"
+
+
 def announce(channel: ChannelConfig, summary: Mapping[str, Any]) -> None:
-    """Run ``announce.command``, without a shell, with the watermark as one JSON object on its standard input.
+    """Run ``announce.command``, and send the asset event to the Airflow of ``announce.airflow``; both are tried.
     ``summary``: the result of ``steps.advance``.
 
-    Raises ConfigError if the command cannot be run, fails, or runs for too long; the watermark has moved all the same.
+    Raises ConfigError if one of them fails; the watermark has moved all the same.
     """
+    problems = list[str]()
+    for way in (_run_command, _send_event):
+        try:
+            way(channel, {key: summary.get(key) for key in _KEYS})
+        except ConfigError as exc:
+            problems.append(str(exc))
+    if problems:
+        raise ConfigError(
+            f"{channel.file}: {'; '.join(problems)}; the watermark is at seqno {summary.get('seqno'):,}, and not all "
+            "were told. Correct what is named; the next window announces its watermark again"
+        )
+
+
+def _send_event(channel: ChannelConfig, watermark: Mapping[str, Any]) -> None:
+    """The event that ``advance_watermark`` sends in Airflow."""
+    if channel.announce.airflow is None:
+        return
+    try:
+        send_event(site_of(channel.announce.airflow), asset_name(channel.name), watermark)
+    except ConfigError as exc:
+        raise ConfigError(f"announce.airflow: {exc}") from exc
+
+
+def _run_command(channel: ChannelConfig, watermark: Mapping[str, Any]) -> None:
+    """Without a shell, with the watermark as one JSON object on standard input. Raises ConfigError if the command
+    cannot be run, fails, or runs for too long."""
     command = channel.announce.command
     if not command:
         return
-    told = json.dumps({"channel": channel.name, **{key: summary.get(key) for key in _KEYS}})
+    told = json.dumps({"channel": channel.name, **watermark})
     try:
         ended = subprocess.run(
             command, input=told, text=True, errors="replace", capture_output=True, timeout=SECONDS, check=False,
@@ -37,16 +69,9 @@ def announce(channel: ChannelConfig, summary: Mapping[str, Any]) -> None:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         # the error itself shows all arguments, which may be secret
-        raise _failed(channel, summary, f"{command[0]}: timed out after {SECONDS} seconds") from None
+        raise ConfigError(f"announce.command: {command[0]}: timed out after {SECONDS} seconds") from None
     except (OSError, ValueError) as exc:
-        raise _failed(channel, summary, str(exc)) from exc
+        raise ConfigError(f"announce.command: {exc}") from exc
     if ended.returncode:
         said = (ended.stderr.strip().splitlines() or [""])[-1]
-        raise _failed(channel, summary, f"exit code {ended.returncode}: {said}")
-
-
-def _failed(channel: ChannelConfig, summary: Mapping[str, Any], problem: str) -> ConfigError:
-    return ConfigError(
-        f"{channel.file}: announce.command: {problem}; the watermark is at seqno {summary.get('seqno'):,}, and "
-        "nobody was told. Correct the command; the next window announces its watermark again"
-    )
+        raise ConfigError(f"announce.command: exit code {ended.returncode}: {said}")

@@ -11,22 +11,20 @@ import functools
 import hashlib
 import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from binlane.apply.lane.options import ApplyOptions, Progress
 from binlane.apply.lane.runner import run_lane
-from binlane.apply.session.connection import SessionLimits
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.model import plural
-from binlane.orchestration import report
+from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_filter_has_changed, selection_of
 from binlane.orchestration.inputs import write_inputs
+from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_old
@@ -35,7 +33,6 @@ from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_o
 from binlane.orchestration.terminal import as_text
 from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest
-from binlane.plan.transaction.collations import Collations
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.checks import check_window
@@ -55,9 +52,11 @@ from binlane.state.carried.prepared import read_open_xa
 from binlane.state.channels import Channel, Watermark, note_complete, read_channel
 from binlane.state.leases import holder, recopy_lease
 from binlane.state.orders.stops import clear_stop, request_stop
+from binlane.state.positions import lane_positions
 from binlane.state.records.conflicts import count_conflicts
 from binlane.state.records.databases import recorder
 from binlane.state.records.history import clock_of
+from binlane.state.records.progress import RunStep, begin_step
 from binlane.state.windows import (
     Window,
     WindowBounds,
@@ -76,8 +75,6 @@ log = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
 """The result of a step for the next ones: small JSON values."""
-
-_LOG_SECONDS: Final = 5.0
 
 Step = TypeVar("Step", bound=Callable[..., Any])
 
@@ -106,7 +103,9 @@ def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
     )  # fmt: skip
 
 
-def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
+def extract(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, told: step_progress.Told | None = None
+) -> Answer:
     """Read the window's log into segments and open the window on the target; resume the unfinished one if there is one.
 
     Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window; any other run first upgrades
@@ -118,13 +117,15 @@ def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest
             # here too, because an earlier run may have been killed during the removal, and this one may apply no window
             remove_old(channel, endpoints)
         try:
-            return _extract(channel, endpoints, request)
+            return _extract(channel, endpoints, request, told)
         except (WindowBusyError, PositionError) as exc:
             log.info("another run was faster, checking again: %s", exc)
-            return _extract(channel, endpoints, request)
+            return _extract(channel, endpoints, request, told)
 
 
-def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
+def _extract(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, told: step_progress.Told | None
+) -> Answer:
     engine = engine_of(endpoints.target)
     if request.resume_before is not None and not request.dry_run:
         clear_stop(engine, channel.name, request.resume_before)
@@ -134,7 +135,7 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
     if not request.dry_run:
         check_stopped(endpoints, state, unfinished)
     if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished):
-        return _adopt_unfinished(channel, endpoints, request, state, unfinished)
+        return _adopt_unfinished(channel, endpoints, request, state, unfinished, told)
     if _is_applied(request, state):
         return _answer(state, finished=True)
     if request.until_position is None:
@@ -147,8 +148,9 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
     through = _complete_through(channel, endpoints, request)
     window = f"{start.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
     folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
-    with _kept_if_whole(folder):
-        manifest = _read_log(channel, endpoints, state.watermark, state, _until(request), folder, window)
+    shown = step_progress.extraction(endpoints.target, channel.name, window, told, is_dry=request.dry_run)
+    with _kept_if_whole(folder), shown as progress:
+        manifest = _read_log(channel, endpoints, state.watermark, state, _until(request), folder, window, progress)
         if manifest.transactions > 0:
             write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
@@ -160,6 +162,8 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
         return _answer(state)
     transactions, segments = plural(manifest.transactions, "transaction"), plural(len(manifest.segments), "segment")
     log.info("window %s: %s in %s", window, transactions, segments)
+    if not request.dry_run:
+        begin_step(engine, channel.name, RunStep.FILTER, window, total=len(manifest.segments))
     return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
 
 
@@ -202,6 +206,10 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
         place = stop_at.strip()
         at = None if place == HIGHEST else seqno_of(window, place)
         request_stop(engine, plan.channel, by="a run of the DAG", at=at)
+    with engine.connect() as connection:
+        done = sum(each.transactions for each in lane_positions(connection, channel.name))
+    total = plan.last_seqno - plan.first_seqno + 1
+    begin_step(engine, channel.name, RunStep.APPLY, plan.window_id, done=done, total=total)
     lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in plan.lanes_with_work]
     return {"plan": plans.uri, "lanes": lanes}
 
@@ -226,7 +234,9 @@ def apply_lane(
     with engine.connect() as connection:
         writer = chosen_writer(connection, channel.apply.writer)
     options = dataclasses.replace(apply_options(channel, plan), interrupted=interrupted, writer=writer)
-    result = run_lane(engine, plan, lane, PlannedLanes(folder, plan), options, LaneLog(), checked_of(folder))
+    result = run_lane(
+        engine, plan, lane, PlannedLanes(folder, plan), options, step_progress.LaneLog(), checked_of(folder)
+    )
     return {
         "lane": lane,
         "seqno": result.seqno,
@@ -362,6 +372,7 @@ def _read_log(
     until: Until,
     folder: WorkFolder,
     window: str,
+    progress: step_progress.Progress,
 ) -> Manifest:
     """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends."""
     engine = engine_of(endpoints.target)
@@ -376,6 +387,7 @@ def _read_log(
         channel=channel.name,
         window=window,
         segment_bytes=channel.segments.bytes,
+        progress=progress,
         xa=xa,
         temporary=temporary,
     )
@@ -385,7 +397,7 @@ def _read_log(
         folder.remove()
         before = None
         if end != begin.source:
-            before = _read_log(channel, endpoints, begin, state, UntilPosition(end), folder, window)
+            before = _read_log(channel, endpoints, begin, state, UntilPosition(end), folder, window, progress)
         # positions may differ without a transaction between them: a file's header may lie between
         if before is None or before.transactions == 0:
             raise WindowOpenError(
@@ -405,7 +417,12 @@ def _as_planned(window: Window, request: WindowRequest) -> WindowRequest:
 
 
 def _adopt_unfinished(
-    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, state: Channel, window: Window
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    request: WindowRequest,
+    state: Channel,
+    window: Window,
+    told: step_progress.Told | None,
 ) -> Answer:
     """Resume an earlier run's unfinished window, with the same end and the same plan (invariant 7)."""
     log.info("resuming window %s, which an earlier run has left unfinished", window.bounds.window_id)
@@ -414,13 +431,16 @@ def _adopt_unfinished(
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)
         bounds = window.bounds
-        manifest = _read_log(
-            channel, endpoints, window.start, state, UntilPosition(bounds.end), folder, bounds.window_id
-        )
+        stop, name = UntilPosition(bounds.end), bounds.window_id
+        with step_progress.extraction(endpoints.target, channel.name, name, told, is_dry=False) as progress:
+            manifest = _read_log(channel, endpoints, window.start, state, stop, folder, name, progress)
         write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
     planned = plans.exists(files.PLAN)
+    if not planned:
+        total, named = len(inputs.manifest.segments), window.bounds.window_id
+        begin_step(engine_of(endpoints.target), channel.name, RunStep.FILTER, named, total=total)
     return _answer(state, folder=folder, manifest=inputs.manifest, plan=plans.uri if planned else None)
 
 
@@ -460,40 +480,3 @@ def _answer(
         "dry_run": dry_run,
         "plan": plan,
     }
-
-
-def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
-    """The options of the plan's lanes: how they write, wait and retry.
-
-    In a window with divided shards ``check_division`` holds, also if the channel file was changed since.
-    """
-    apply, together = channel.apply, plan.division is None
-    return ApplyOptions(
-        barrier_timeout=apply.barrier_timeout,
-        lease_time=apply.lease_seconds,
-        retries=apply.retries,
-        ddl_lock_wait_timeout=apply.lock_wait_timeout,
-        allow_nontransactional=apply.allow_nontransactional and together,
-        collations=Collations(channel.collations).given,
-        allow_triggers=frozenset(apply.allow_triggers if together else ()),
-        overwrite=apply.on_conflict.overwrites,
-        limits=SessionLimits(
-            lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout
-        ),
-    )
-
-
-class LaneLog:
-    """A lane's progress for a task's log: a line every few seconds, not one a block."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + _LOG_SECONDS
-
-    def __call__(self, progress: Progress) -> None:
-        """Log progress, at most every few seconds."""
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + _LOG_SECONDS
-            log.info(
-                "lane %d: at seqno %s; %s transactions, %s row changes so far",
-                progress.lane, f"{progress.seqno:,}", f"{progress.transactions:,}", f"{progress.rows.total:,}",
-            )  # fmt: skip

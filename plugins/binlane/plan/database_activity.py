@@ -19,7 +19,8 @@ class DatabaseActivity:
     """A database in one window, by its name on the target."""
 
     lane: int | None
-    """The lane of its last transaction that is of this database alone; None: every one is shared or serialized."""
+    """The lane of its last transaction that is of this database alone; None: every one is shared or serialized, or its
+    tables are divided over several lanes."""
     transactions: int
     """Those that change rows of it, or that have a statement on a table of it."""
     rows: int
@@ -47,8 +48,8 @@ class WindowActivity:
             before = self.databases.get(name)
             self.databases[name] = found if before is None else before.then(found)
 
-    def add_transaction(self, shard: str, lane: int, parts: Iterable[Part], seqno: int, time: float) -> None:
-        """Add one transaction; ``lane``: that of ``shard``."""
+    def add_transaction(self, shard: str, lane: int | None, parts: Iterable[Part], seqno: int, time: float) -> None:
+        """Add one transaction; ``lane``: that of ``shard``; None: several."""
         rows: dict[str, int] = {}
         for part in parts:
             if isinstance(part, RowsPart):

@@ -7,6 +7,7 @@ heartbeat run concurrently and have a connection each; the connection of a lease
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -46,11 +47,20 @@ def kept_connections() -> Iterator[None]:
 def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
     """An engine for the server; does not connect yet. ``timeout``: seconds for connecting and for each answer."""
     kept = _KEPT.get()
-    if kept is None or timeout is not None:
-        return _engine(endpoint, timeout, poolclass=NullPool)
+    if timeout is not None:
+        return _looked_at(endpoint, timeout)
+    if kept is None:
+        return _engine(endpoint, None, poolclass=NullPool)
     if endpoint not in kept:
         kept[endpoint] = _engine(endpoint, None, pool_size=1, max_overflow=-1, pool_pre_ping=True)
     return kept[endpoint]
+
+
+@functools.lru_cache(maxsize=256)
+def _looked_at(endpoint: Endpoint, timeout: int) -> Engine:
+    """Whoever looks, looks again, at many targets: a kept engine knows the server and the compiled statements, which
+    cost more than the queries. It keeps no connection."""
+    return _engine(endpoint, timeout, poolclass=NullPool)
 
 
 @contextlib.contextmanager

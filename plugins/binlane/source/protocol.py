@@ -44,6 +44,16 @@ class LogState:
     closes_by_clock: bool
     """Whether new transactions cannot have commit times before ``clock``. False for an archive, which may get older
     files."""
+    sizes: tuple[int, ...] = ()
+    """Bytes of each of ``files``; empty if they are not known."""
+
+    def bytes_between(self, start: LogPosition, stop: LogPosition | None) -> int:
+        """Bytes of log from ``start`` to ``stop``, without it to the end; 0 if the files' sizes are not known."""
+        end = self.end if stop is None else stop
+        if end is None or not self.sizes or not {start.file, end.file} <= set(self.files):
+            return 0
+        first, last = self.files.index(start.file), self.files.index(end.file)
+        return max(0, sum(self.sizes[first:last]) + end.offset - start.offset)
 
 
 class EventSource(Protocol):

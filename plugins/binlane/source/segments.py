@@ -61,8 +61,8 @@ _SPILL: Final = 8 << 20
 """Maximum bytes of an open transaction in memory."""
 _GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
 _HEADS: Final = frozenset({EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST})
-Progress = Callable[[int, int], None]
-"""Called with the transactions and bytes of log so far."""
+Progress = Callable[[int, int, int], None]
+"""Called with the transactions and bytes of log so far, and the bytes up to the stop or the log's end, 0 if unknown."""
 
 
 def extract(
@@ -158,7 +158,8 @@ class Extraction:
         else:
             self._events_chunk(chunk)
         if self._progress is not None:
-            self._progress(self.seqno - self._start.seqno, self._bytes)
+            whole = self._state.bytes_between(self._start.position, self._stop)
+            self._progress(self.seqno - self._start.seqno, self._bytes, whole)
         return self._is_done
 
     def finish(self) -> None:

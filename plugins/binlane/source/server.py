@@ -152,14 +152,15 @@ def log_state(connection: Any) -> LogState:
     # in local time one hour occurs twice a year
     connection.query("SET time_zone = '+00:00'")
     clock = float(_value(connection, "SELECT UNIX_TIMESTAMP(NOW(6))"))
-    files = tuple(row["Log_name"] for row in _rows(connection, "SHOW BINARY LOGS"))
+    logs = _rows(connection, "SHOW BINARY LOGS")
+    files, sizes = tuple(row["Log_name"] for row in logs), tuple(int(row["File_size"]) for row in logs)
     status = _log_status(connection)
     if flavor is Flavor.MYSQL:
         identity = f"mysql server_uuid {_value(connection, 'SELECT @@GLOBAL.server_uuid')}"
     else:
         identity = f"mariadb server_id {_value(connection, 'SELECT @@GLOBAL.server_id')}"
     end = LogPosition(status["File"], int(status["Position"]))
-    return LogState(identity, flavor, files, end, clock, closes_by_clock=True)
+    return LogState(identity, flavor, files, end, clock, closes_by_clock=True, sizes=sizes)
 
 
 def _log_status(connection: Any) -> dict[str, Any]:

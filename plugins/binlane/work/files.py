@@ -88,6 +88,14 @@ class WorkFolder:
             return ()
         return tuple(sorted(posixpath.basename(each["name"]) for each in entries if each["type"] == "directory"))
 
+    def names(self) -> tuple[str, ...]:
+        """The names of the files directly in this folder, sorted; empty if it does not exist."""
+        try:
+            entries = self._place[0].ls(self._place[1], detail=True)
+        except FileNotFoundError:
+            return ()
+        return tuple(sorted(posixpath.basename(each["name"]) for each in entries if each["type"] == "file"))
+
     def path(self, name: str) -> str:
         """The full path of one file, in the file system's own form."""
         return posixpath.join(self._place[1], name)

@@ -242,7 +242,7 @@ def test_a_connection_that_breaks_can_be_tried_again_and_leaves_no_segment(
     start = begin(live(own_server), "oldest")
     calls = 0
 
-    def break_it(_transactions: int, _bytes: int) -> None:
+    def break_it(*_: int) -> None:
         nonlocal calls
         calls += 1
         own_server.kill()

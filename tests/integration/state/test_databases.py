@@ -6,7 +6,15 @@ import pytest
 from sqlalchemy import Engine
 
 from binlane.plan.database_activity import DatabaseActivity
-from binlane.state.records.databases import RECENT, DatabaseRecord, InWindow, Search, find_databases, record_databases
+from binlane.state.records.databases import (
+    RECENT,
+    DatabaseRecord,
+    InWindow,
+    Order,
+    Search,
+    find_databases,
+    record_databases,
+)
 
 CHANNEL = "shop"
 HOSTILE = "<b>x_%![/x]\u202e"
@@ -56,8 +64,8 @@ def test_a_window_that_is_planned_again_replaces_its_figures(engine: Engine) -> 
         (Search("tenant-2*"), []),
         (Search("<b>x_%!*"), [HOSTILE]),
         (Search(lane=1), ["tenant_20", "tenant_3"]),
-        (Search(order="rows"), ["tenant_3", "tenant_217", "tenant_20", HOSTILE]),
-        (Search(order="applied"), [HOSTILE, "tenant_20", "tenant_217", "tenant_3"]),
+        (Search(order=Order.ROWS), ["tenant_3", "tenant_217", "tenant_20", HOSTILE]),
+        (Search(order=Order.APPLIED), [HOSTILE, "tenant_20", "tenant_217", "tenant_3"]),
         (Search(drifted=True), []),
     ],
 )
@@ -72,6 +80,6 @@ def test_a_search_finds_by_pattern_and_lane_and_orders(engine: Engine, search: S
 
 def test_pages_have_each_database_once_and_the_number_of_all(engine: Engine) -> None:
     record(engine, 1, **{f"d{number:04}": DatabaseActivity(0, 1, 1, number, 0.0) for number in range(1_203)})
-    pages = [find(engine, Search(order="rows"), offset=at, limit=500) for at in (0, 500, 1_000, 1_500)]
+    pages = [find(engine, Search(order=Order.ROWS), offset=at, limit=500) for at in (0, 500, 1_000, 1_500)]
     assert [count for _, count in pages] == [1_203] * 4
     assert [name for names, _ in pages for name in names] == [f"d{number:04}" for number in range(1_203)]

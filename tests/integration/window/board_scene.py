@@ -114,6 +114,9 @@ def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], P
         ("window", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}", "Not planned yet"),
         ("lane", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}/l/0", "Not found"),
         ("block", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}/l/0/b/1", "Not found"),
+        ("databases", "empty"): Page(f"#/c/{FRESH}/d/*", "No database"),
+        ("found", "empty"): Page("#/f/nobody*", "No database"),
+        ("records", "empty"): Page(f"#/c/{FRESH}/r/all", "No first copy"),
         ("rows", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}/l/0/b/1/t/1", "Not found"),
     }
     for state, name, window in (("running", RUNNING, running), ("failed", FAILED, failed)):
@@ -122,6 +125,9 @@ def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], P
             ("channel", state): Page(f"#/c/{name}", "Next step" if state == "failed" else "Busiest shards"),
             ("window", state): Page(at, "Busiest tables"),
             ("lane", state): Page(f"{at}/l/0", "commit together"),
+            ("databases", state): Page(f"#/c/{name}/d/*", "tenant_001"),
+            ("found", state): Page("#/f/tenant_*", "not asked" if state == "failed" else "tenant_001"),
+            ("records", state): Page(f"#/c/{name}/r/all", "No repair"),
         }
     return pages
 
@@ -131,6 +137,8 @@ def _copy(channel: Channel, name: str) -> None:
     text = (channel.channels / f"{CHANNEL}.toml").read_text()
     if name == UNREACHABLE:
         text = text.replace('"target_server"', '"far_away"')
+    if name in (FRESH, UNPLANNED):
+        text = f'tags = ["pair", "<b>x\\u202e"]\n{text}'
     (channel.channels / f"{name}.toml").write_text(text)
     shards = channel.project / "shard_list"
     (shards / f"{name}.list").write_bytes((shards / f"{CHANNEL}.list").read_bytes())

@@ -29,7 +29,7 @@ CHROMIUM: Final = os.environ.get("BINLANE_CHROMIUM") or next(filter(None, map(sh
 WIDTHS: Final = {1280: 900, 390: 844}
 Theme = Literal["light", "dark"]
 THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
-VIEWS: Final = ("channels", "channel", "window", "lane", "block", "rows")
+VIEWS: Final = ("channels", "channel", "window", "lane", "block", "rows", "databases", "found", "records")
 STATES: Final = ("empty", "running", "failed")
 HOSTILE_REASON: Final = "<img src=x onerror=alert(1)> \u202egnp.exe & \"'</td><script>alert(2)</script>"
 NOT_FOUND: Final = "Failed to load resource: the server responded with a status of 404 (Not Found)"
@@ -326,7 +326,61 @@ def test_a_reader_has_no_button_that_acts(look: Look) -> None:
     tab, _ = look.tab(READER)
     for name in (RUNNING, FAILED):
         look.open(tab, Page(f"#/c/{name}", "Busiest shards"))
-        assert [each for each in tab.locator("main button").all_inner_texts() if not each.endswith("Airflow")] == []
+        acting = [each for each in tab.locator("main button").all_inner_texts() if not each.endswith("Airflow")]
+        assert acting == ["Find"]  # a search
+
+
+def test_the_list_is_filtered_and_channels_are_stopped_and_resumed_together(look: Look) -> None:
+    tab, watch = look.tab(EDITOR)
+    look.open(tab, Page("#/", RUNNING))
+    names = tab.locator("main tbody th a").all_inner_texts()
+    assert len(names) == 5
+    tab.locator("input[placeholder^=name]").fill("fre")
+    tab.wait_for_function("document.querySelectorAll('main tbody tr').length === 1")
+    tab.locator("input[placeholder^=name]").fill("")
+    tab.wait_for_function("document.querySelectorAll('main tbody tr').length === 5")
+    assert tab.locator(".filters button").count() == 0  # nothing acts on all of them by one press
+    tab.locator("button.tag", has_text="pair").first.click()
+    tab.wait_for_function("document.querySelectorAll('main tbody tr').length === 2")
+    for verb, answer in (("Stop", "stop"), ("Resume", "is resumed")):
+        tab.locator(".filters button", has_text=f"{verb} 2").click()
+        tab.wait_for_selector("dialog[open]")
+        tab.locator("dialog button.go").click()
+        tab.wait_for_function("document.querySelectorAll('dialog .notice').length === 2")
+        assert all(answer in each for each in tab.locator("dialog .notice").all_inner_texts())
+        tab.keyboard.press("Escape")
+        tab.wait_for_selector("dialog", state="hidden")
+        tab.wait_for_selector(f".filters button:has-text('{'Resume' if verb == 'Stop' else 'Stop'} 2')")
+    tab.locator("button.tag", has_text="pair").first.click()
+    assert watch.found == []
+
+
+def test_a_database_is_found_from_the_list_and_its_numbers_are_explained(look: Look) -> None:
+    tab, watch = look.tab(EDITOR)
+    look.open(tab, Page("#/", RUNNING))
+    tab.locator(".finder input").fill("tenant_001")
+    tab.locator(".finder input").press("Enter")
+    tab.wait_for_selector("h1:has-text('Databases')")
+    row = tab.locator("main tbody tr", has_text=RUNNING).first
+    assert "tenant_001" in row.inner_text()
+    assert "seqno" in row.inner_text()
+    tab.locator("summary:has-text('What these numbers mean')").click()
+    assert "The last transaction with a change of the database" in tab.locator(".glossary").inner_text()
+    assert [each for each in watch.found if "404" not in each] == []
+
+
+def test_an_error_leads_to_its_transaction_and_rows(look: Look, pages: dict[tuple[str, str], Page]) -> None:
+    tab, watch = look.tab(EDITOR)
+    look.open(tab, Page(f"#/c/{FAILED}", "Next step"))
+    tab.locator("a.button", has_text="Transaction and rows").click()
+    tab.wait_for_selector("h1:has-text('Transaction')")
+    assert "/t/" in tab.evaluate("location.hash")
+    assert tab.locator("td.value").count() > 0
+    tab, _ = look.tab(READER)
+    look.open(tab, Page(f"#/c/{FAILED}", "Next step"))
+    tab.locator("a.button", has_text="Transaction and rows").click()
+    tab.wait_for_selector("h1:has-text('Block at seqno')")  # a reader may not see rows
+    assert watch.found == []
 
 
 def test_a_user_who_is_signed_out_is_told(look: Look) -> None:

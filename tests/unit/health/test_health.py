@@ -9,6 +9,8 @@ import pytest
 
 from binlane.health.facts import Facts, LaneStop, LastRun, Limits, OpenWindow
 from binlane.health.health import Health, Severity, State, health_of, unknown
+from binlane.health.progress import Stage, size_text
+from binlane.state.records.progress import RunStep
 
 NOW = 1_000_000.0
 DAY = 86_400.0
@@ -24,6 +26,10 @@ LEFT = OpenWindow("w1", is_applied=False, quiet=60.0)
 FORGOTTEN = OpenWindow("w1", is_applied=False, quiet=3_600.0)
 ERROR = LaneStop(lane=1, seqno=140, text="DriftError: duplicate entry\nand more", code=1062)
 RETRIED = replace(ERROR, is_retried=True)
+
+
+READING = Stage(RunStep.EXTRACT, "reading the log: 1.0 GiB of 4.0 GiB", 0.25, 180.0)
+FILTERING = Stage(RunStep.FILTER, "filter job: 1 of 4 segments built", 0.6, 9.0)
 
 
 def of(**changes: Any) -> Health:
@@ -51,6 +57,8 @@ def states(health: Health) -> list[str]:
         pytest.param({"run": run("queued")}, ["running"], 0, id="a run that is about to begin"),
         pytest.param({"run": run("queued", paused=True)}, ["idle"], 0, id="a queued run of a paused DAG waits"),
         pytest.param({"run": run("success")}, ["idle"], 0, id="the last run ended well"),
+        pytest.param({"stage": READING}, ["running"], 0, id="a run outside Airflow that reads the log"),
+        pytest.param({"window": LEFT, "stage": FILTERING}, ["unfinished"], 0, id="a filter job that nobody may run"),
         pytest.param({"window": LEFT}, ["unfinished"], 0, id="a window that was just left"),
         pytest.param({"window": FORGOTTEN}, ["unfinished"], 1, id="a window that was left"),
         pytest.param({"stopped": "now, by x", "window": APPLIED}, ["stopping", "running"], 1, id="stopping"),
@@ -182,3 +190,16 @@ def test_an_error_is_told_with_its_way_out() -> None:
     failed = of(window=LEFT, error=ERROR).findings[0]
     assert failed.text == "lane 1 stopped at seqno 140: DriftError: duplicate entry\nand more"
     assert "correct the row" in failed.next_step
+
+
+def test_what_runs_is_told_with_the_time_that_is_left() -> None:
+    assert of(stage=READING).summary == "running: reading the log: 1.0 GiB of 4.0 GiB, 3 min left"
+    told = of(window=APPLIED, stage=replace(FILTERING, text="3 of 4 transactions applied", left=None)).summary
+    assert told == "running: window w1: 3 of 4 transactions applied"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (1023, "1,023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (3 << 40, "3.0 TiB")]
+)
+def test_sizes_are_in_the_largest_unit_that_fits(size: int, text: str) -> None:
+    assert size_text(size) == text

@@ -1,6 +1,8 @@
 // The board: routes in the address's hash, one view at a time, refreshed while it is visible.
 
 import { h, patch, resize } from "./draw.js";
+import * as fleet from "./fleet.js";
+import { glossary } from "./help.js";
 import * as views from "./views.js";
 
 const FAST = 2000, SLOW = 15000;
@@ -66,7 +68,8 @@ async function act(path, body, again = true) {
   }
 }
 
-// ---- routes: #/c/<channel>/w/<window>/l/<lane>/b/<block>/t/<transaction>
+// ---- routes: #/c/<channel>/w/<window>/l/<lane>/b/<block>/t/<transaction>; .../l/<lane>/s/<seqno> looks for the block;
+// #/c/<channel>/d/<pattern> and #/f/<pattern>: databases; #/c/<channel>/r/all: repairs and the first copy
 
 function route() {
   const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
@@ -76,17 +79,21 @@ function route() {
 }
 
 export function href(at) {
-  return "#/" + ["c", "w", "l", "b", "t"].filter((key) => at[key] !== undefined).map((key) => `${key}/${encodeURIComponent(at[key])}`).join("/");
+  return "#/" + ["f", "c", "d", "r", "w", "l", "s", "b", "t"].filter((key) => at[key] !== undefined).map((key) => `${key}/${encodeURIComponent(at[key])}`).join("/");
 }
 
 const at = (...names) => names.map(encodeURIComponent).join("/");
 
 async function load(where) {
-  if (where.c === undefined) return [views.list, await call("api/channels")];
+  if (where.f !== undefined) return [fleet.databases, { ...await call(`api/databases?${wanted(where.f)}&limit=100`), more: null }];
+  if (where.c === undefined) return [fleet.list, await call("api/channels")];
   const channel = `api/channels/${at(where.c)}`;
+  if (where.d !== undefined) return [fleet.databases, await paged(`${channel}/databases`, "databases", wanted(where.d))];
+  if (where.r !== undefined) return [fleet.records, await call(`${channel}/records`)];
   if (where.w === undefined) return [views.channel, await call(channel)];
   const page = `${channel}/windows/${at(where.w)}`;
   if (where.l === undefined) return [views.window, await call(page)];
+  if (where.s !== undefined) return locate(where, await call(`${page}/lanes/${at(where.l)}/transactions/${at(where.s)}`));
   const blocks = `${page}/lanes/${at(where.l)}/blocks`;
   if (where.b === undefined) return [views.lane, await paged(blocks, "blocks")];
   const transactions = `${blocks}/${at(where.b)}/transactions`;
@@ -95,21 +102,37 @@ async function load(where) {
     : [views.rows, await paged(`${transactions}/${at(where.t)}/rows`, "rows")];
 }
 
+const wanted = (pattern) => `pattern=${encodeURIComponent(pattern)}&sort=${fleet.sorted.order}&drifted=${fleet.sorted.drifted}`;
+
+/** To the rows of a transaction, or to its block for those who may not see rows. */
+function locate(where, { first_seqno: block, rows_shown: rows }) {
+  const { s: seqno, ...lane } = where;
+  location.replace(href({ ...lane, b: block, ...(rows ? { t: seqno } : {}) }));
+  return [() => [h("p", { class: "quiet" }, "Loading …")], {}];
+}
+
 /** The requested pages of a list, as one list. */
-async function paged(path, key) {
-  const wanted = pages.get(path) ?? 1;
+async function paged(path, key, query = "") {
+  const many = pages.get(path) ?? 1;
   let all = null, after = 0;
-  for (let n = 0; n < wanted && after !== null; n += 1) {
-    const page = await call(`${path}?after=${after}&limit=100`);
+  for (let n = 0; n < many && after !== null; n += 1) {
+    const page = await call(`${path}?after=${after}&limit=100&${query}`);
     all = all === null ? page : { ...page, [key]: [...all[key], ...page[key]] };
     after = page.next_after;
   }
-  return { ...all, more: after === null ? null : () => { pages.set(path, wanted + 1); refresh(); } };
+  return { ...all, more: after === null ? null : () => { pages.set(path, many + 1); refresh(); } };
 }
 
 // ---- the page
 
-export const tools = { href, go: (where) => { location.hash = href(where); }, confirm, leave, windowsBefore };
+let redraw = () => {};
+export const tools = {
+  href, go: (where) => { location.hash = href(where); }, confirm, leave, windowsBefore,
+  /** Draw what is known once more, with what a reader has chosen since. */
+  redraw: () => redraw(),
+  /** Ask once more, from the first page on. */
+  again: () => { pages.clear(); refresh(); },
+};
 
 async function refresh() {
   clearTimeout(timer);
@@ -120,7 +143,8 @@ async function refresh() {
   try {
     const [view, data] = await load(where);
     if (mine !== turn) return;
-    show(name, where, view(data, where, tools));
+    redraw = () => show(name, where, [...view(data, where, tools), glossary()].filter(Boolean));
+    redraw();
     fast = isMoving(where, data);
     live.textContent = `as of ${new Date().toISOString().slice(11, 19)} UTC`;
     live.className = "";
@@ -139,7 +163,7 @@ async function refresh() {
 
 const MOVING = ["running", "stopping", "unfinished"];
 function isMoving(where, data) {
-  const cards = where.c === undefined ? data : where.w === undefined ? [data.card] : [];
+  const cards = Array.isArray(data) ? data : data.card ? [data.card] : [];
   return cards.some((card) => card.findings.some((each) => MOVING.includes(each.state))) || data.row?.state === "open";
 }
 
@@ -154,6 +178,9 @@ function show(name, where, nodes) {
   }
   const steps = [["Replication", {}]];
   if (where.c !== undefined) steps.push([where.c, { c: where.c }]);
+  if (where.f !== undefined) steps.push(["databases", where]);
+  if (where.d !== undefined) steps.push(["databases", where]);
+  if (where.r !== undefined) steps.push(["repairs and first copy", where]);
   if (where.w !== undefined) steps.push([`window ${where.w}`, { c: where.c, w: where.w }]);
   if (where.l !== undefined) steps.push([`lane ${where.l}`, { c: where.c, w: where.w, l: where.l }]);
   if (where.b !== undefined) steps.push([`block ${where.b}`, { c: where.c, w: where.w, l: where.l, b: where.b }]);
@@ -165,8 +192,9 @@ function show(name, where, nodes) {
   document.title = where.c === undefined ? "Replication" : `${where.c} – Replication`;
 }
 
-/** Confirm an action, send it, show its result. `fields`: nodes of a form, read by name. */
-function confirm({ title, text, button, danger, path, body, fields = [] }) {
+/** Confirm an action, send it, show its result. `fields`: nodes of a form, read by name. `each`: names and paths of
+ * several actions instead of `path`, sent in turn. */
+function confirm({ title, text, button, danger, path, body, fields = [], each = null }) {
   const close = () => ask.close();
   const send = async (event) => {
     event.preventDefault();
@@ -174,6 +202,7 @@ function confirm({ title, text, button, danger, path, body, fields = [] }) {
     const go = ask.querySelector("button.go"), refused = ask.querySelector(".refused");
     go.disabled = true;
     refused.replaceChildren();
+    if (each !== null) { await inTurn(each, body(values), refused); go.remove(); refresh(); return; }
     try { say((await act(path, body(values))).message); }
     catch (error) {
       // the input stays, with the reason of the refusal beside it
@@ -192,6 +221,16 @@ function confirm({ title, text, button, danger, path, body, fields = [] }) {
   ask.showModal();
   const first = ask.querySelector("input, textarea");
   if (first) { first.focus(); first.select?.(); }
+}
+
+/** Send an action for each name; what came of each is listed as it comes, whatever came of the others. */
+async function inTurn(each, body, place) {
+  for (const [name, path] of each) {
+    let line, kind = "";
+    try { line = (await act(path, body)).message; }
+    catch (error) { line = `${name}: ${error.message}`; kind = "bad"; }
+    place.append(h("div", { class: `notice ${kind}` }, h("p", { class: "text" }, line)));
+  }
 }
 
 let quieten = 0;

@@ -64,6 +64,9 @@ function renew(have, want) {
   if (have.style && want.style) for (const name of ["width", "background-color"]) have.style.setProperty(name, want.style.getPropertyValue(name));
   have.onclick = want.onclick;
   have.onmouseover = want.onmouseover;
+  have.oninput = want.oninput;
+  have.onchange = want.onchange;
+  have.onsubmit = want.onsubmit;
 }
 
 // ---- words

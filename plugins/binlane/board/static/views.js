@@ -1,45 +1,8 @@
 // The content of each page, as nodes; no requests.
 
-import { bar, bars, bytes, chart, h, heat, moment, number, pill, plural, ratio, span, spark } from "./draw.js";
-
-const panel = (title, note, ...body) =>
-  h("section", { class: "panel" }, h("div", { class: "head" }, h("h2", {}, title), note ? h("span", { class: "faint" }, note) : null), ...body);
-const figure = (name, value, note) => h("div", { class: "figure" }, h("dt", {}, name), h("dd", {}, value, note ? h("small", { title: typeof note === "string" ? note : null }, note) : null));
-const cell = (label, kind, ...children) => h("td", { class: kind, "data-label": label }, ...children);
-const head = (...names) => h("thead", {}, h("tr", {}, names.map(([name, kind]) => h("th", { scope: "col", class: kind }, name))));
-const empty = (title, text) => h("div", { class: "empty" }, h("strong", {}, title), text);
-const share = (done, all) => (all > 0 ? done / all : 1);
-
-// ---- all channels
-
-export function list(cards, where, tools) {
-  const counts = {};
-  for (const card of cards) counts[card.state] = (counts[card.state] ?? 0) + 1;
-  const note = Object.entries(counts).map(([state, count]) => `${count} ${state}`).join(", ");
-  const title = h("div", { class: "title" }, h("div", {}, h("h1", {}, "Replication"), h("p", { class: "quiet" }, cards.length ? `${plural(cards.length, "channel")}: ${note}` : "")));
-  if (cards.length === 0) {
-    return [title, h("section", { class: "panel" }, empty("No channel", "A channel is a file in dags/channels. This page lists the channels whose DAG you may read."))];
-  }
-  return [title, h("section", { class: "panel scroll" }, h("table", { class: "cards" },
-    head(["Channel"], ["State"], ["Behind", "num"], ["Last windows"], ["Watermark", "num"], ["Open window"]),
-    h("tbody", {}, cards.map((card) => channelRow(card, tools)))))];
-}
-
-function channelRow(card, tools) {
-  return h("tr", { "data-key": card.name },
-    h("th", { scope: "row" }, h("a", { href: tools.href({ c: card.name }) }, card.name), h("div", { class: "faint" }, card.description)),
-    cell("State", "wide", pill(card.state), wrong(card).map((each) => h("div", { class: "faint break" }, clipped(`${each.state === card.state ? "" : `${each.state}: `}${each.text.split("\n")[0]}`, 120)))),
-    cell("Behind", "num", card.mark ? span(card.mark.behind) : "–"),
-    cell("Last windows", "", spark(card.behind, "seconds behind at the end of the last windows")),
-    cell("Watermark", "num", card.mark ? number(card.mark.seqno) : "–"),
-    cell("Open window", "wide", card.progress ? progress(card) : h("span", { class: "faint" }, card.mark ? "none" : "–")));
-}
-
-function progress(card) {
-  const { applied, transactions, planned } = card.progress;
-  if (!planned) return [`#${card.progress.number}, ${plural(transactions, "transaction")}: not planned yet`, bar(0)];
-  return [`#${card.progress.number}: ${number(applied)} of ${plural(transactions, "transaction")}`, bar(share(applied, transactions), card.state === "failed" ? "bad" : "")];
-}
+import { bar, bars, bytes, chart, h, heat, moment, number, pill, plural, ratio, span } from "./draw.js";
+import { finder, progress } from "./fleet.js";
+import { cell, clipped, coded, empty, figure, head, panel, share } from "./parts.js";
 
 // ---- one channel
 
@@ -50,10 +13,11 @@ export function channel(data, where, tools) {
     channelTitle(data, tools),
     ...notices(data, tools),
     card.mark ? figures(data, finished) : null,
-    data.lanes.length || card.progress ? running(data, tools) : null,
+    data.lanes.length || card.progress || card.stage ? running(data, tools) : null,
     data.history.length ? history(data, finished, where, tools) : card.mark ? h("section", { class: "panel" }, empty("No window yet", "The first run applies the log from the watermark on.")) : null,
     card.mark ? verifications(data) : null,
     data.skips.length ? skips(data, tools) : null,
+    card.mark ? h("p", { class: "links" }, h("a", { href: tools.href({ c: card.name, r: "all" }) }, "Repairs and first copy")) : null,
     data.errors.length ? errors(data, where, tools) : null,
   ].flat().filter(Boolean);
 }
@@ -86,10 +50,9 @@ function channelTitle(data, tools) {
   return h("div", { class: "title" },
     h("div", {}, h("h1", {}, card.name), pill(card.state), h("p", { class: "quiet" }, card.description),
       h("p", { class: "faint break" }, [card.schedule ? `windows end at ${card.schedule}` : "runs by hand", data.target ? `onto ${data.target}` : null, `owner ${card.owner}`].filter(Boolean).join(" · "))),
-    h("div", { class: "actions" }, actions));
+    h("div", { class: "actions" }, actions), card.mark ? finder("*", tools, card.name) : null);
 }
 
-const wrong = (card) => card.findings.filter((each) => each.severity !== "ok");
 const TITLES = {
   unreachable: "The state is unknown", new: "Not on the target yet", failed: "Failed", drifted: "Source and target differ",
   behind: "Behind", stopping: "Stopping", stopped: "Stopped", unverified: "Not verified", unfinished: "Unfinished",
@@ -104,9 +67,6 @@ function notices(data, tools) {
   return found;
 }
 
-/** Commands, which texts have between backquotes. */
-const coded = (text) => text.split("`").map((part, n) => (n % 2 ? h("code", {}, part) : part));
-
 function banner(finding, data, tools) {
   const { card } = data;
   const kind = finding.severity === "critical" || finding.state === "unreachable" ? "bad" : "warn";
@@ -120,6 +80,7 @@ function afterFailure(data, tools) {
   const { card } = data;
   const error = data.errors.find((each) => each.current);
   const buttons = [];
+  if (error && card.progress?.planned && error.seqno) buttons.push(h("a", { class: "button", href: tools.href({ c: card.name, w: error.window_id, l: error.lane, s: error.seqno }) }, "Transaction and rows"));
   if (error && card.may_act && card.progress?.planned && error.seqno) buttons.push(h("button", { type: "button", onclick: () => skip(data, tools, error.seqno) }, "Skip a transaction of this block …"));
   if (card.run?.state === "failed") buttons.push(h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}/runs/${encodeURIComponent(card.run.run_id)}`) }, "Run in Airflow"));
   return [data.skips.some((each) => each.state === "requested") ? h("p", {}, "A transaction is marked to be skipped (see below): the next run skips it.") : null,
@@ -152,11 +113,9 @@ function figures(data, finished) {
     figure("Last run", card.run ? pill(card.run.state) : "–", card.run ? (card.run.started_at ? moment(card.run.started_at) : "not started") : "never"));
 }
 
-const clipped = (text, length = 26) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
-
 function running(data, tools) {
   const { card } = data, open = card.progress;
-  if (!open) return null;
+  if (!open) return panel("Next window", "its log is being read", h("div", { class: "body" }, progress(card)));
   const note = `seqno ${number(open.first_seqno)} to ${number(open.last_seqno)}, open since ${moment(open.opened_at)}${open.stop_at === null ? "" : open.stop_at === 0 ? ", stopping at the next blocks" : `, stopping at seqno ${number(open.stop_at)}`}`;
   const name = h("a", { href: tools.href({ c: card.name, w: open.window_id }) }, `Window #${open.number}`);
   if (!open.planned) return panel(name, note, h("div", { class: "body" }, progress(card)));
@@ -279,7 +238,7 @@ function errors(data, where, tools) {
     h("tbody", {}, data.errors.map((error) => h("tr", { "data-key": error.id },
       cell("At", "nowrap", moment(error.at)),
       cell("Lane", "num", error.lane),
-      cell("Seqno", "num", number(error.seqno)),
+      cell("Seqno", "num", error.seqno ? h("a", { href: tools.href({ c: where.c, w: error.window_id, l: error.lane, s: error.seqno }), title: "the transaction and its rows" }, number(error.seqno)) : "–"),
       cell("Source", "nowrap mono", error.file ? `${error.file}:${error.offset}` : "–"),
       cell("Error", "wide break", error.text, h("div", { class: "quiet" }, error.way_out))))))));
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import Asset
 
 from binlane.orchestration.airflow.releases import stats
+from binlane.orchestration.announce import asset_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 def asset_of(channel: str) -> Asset:
     """The asset that stands for the target's data up to the channel's watermark."""
-    return Asset(name=f"binlane_{channel}", uri=f"binlane://watermark/{channel}", group="binlane")
+    return Asset(name=asset_name(channel), uri=f"binlane://watermark/{channel}", group="binlane")
 
 
 def announce(channel: str, summary: Mapping[str, Any], context: Context) -> None:

@@ -12,13 +12,13 @@ from typing import Any, Final
 from binlane.apply.target_state import target_state
 from binlane.config import Declared, declared_channels, load_channel
 from binlane.connections import Resolver, environment_resolver, resolve_endpoints
-from binlane.errors import BinlaneError, ConfigError
+from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
 from binlane.health.look import TARGET_SECONDS
 from binlane.model import plural
 from binlane.orchestration.report import moment
 from binlane.orchestration.terminal import Grid, View
-from binlane.state.records.databases import ORDERS, Search, read_databases
+from binlane.state.records.databases import Search, read_databases
 
 _THREADS: Final = 16
 _SHOWN: Final = 3
@@ -35,9 +35,7 @@ def find(
     resolve: Resolver | None = None,
 ) -> tuple[View, tuple[str, ...]]:
     """The databases that a search finds in the channels of these names (none: in all), and the problems of channels
-    that could not be asked. Raises ConfigError for an order that there is not."""
-    if search.order not in ORDERS:
-        raise ConfigError(f"--sort: expected one of {', '.join(ORDERS)}, got {search.order!r}")
+    that could not be asked."""
     resolver = environment_resolver() if resolve is None else resolve
     declared = [each for each in declared_channels(folder) if not channels or each.name in channels]
 
@@ -66,7 +64,7 @@ def _object(channel: str, database: Database) -> dict[str, Any]:
 
 def _table(rows: Sequence[tuple[str, Database]], count: int) -> Grid:
     more = f", the first {len(rows):,} shown" if count > len(rows) else ""
-    grid = Grid(f"{plural(count, 'database')}{more}").columns("channel", "database", fold=True)
+    grid = Grid(f"{plural(count, 'database')}{more}").columns("channel", "database", fold=True, no_wrap=True)
     grid.columns("lane", justify="right").columns("last applied", "verified").columns("row changes", justify="right")
     for channel, each in rows:
         applied = "-" if each.applied is None else f"seqno {each.applied.seqno:,}, {moment(each.applied.time)}"

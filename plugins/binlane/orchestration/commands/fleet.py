@@ -10,7 +10,7 @@ from binlane.config import Declared, declared_channels, load_channel
 from binlane.connections import Resolver, environment_resolver
 from binlane.errors import ConfigError
 from binlane.health.durations import span
-from binlane.health.health import State
+from binlane.health.health import Health, State
 from binlane.health.look import Look, look_at_all
 from binlane.model import plural
 from binlane.orchestration.commands.status import health_object, state_object
@@ -56,7 +56,7 @@ def status_all(folder: Path, tag: str | None, *, as_json: bool, resolve: Resolve
 def _object(look: Look) -> dict[str, object]:
     """As ``binlane status --json`` of the channel, with its tags."""
     named = {**health_object(look.health), "tags": [] if look.channel is None else list(look.channel.tags)}
-    return named if look.snapshot is None else {**named, **state_object(look.snapshot.status, look.snapshot.clock)}
+    return named if look.snapshot is None else {**named, **state_object(look.snapshot)}
 
 
 def _table(looks: Sequence[Look], declared: Sequence[Declared], tag: str | None) -> Grid:
@@ -74,5 +74,12 @@ def _table(looks: Sequence[Look], declared: Sequence[Declared], tag: str | None)
         seqno = "-" if facts is None else f"{facts.seqno:,}"
         if facts is not None and not facts.is_comparable:
             unverified = "-"
-        grid.row(look.health.channel, look.health.state, age, unverified, seqno, look.health.summary)
+        grid.row(look.health.channel, look.health.state, age, unverified, seqno, _found(look.health))
     return grid
+
+
+def _found(health: Health) -> str:
+    """What was found beside the main state's name; nothing where all is applied."""
+    told = [each for each in health.findings if each.state is not State.IDLE]
+    lines = [(each.state, (each.text.splitlines() or [""])[0]) for each in told]
+    return "; ".join(text if state is health.state else f"{state}: {text}" for state, text in lines)

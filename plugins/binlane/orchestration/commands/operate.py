@@ -130,4 +130,4 @@ def status(name: str, folder: Path, *, as_json: bool) -> View:
         snapshot = read_snapshot(engine, name, last_windows=2)
     health = health_of(facts_of(snapshot, channel, None), Limits.of(channel))
     show = status_json if as_json else status_view
-    return show(snapshot.status, health, snapshot.clock)
+    return show(snapshot, health)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -16,14 +18,16 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.errors import LaneEndedError
+from binlane.errors import BinlaneError, LaneEndedError
 from binlane.extension import chosen
-from binlane.orchestration import report, steps
+from binlane.health.progress import size_text
+from binlane.model import plural
+from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announce import announce
 from binlane.orchestration.filter_engines import FILTER_ENGINES
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import NOW, WindowRequest
-from binlane.orchestration.terminal import Terminal, View
+from binlane.orchestration.terminal import Bars, Terminal, View
 from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.readiness.situation import Asked
@@ -35,6 +39,7 @@ from binlane.state.positions import lane_positions
 from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.work.files import WorkFolder
 from binlane.work.filter.processes import end_with_parent
+from binlane.work.filter.progress import filter_progress
 from binlane.work.plan_inputs import read_inputs
 
 _MOST_PROCESSES: Final = 16
@@ -125,12 +130,12 @@ def apply_window(
 
     ``seconds``: gets the duration of each step.
     """
-    with _timed(seconds, "extract", console):
-        window = steps.extract(channel, endpoints, request)
+    with _timed(seconds, "extract", console), console.bars(seconds_left=True) as bars:
+        window = steps.extract(channel, endpoints, request, _read_bytes(bars))
     if window["work"] is None:
         return window
     if window["plan"] is None:
-        with _timed(seconds, "filter", console):
+        with _timed(seconds, "filter", console), _counted_segments(WorkFolder(window["work"]), console):
             _filtered(channel, engine, WorkFolder(window["work"]))
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"])
@@ -153,6 +158,45 @@ def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[Chan
     ConfigError."""
     channel = load_channel(find_channel(name, folder))
     return channel, resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
+
+
+def _read_bytes(bars: Bars) -> step_progress.Told:
+    """Shows the log's bytes in a bar of their own."""
+    bar: list[int] = []
+
+    def told(done: int, total: int) -> None:
+        if total:
+            bar[:] = bar or [bars.add("log", total)]
+            bars.show(bar[0], min(done, total), said=f"{size_text(done)} of {size_text(total)}")
+
+    return told
+
+
+@contextmanager
+def _counted_segments(work: WorkFolder, console: Terminal) -> Iterator[None]:
+    """Around the filter job: shows its segments in a bar, on a terminal alone."""
+    if not console.is_terminal:
+        yield
+        return
+    ended = threading.Event()
+    with console.bars(seconds_left=True) as bars:
+        bar = bars.add("filter job", 1_000)
+
+        def count() -> None:
+            while not ended.wait(_POLL_SECONDS):
+                # a figure that cannot be read now is no error of the job
+                with suppress(BinlaneError, OSError):
+                    found = filter_progress(work)
+                    what = f"{found.built:,} of {found.segments:,} built" if found.is_scanned else "scanning"
+                    bars.show(bar, int(1_000 * found.share), said=f"{plural(found.segments, 'segment')}: {what}")
+
+        thread = threading.Thread(target=count, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
 
 def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
@@ -203,17 +247,16 @@ def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane
 def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, console: Terminal) -> None:
     """Show a progress bar for each lane until all have ended."""
     planned = steps.read_plan(plan_uri)
-    with console.bars() as shown:
-        bars = {
-            lane: shown.add(lane_name(planned, lane), sum(file.transactions for file in planned.files[lane]))
-            for lane in planned.all_lanes
-        }
+    totals = {lane: sum(file.transactions for file in planned.files[lane]) for lane in planned.all_lanes}
+    with console.bars(seconds_left=True) as shown:
+        bars = {lane: shown.add(lane_name(planned, lane), total, f"0/{total}") for lane, total in totals.items()}
         while not all(future.done() for future in running):
             with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
                 positions = lane_positions(connection, planned.channel)
             for position in positions:
                 if position.lane in bars:  # another run may have opened the next window, with more lanes
-                    shown.show(bars[position.lane], position.transactions)
+                    done, total = position.transactions, totals[position.lane]
+                    shown.show(bars[position.lane], done, said=f"{done}/{total}")
             time.sleep(_POLL_SECONDS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from binlane.choices import VerifyScope
@@ -12,6 +13,7 @@ from binlane.orchestration.report import conflicts_text, few, moment, open_xa_te
 from binlane.orchestration.terminal import Grid, View
 from binlane.safe_text import one_line
 from binlane.state.orders.orders import NOW
+from binlane.state.records.history import Snapshot
 from binlane.state.records.journal import ChannelStatus
 from binlane.state.records.verifications import DRIFT, PENDING
 from binlane.state.windows import Window
@@ -30,9 +32,9 @@ def gap(status: ChannelStatus, seqno: int) -> tuple[int, int] | None:
     return None if seqno >= status.high_water else (seqno + 1, status.high_water)
 
 
-def status_json(status: ChannelStatus, health: Health, now: float) -> View:
+def status_json(snapshot: Snapshot, health: Health) -> View:
     """The whole state as one JSON object. Seqnos are inclusive, times seconds since the epoch or UTC text."""
-    return json.dumps({**health_object(health), **state_object(status, now)}, indent=1)
+    return json.dumps({**health_object(health), **state_object(snapshot)}, indent=1)
 
 
 def health_object(health: Health) -> dict[str, Any]:
@@ -46,13 +48,15 @@ def health_object(health: Health) -> dict[str, Any]:
                 {"state": each.state, "text": each.text, "next_step": each.next_step} for each in health.findings
             ],
         },
+        "progress": None if health.facts is None or health.facts.stage is None else asdict(health.facts.stage),
     }
 
 
-def state_object(status: ChannelStatus, now: float) -> dict[str, Any]:
-    """What the target has of the channel. ``now``: seconds since the epoch."""
+def state_object(snapshot: Snapshot) -> dict[str, Any]:
+    """What the target has of the channel."""
+    status = snapshot.status
     mark = status.channel.watermark
-    seconds, transactions = lag(status, now)
+    seconds, transactions = lag(status, snapshot.clock)
     return {
         "source": status.channel.source_identity,
         "watermark": {
@@ -129,15 +133,18 @@ def _lanes(status: ChannelStatus) -> list[dict[str, Any]]:
     ]
 
 
-def status_view(status: ChannelStatus, health: Health, now: float) -> View:
-    """Health, watermark, unfinished window, lanes and errors of a channel. ``now``: seconds since the epoch."""
+def status_view(snapshot: Snapshot, health: Health) -> View:
+    """Health, progress, watermark, unfinished window, lanes and errors of a channel."""
+    status = snapshot.status
     mark = status.channel.watermark
-    seconds, transactions = lag(status, now)
+    seconds, transactions = lag(status, snapshot.clock)
     head = Grid.of_facts(f"channel {status.channel.name}")
     for each in health.findings:
         head.row("health" if each is health.findings[0] else "", f"{each.state}: {each.text}")
         if each.next_step:
             head.row("", each.next_step)
+    if health.facts is not None and health.facts.stage is not None:
+        head.row("progress", health.facts.stage.told)
     behind = "no transaction applied yet" if seconds is None else f"{seconds:,.0f} s behind now"
     head.row("watermark", f"seqno {mark.seqno:,}, {mark.source}, {moment(mark.source_time)} ({behind})")
     head.row("GTID set", mark.gtid_set or "-")

@@ -216,7 +216,8 @@ class _Map:
         self._writer(self._routing.queue_of(routed.lane)).add(routed.header, routed.parts, routed.lane)
         route, flavor = routed.route, self._columns.log.format.flavor
         self._tally.add(route.shard, route.lane, routed.parts, step.seqno, flavor)
-        self._activity.add_transaction(route.shard, route.lane, routed.parts, step.seqno, step.transaction.commit_time)
+        lane = self._lane_alone(route)
+        self._activity.add_transaction(route.shard, lane, routed.parts, step.seqno, step.transaction.commit_time)
 
     def _run(self, run: Run) -> None:
         home = np.array([self._route(int(number)).lane for number in range(len(self._columns.databases))], np.int64)
@@ -226,6 +227,10 @@ class _Map:
         for queue in np.unique(queues).tolist():
             self._writer(queue).add_run(run, np.flatnonzero(queues == queue))
         self._count(run)
+
+    def _lane_alone(self, route: Route) -> int | None:
+        """The lane of a database; None if its tables are divided over several."""
+        return route.lane if self._routing.division is None else None
 
     def _route(self, database: int) -> Route:
         if database not in self._routes:
@@ -262,7 +267,7 @@ class _Map:
                 route, rows = self._route(database), int(changed[database])
                 tally.add_shard(route.shard, route.lane, count, rows)
                 seqno = run.seqno + int(last[database])
-                activity = DatabaseActivity(route.lane, count, rows, seqno, float(times[database]))
+                activity = DatabaseActivity(self._lane_alone(route), count, rows, seqno, float(times[database]))
                 self._activity.add(columns.databases[database], activity)
         filtered = 0 if columns.filter is None else int((run.database == len(columns.databases) - 1).sum())
         if run.size > filtered:

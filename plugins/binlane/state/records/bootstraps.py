@@ -93,6 +93,49 @@ class Bootstrap:
         return frozenset(obj for obj, copying in self.made.items() if copying.state == DONE)
 
 
+@dataclass(frozen=True, slots=True)
+class CopyRecord:
+    """A first copy, finished or not, for people who look at it."""
+
+    databases: tuple[str, ...]
+    snapshot: Watermark
+    attempts: int
+    is_finished: bool
+    """The channel's row exists."""
+    order: str
+    """The order that finished it; empty: the command line, or not finished."""
+    outcome: dict[str, Any] | None
+    """The result, as passed to ``save_outcome``; None before all is copied."""
+    updated_at: str
+    """UTC, by the target's clock."""
+    objects: tuple[tuple[str, str, int, int], ...]
+    """Of an unfinished copy by kind and state: kind, state, number of objects, copied rows."""
+
+
+def read_copy(connection: Connection, channel: str) -> CopyRecord | None:
+    """The channel's first copy; None if it had none."""
+    row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
+    if row is None:
+        return None
+    c = bootstrap_objects.c
+    counted = (
+        select(c.kind, c.state, func.count(), func.sum(c.copied_rows))
+        .where(c.channel == channel)
+        .group_by(c.kind, c.state)
+        .order_by(c.kind, c.state)
+    )
+    return CopyRecord(
+        databases=_databases(row),
+        snapshot=_snapshot(row),
+        attempts=row.attempts,
+        is_finished=row.finished_for is not None,
+        order=row.finished_for or "",
+        outcome=None if row.outcome is None else json.loads(row.outcome),
+        updated_at=str(row.updated_at),
+        objects=tuple((kind, state, int(count), int(rows)) for kind, state, count, rows in connection.execute(counted)),
+    )
+
+
 def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
     """The channel's unfinished first copy; None if there is none."""
     seconds = func.timestampdiff(text("MICROSECOND"), bootstraps.c.attempt_at, NOW).label("attempt_micros")

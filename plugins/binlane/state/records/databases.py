@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, func, or_, select
@@ -52,6 +53,17 @@ class DatabaseRecord:
     """Rows and definitions of it that are known to differ."""
 
 
+class Order(StrEnum):
+    """How databases are ordered."""
+
+    NAME = "name"
+    ROWS = "rows"
+    """Most row changes first."""
+    APPLIED = "applied"
+    """The last transaction first."""
+    LANE = "lane"
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """Which databases, and in which order."""
@@ -61,15 +73,14 @@ class Search:
     lane: int | None = None
     drifted: bool = False
     """Only those that are known to differ."""
-    order: str = "name"
-    """A key of ``ORDERS``."""
+    order: Order = Order.NAME
 
 
-ORDERS: Final[Mapping[str, tuple[ColumnElement[Any], ...]]] = {
-    "name": (databases.c.database_name.asc(),),
-    "rows": (databases.c.row_changes.desc(), databases.c.database_name.asc()),
-    "applied": (databases.c.seqno.desc(), databases.c.database_name.asc()),
-    "lane": (databases.c.lane.asc(), databases.c.database_name.asc()),
+_ORDERS: Final[Mapping[Order, tuple[ColumnElement[Any], ...]]] = {
+    Order.NAME: (databases.c.database_name.asc(),),
+    Order.ROWS: (databases.c.row_changes.desc(), databases.c.database_name.asc()),
+    Order.APPLIED: (databases.c.seqno.desc(), databases.c.database_name.asc()),
+    Order.LANE: (databases.c.lane.asc(), databases.c.database_name.asc()),
 }
 
 
@@ -153,7 +164,7 @@ def find_databases(
     """A page of the databases that a search finds, and the number of all that it finds."""
     matching = _matching(select(databases), channel, search)
     count = connection.execute(_matching(select(func.count()).select_from(databases), channel, search)).scalar_one()
-    page = matching.order_by(*ORDERS[search.order]).offset(offset).limit(2**31 if limit is None else limit)
+    page = matching.order_by(*_ORDERS[search.order]).offset(offset).limit(2**31 if limit is None else limit)
     rows = connection.execute(page).all()
     drifted = _drifted(connection, channel, [row.database_name for row in rows])
     return tuple(_record(row, drifted.get(row.database_name, 0)) for row in rows), int(count)

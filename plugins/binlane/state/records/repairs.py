@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, or_, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from binlane.model import TableKey
 from binlane.state.json_columns import text_of
@@ -14,6 +15,43 @@ from binlane.state.tables import NOW, repairs, suspects
 RUNNING, DONE = "running", "done"
 _BATCH: Final = 500
 """Keys in one DELETE statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastRepair:
+    """A repair; fields as in ``tables.repairs``."""
+
+    id: int
+    digest: str
+    plan: str
+    seqno: int
+    by: str
+    state: str
+    inserted: int
+    updated: int
+    deleted: int
+    equal: int
+    changed: int
+    started_at: str
+    """UTC, by the target's clock, as ``ended_at``."""
+    ended_at: str | None
+
+
+def read_repairs(
+    connection: Connection, channel: str, *, before: int | None = None, limit: int
+) -> tuple[PastRepair, ...]:
+    """The channel's repairs, newest first; ``before``: only those with a smaller number."""
+    query = select(repairs).where(repairs.c.channel == channel).order_by(repairs.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(repairs.c.id < before)
+    return tuple(
+        PastRepair(
+            row.id, row.digest, row.plan, row.seqno, row.requested_by, row.state, row.inserted, row.updated,
+            row.deleted, row.equal_rows, row.changed_rows, str(row.started_at),
+            None if row.ended_at is None else str(row.ended_at),
+        )
+        for row in connection.execute(query)
+    )  # fmt: skip
 
 
 def begin_repair(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str) -> int:

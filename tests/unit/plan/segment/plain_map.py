@@ -82,7 +82,8 @@ def map_segment(
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
         writers[queue].add(header, parts, lane)
         tally.add(route.shard, route.lane, parts, seqno, log.format.flavor)
-        activity.add_transaction(route.shard, route.lane, parts, seqno, transaction.commit_time)
+        alone = route.lane if routing.division is None else None
+        activity.add_transaction(route.shard, alone, parts, seqno, transaction.commit_time)
     files = {lane: file for queue in sorted(writers) for lane, file in writers[queue].close(tally).items()}
     return MapSummary(files, tally, activity)
 

@@ -1,0 +1,130 @@
+"""The answers about databases, repairs and first copies. Times are seconds since the epoch, UTC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from binlane.board.models import Answer
+
+
+class InWindow(Answer):
+    """A database in one window."""
+
+    number: int
+    transactions: int
+    rows: int
+    """Row changes in the log."""
+    seqno: int
+    """Its last transaction, and when the source committed it."""
+    time: float
+
+
+class Verified(Answer):
+    """The newest verification that found source and target equal and covered a database."""
+
+    kind: str
+    """full: every row of the database; window: the rows that window #`number` touched."""
+    number: int | None
+    seqno: int
+    at: float
+
+
+class Database(Answer):
+    """A database by its name on the target."""
+
+    channel: str
+    name: str
+    lane: int | None
+    """In the newest window that changes it; None if its transactions were all serialized, or shared with others."""
+    applied: InWindow | None
+    """Its last applied transaction, with the window's figures."""
+    is_waiting: bool
+    """The open window has transactions of it that are not all applied."""
+    verified: Verified | None
+    drifted: int
+    """Rows and definitions that are known to differ."""
+    rows: int
+    """Row changes in the windows of `recent`."""
+    recent: list[InWindow]
+    """The newest windows that change it, newest first."""
+
+
+class Databases(Answer):
+    """A page of databases."""
+
+    databases: list[Database]
+    count: int
+    """Of all that were found."""
+    next_after: int | None
+    """The value of `after` for the next page; None also if several channels were searched."""
+    problems: list[str]
+    """Channels that could not be asked, and why."""
+
+
+class Repair(Answer):
+    """A repair of the target's rows by the plan of a verification."""
+
+    id: int
+    state: str
+    """running, which an interrupted one stays, or done."""
+    by: str
+    seqno: int
+    """The watermark at which it was planned and applied."""
+    inserted: int
+    updated: int
+    deleted: int
+    equal: int
+    """Rows of the plan that were equal already."""
+    changed: int
+    """Rows left alone because the source has changed them since."""
+    started_at: float
+    ended_at: float | None
+    digest: str
+    plan: str
+    """Where the plan is stored."""
+
+
+class CopiedObjects(Answer):
+    """Objects of an unfinished first copy."""
+
+    kind: str
+    state: str
+    """planned, or done: a table with all of its rows."""
+    count: int
+    rows: int
+
+
+class Copy(Answer):
+    """The channel's first copy."""
+
+    databases: list[str]
+    state: str
+    """finished, copied (only the channel's row is missing) or unfinished."""
+    attempts: int
+    order: str
+    """The run that finished it; empty: the command line."""
+    file: str
+    offset: int
+    gtid_set: str
+    updated_at: float
+    outcome: dict[str, Any] | None
+    objects: list[CopiedObjects]
+
+
+class Records(Answer):
+    """Repairs and the first copy of a channel."""
+
+    repairs: list[Repair]
+    """The newest first."""
+    more_repairs: bool
+    first_copy: Copy | None
+
+
+class Located(Answer):
+    """The block of a transaction."""
+
+    lane: int
+    first_seqno: int
+    transactions: int
+    rows_shown: bool
+    """Whether the user may see its rows."""

@@ -1,0 +1,126 @@
+"""Reads what is on the target beside windows: databases, repairs, first copies; and finds a transaction's block."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any, Final
+
+from binlane.board import record_models as models
+from binlane.board.host import READ, Host
+from binlane.board.reading import NotFound, Reading, plan_of
+from binlane.config import declared_channels
+from binlane.errors import BinlaneError
+from binlane.health.databases import Database, databases_of
+from binlane.orchestration.airflow.dag_shape import dag_id
+from binlane.state.records.bootstraps import CopyRecord, read_copy
+from binlane.state.records.databases import DatabasePage, Search, read_databases
+from binlane.state.records.history import seconds_of
+from binlane.state.records.repairs import PastRepair, read_repairs
+from binlane.work.lane_files import block_outlines
+
+_THREADS: Final = 16
+_REPAIRS: Final = 20
+
+
+class Records:
+    """The answers for a user."""
+
+    def __init__(self, host: Host) -> None:
+        self._host, self._reading = host, Reading(host)
+
+    def databases(self, user: Any, name: str, search: Search, after: int, limit: int) -> models.Databases:
+        """A page of a channel's databases."""
+        page = self._page(user, name, search, after, limit)
+        found = [_database(name, each) for each in databases_of(page)]
+        more = after + limit if page.count > after + len(found) else None
+        return models.Databases(databases=found, count=page.count, next_after=more, problems=[])
+
+    def find(self, user: Any, search: Search, limit: int) -> models.Databases:
+        """The databases of every channel whose DAG the user may read, ``limit`` of each channel at the most."""
+        may = self._host.may
+        names = [each.name for each in declared_channels(self._host.channels()) if may(user, READ, dag_id(each.name))]
+
+        def ask(name: str) -> tuple[list[models.Database], int, str]:
+            try:
+                page = self._page(user, name, search, 0, limit)
+            except (BinlaneError, NotFound) as exc:
+                return [], 0, f"{name}: not asked: {type(exc).__name__}: {exc}"
+            return [_database(name, each) for each in databases_of(page)], page.count, ""
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            answers = list(pool.map(ask, names))
+        return models.Databases(
+            databases=[each for found, _, _ in answers for each in found],
+            count=sum(count for _, count, _ in answers),
+            next_after=None,
+            problems=[problem for _, _, problem in answers if problem],
+        )
+
+    def _page(self, user: Any, name: str, search: Search, after: int, limit: int) -> DatabasePage:
+        place = self._reading.place(user, name)
+        page: DatabasePage = self._reading.with_engine(
+            place, lambda engine: read_databases(engine, name, search, offset=after, limit=limit)
+        )
+        return page
+
+    def records(self, user: Any, name: str) -> models.Records:
+        """The channel's repairs and its first copy."""
+        place = self._reading.place(user, name)
+
+        def read(connection: Any) -> tuple[tuple[PastRepair, ...], CopyRecord | None]:
+            return read_repairs(connection, name, limit=_REPAIRS + 1), read_copy(connection, name)
+
+        repairs, copy = self._reading.on_target(place, read)
+        return models.Records(
+            repairs=[_repair(each) for each in repairs[:_REPAIRS]],
+            more_repairs=len(repairs) > _REPAIRS,
+            first_copy=None if copy is None else _copy(copy),
+        )
+
+    def locate(self, user: Any, name: str, window_id: str, lane: int, seqno: int) -> models.Located:
+        """The block of a lane that has a transaction."""
+        place = self._reading.place(user, name)
+        plan, folder = plan_of(self._reading.window_of(place, window_id))
+        if lane in plan.all_lanes:
+            for file in plan.files[lane]:
+                if file.first_seqno <= seqno <= file.last_seqno:
+                    for each in block_outlines(folder, file.name):
+                        if each.header.first_seqno <= seqno <= each.header.last_seqno:
+                            header = each.header
+                            return models.Located(
+                                lane=lane, first_seqno=header.first_seqno, transactions=header.transactions,
+                                rows_shown=place.may_edit,
+                            )  # fmt: skip
+        raise NotFound(f"window {window_id}: lane {lane} has no block with seqno {seqno}")
+
+
+def _database(channel: str, found: Database) -> models.Database:
+    return models.Database(channel=channel, **asdict(found))
+
+
+def _repair(found: PastRepair) -> models.Repair:
+    values = asdict(found)
+    ended = values.pop("ended_at")
+    return models.Repair(
+        **{**values, "started_at": seconds_of(found.started_at)}, ended_at=None if ended is None else seconds_of(ended)
+    )
+
+
+def _copy(found: CopyRecord) -> models.Copy:
+    state = "finished" if found.is_finished else "copied" if found.outcome is not None else "unfinished"
+    return models.Copy(
+        databases=list(found.databases),
+        state=state,
+        attempts=found.attempts,
+        order=found.order,
+        file=found.snapshot.source.file,
+        offset=found.snapshot.source.offset,
+        gtid_set=found.snapshot.gtid_set,
+        updated_at=seconds_of(found.updated_at),
+        outcome=found.outcome,
+        objects=[
+            models.CopiedObjects(kind=kind, state=which, count=count, rows=rows)
+            for kind, which, count, rows in found.objects
+        ],
+    )

@@ -1,0 +1,90 @@
+"""How far a channel's window is, from the first byte of log on: the step, its share, and the time that is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.errors import PlanError
+from binlane.health.durations import span
+from binlane.model import plural
+from binlane.state.records.history import Snapshot, seconds_of
+from binlane.state.records.progress import RunStep, StepRow
+from binlane.work.files import WorkFolder
+from binlane.work.filter.progress import filter_progress
+
+QUIET_SECONDS: Final = 30.0
+"""Extraction writes its progress every two seconds, a lane its heartbeat every five: what is older was left by a run
+that has ended."""
+_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The step that takes time now."""
+
+    step: RunStep
+    text: str
+    """What is done of how much."""
+    share: float | None
+    """From 0 to 1; None: not known."""
+    left: float | None
+    """Seconds that the step will still take at its rate so far; None: not known."""
+
+    @property
+    def told(self) -> str:
+        """The text with the time that is left."""
+        return self.text if self.left is None else f"{self.text}, {span(self.left)} left"
+
+
+def stage_of(snapshot: Snapshot) -> Stage | None:
+    """The step that the channel's window is in; None if there is none, or nobody works on it."""
+    row, window = snapshot.step, snapshot.status.window
+    if row is None:
+        return None
+    elapsed = max(0.0, snapshot.clock - seconds_of(row.begun_at))
+    if row.step is RunStep.EXTRACT:
+        # the window is opened when its log is read
+        is_alive = snapshot.clock - seconds_of(row.updated_at) <= QUIET_SECONDS
+        return _extracting(row, elapsed) if is_alive else None
+    if window is None or window.bounds.window_id != row.window_id:
+        return None
+    if row.step is RunStep.FILTER:
+        return _filtering(window.bounds.work, row, elapsed) if window.plan_digest is None else None
+    done = sum(lane.transactions for lane in snapshot.open_positions)
+    text = f"{done:,} of {plural(row.total, 'transaction')} applied"
+    share = done / row.total if row.total else None
+    ages = [snapshot.silence(lane.lane) for lane in snapshot.open_positions]
+    is_alive = any(age is not None and age <= QUIET_SECONDS for age in ages)
+    left = _left(done - row.done, row.total - done, elapsed) if is_alive else None
+    return Stage(row.step, text, share, left)
+
+
+def _extracting(row: StepRow, elapsed: float) -> Stage:
+    if not row.total:
+        return Stage(row.step, f"reading the log: {size_text(row.done)} so far", None, None)
+    text = f"reading the log: {size_text(row.done)} of {size_text(row.total)}"
+    return Stage(row.step, text, min(1.0, row.done / row.total), _left(row.done, row.total - row.done, elapsed))
+
+
+def _filtering(work: str, row: StepRow, elapsed: float) -> Stage:
+    try:
+        found = filter_progress(WorkFolder(work))
+    except (PlanError, OSError):  # the folder is not of this machine
+        return Stage(row.step, f"filter job: {plural(row.total, 'segment')}", None, None)
+    if not found.is_scanned:
+        return Stage(row.step, f"filter job: scanning {plural(found.segments, 'segment')}", 0.0, None)
+    text = f"filter job: {found.built:,} of {plural(found.segments, 'segment')} built"
+    return Stage(row.step, text, found.share, _left(found.share, 1 - found.share, elapsed))
+
+
+def _left(done: float, rest: float, elapsed: float) -> float | None:
+    return elapsed * max(0.0, rest) / done if done > 0 else None
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in the largest fitting unit."""
+    for unit, name in _UNITS:
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size:,} B"

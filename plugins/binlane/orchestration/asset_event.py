@@ -1,0 +1,128 @@
+"""A watermark as an asset event, by Airflow's REST API, from a machine where no Airflow task runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+from binlane.connections import PREFIX
+from binlane.errors import ConfigError
+
+SECONDS: Final = 30.0
+"""For one answer of Airflow."""
+_SCHEMES: Final = ("http", "https")
+_MOST: Final = 1 << 20
+"""Bytes of an answer that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class AirflowSite:
+    """An Airflow and its account. ``repr`` shows no secret."""
+
+    url: str
+    """Without a slash at its end."""
+    user: str
+    password: str = field(repr=False)
+    token: str = field(default="", repr=False)
+    """Used instead of a login; empty: none."""
+
+
+def site_of(connection_id: str, environment: Mapping[str, str] | None = None) -> AirflowSite:
+    """The Airflow that ``AIRFLOW_CONN_<ID>`` names: ``https://user:password@host:port/path``, or JSON with conn_type,
+    host, port, schema, login, password and extra (token, path). Raises ConfigError, never with a secret."""
+    variable = PREFIX + connection_id.upper()
+    value = (os.environ if environment is None else environment).get(variable, "")
+    where = f"connection {connection_id!r} ({variable})"
+    if not value:
+        raise ConfigError(f"{where}: expected https://user:password@host:port/, found none")
+    try:
+        found = _of_json(value) if value.lstrip().startswith("{") else _of_uri(value)
+    except (ValueError, AttributeError, TypeError):
+        # the parser's message may quote the password
+        raise ConfigError(
+            f"{where}: expected https://user:password@host:port/ or JSON, cannot parse the value"
+        ) from None
+    if not found.token and not (found.user and found.password):
+        raise ConfigError(f"{where}: expected a login and a password, or a token in the extra")
+    return found
+
+
+def _of_uri(value: str) -> AirflowSite:
+    parts = urlsplit(value)
+    path = parts.path.strip("/")
+    # Airflow's own form of a connection over TLS: http://host:443/https
+    scheme, path = (path, "") if path in _SCHEMES else (parts.scheme, path)
+    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return AirflowSite(_url(scheme, host, parts.port, path), user, password)
+
+
+def _of_json(value: str) -> AirflowSite:
+    fields = json.loads(value)
+    extra = fields.get("extra") or {}
+    extra = json.loads(extra) if isinstance(extra, str) else extra
+    url = _url(
+        fields.get("schema") or fields.get("conn_type"), fields.get("host"), fields.get("port"), extra.get("path")
+    )
+    user, password = str(fields.get("login") or ""), str(fields.get("password") or "")
+    return AirflowSite(url, user, password, str(extra.get("token") or ""))
+
+
+def _url(scheme: str | None, host: str | None, port: int | str | None, path: str | None) -> str:
+    if scheme not in _SCHEMES or not host:
+        raise ValueError("no URL of an Airflow")
+    place = f"{scheme}://{host}" + (f":{int(port)}" if port is not None else "")
+    inner = (path or "").strip("/")
+    return f"{place}/{inner}" if inner else place
+
+
+def send_event(site: AirflowSite, name: str, extra: Mapping[str, Any]) -> None:
+    """Create an event of the asset ``name``. Raises ConfigError if Airflow does not answer, refuses the event, or does
+    not have the asset, which comes from the channel's DAG or from a DAG that is scheduled by it."""
+    token = site.token or _login(site)
+    found = _call(site, "GET", f"/api/v2/assets?limit=1000&name_pattern={quote(name, safe='')}", token=token)
+    numbers = [each["id"] for each in found.get("assets", ()) if each.get("name") == name]
+    if not numbers:
+        raise ConfigError(f"{site.url}: expected the asset {name}, found none: no DAG of this Airflow has it")
+    _call(site, "POST", "/api/v2/assets/events", {"asset_id": numbers[0], "extra": dict(extra)}, token=token)
+
+
+def _login(site: AirflowSite) -> str:
+    answer = _call(site, "POST", "/auth/token", {"username": site.user, "password": site.password})
+    token = answer.get("access_token")
+    if not isinstance(token, str):
+        raise ConfigError(f"{site.url}: POST /auth/token: expected an answer of Airflow with a token, got none")
+    return token
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would take the token to another place."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Refuse."""
+
+
+_OPENER: Final = urllib.request.build_opener(_NoRedirect())
+
+
+def _call(
+    site: AirflowSite, method: str, path: str, body: Mapping[str, Any] | None = None, token: str = ""
+) -> dict[str, Any]:
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(site.url + path, data, headers, method=method)
+    place = path.partition("?")[0]
+    try:
+        with _OPENER.open(request, timeout=SECONDS) as answer:
+            return dict(json.loads(answer.read(_MOST)))
+    except urllib.error.HTTPError as exc:
+        said = exc.read(500).decode("utf-8", "replace").strip()
+        raise ConfigError(f"{site.url}: {method} {place}: Airflow answers {exc.code}: {said or exc.reason}") from None
+    except (OSError, ValueError, TypeError) as exc:
+        raise ConfigError(f"{site.url}: {method} {place}: expected an answer of Airflow, got {exc}") from None

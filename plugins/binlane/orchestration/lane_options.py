@@ -1,0 +1,30 @@
+"""How a channel's lanes write, wait and retry, from its file."""
+
+from __future__ import annotations
+
+from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.session.connection import SessionLimits
+from binlane.config import ChannelConfig
+from binlane.plan.transaction.collations import Collations
+from binlane.plan.window_plan import WindowPlan
+
+
+def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
+    """The options of the plan's lanes: how they write, wait and retry.
+
+    In a window with divided shards ``check_division`` holds, also if the channel file was changed since.
+    """
+    apply, together = channel.apply, plan.division is None
+    return ApplyOptions(
+        barrier_timeout=apply.barrier_timeout,
+        lease_time=apply.lease_seconds,
+        retries=apply.retries,
+        ddl_lock_wait_timeout=apply.lock_wait_timeout,
+        allow_nontransactional=apply.allow_nontransactional and together,
+        collations=Collations(channel.collations).given,
+        allow_triggers=frozenset(apply.allow_triggers if together else ()),
+        overwrite=apply.on_conflict.overwrites,
+        limits=SessionLimits(
+            lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout
+        ),
+    )
