@@ -6,26 +6,20 @@ the channel's row. What an interrupted repair has done already is equal when the
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Final
 
 from sqlalchemy import Connection
 
 from binlane.apply.refusals import target_errors
-from binlane.apply.session.retry_verdicts import error_code
 from binlane.bootstrap.definitions import make, read_definition, set_sequence
 from binlane.bootstrap.sessions import Session
-from binlane.errors import TargetError
+from binlane.errors import TargetError, TargetUnavailableError
 from binlane.model import SchemaObject
 from binlane.repair.plan import DefinitionRepair
 from binlane.verify.definitions import DefinitionDifference, Definitions
 from binlane.verify.object_mends import replacing
-
-_NO_OBJECT_YET: Final = frozenset({1146, 1305, 1356})
-"""Errors for a table, a function or a view that does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +35,33 @@ class DefinitionRepairer:
         self,
         repairs: tuple[DefinitionRepair, ...],
         fenced: Callable[[], AbstractContextManager[Connection]],
-        done: Callable[[Connection, str], None],
+        done: Callable[[Connection, DefinitionRepair, str], None],
     ) -> None:
         """Correct all of them. ``fenced`` begins a transaction that holds the channel's row; ``done`` gets it with
         ``definitions``, ``equal_rows`` or ``changed_rows``, the column of ``tables.repairs`` that counts the result.
 
-        A view that needs another one waits for it. Raises TargetError with the object's name.
+        A view that needs another one waits for it. Raises TargetError for the first statement that the target refuses,
+        with the object's name, after all others have run.
         """
-        left, waited = deque(repairs), 0
+        left, refused = list(repairs), list[TargetError]()
         while left:
-            one = left.popleft()
-            with fenced() as connection:
-                try:
-                    result = self._repair(one)
-                except TargetError as exc:
-                    cause = exc.__cause__
-                    if cause is None or error_code(cause) not in _NO_OBJECT_YET or waited >= len(left):
+            waiting, refused = list[DefinitionRepair](), []
+            for one in left:
+                with fenced() as connection:
+                    try:
+                        result = self._repair(one)
+                    except TargetUnavailableError:
                         raise
-                    waited += 1
-                    left.append(one)
-                else:
-                    waited = 0
-                    done(connection, result)
+                    except TargetError as exc:
+                        refused.append(exc)
+                        waiting.append(one)
+                    else:
+                        done(connection, one, result)
+            if len(waiting) == len(left):
+                break
+            left = waiting
+        if refused:
+            raise refused[0]
 
     def _repair(self, one: DefinitionRepair) -> str:
         found = self._found(one)

@@ -26,10 +26,10 @@ from binlane.errors import ApplyError, DriftError, PlanError
 from binlane.model import Flavor, TableKey
 from binlane.repair.definitions import DefinitionRepairer
 from binlane.repair.fence import lock_at_watermark, writing
-from binlane.repair.plan import Action, RepairPlan, RowRepair, moves_unique, obstacle
+from binlane.repair.plan import Action, DefinitionRepair, RepairPlan, RowRepair, moves_unique, obstacle
 from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import Channel
-from binlane.state.records.repairs import begin_repair, forget_suspects, save_repair
+from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, save_repair
 from binlane.verify.column_text import Compared, Key, Row, one_of
 from binlane.verify.definition_reader import TRIGGER
 from binlane.verify.pairing import Tables
@@ -105,9 +105,11 @@ class Repairer:
                 save_repair(connection, number, counts)
             self._counts = counts
 
-        def corrected(connection: Connection, result: str) -> None:
+        def corrected(connection: Connection, one: DefinitionRepair, result: str) -> None:
             self._counts[result] += 1
             save_repair(connection, number, self._counts)
+            if result != "changed_rows":
+                forget_definition(connection, self.plan.channel, one.schema_object, one.parts)
 
         # triggers last: the statements for rows would fire them
         self.definitions.run(self.plan.definitions, self._fenced, corrected)

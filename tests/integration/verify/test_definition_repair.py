@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from binlane.errors import TargetError
 from binlane.orchestration.commands import repair
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.verify.definitions import DefinitionDifference
@@ -118,6 +119,8 @@ def test_a_repair_runs_harmless_statements_and_everything_is_equal_again(
     planned = {(one.schema_object, one.mend.statements) for one in found}
     # of three triggers in a row, the first one's statements have created the others anew
     assert f"{len(planned) - 2} definitions corrected; 2 were already right" in said
+    # health has no drift of definitions left, before the next verification
+    assert channel.target.query("SELECT table_name FROM binlane.suspects WHERE row_key <> '[]'") == []
     outcome = full(channel)
     assert (outcome.state, outcome.suspects) == ("clean", ())
     state = channel.target.query("SELECT state, definitions, changed_rows FROM binlane.repairs")
@@ -206,3 +209,20 @@ def test_a_definition_that_has_changed_since_is_left_alone(
     repaired = repair.apply_plan(CHANNEL, channel.channels, stored)
     assert (repaired.definitions, repaired.changed_rows) == (1, 1)
     assert channel.target.query("SELECT table_name FROM information_schema.views WHERE table_name = 'a_view'") == []
+
+
+def test_a_statement_that_the_target_refuses_does_not_keep_others_from_running(
+    channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_the_way = f"CREATE TABLE {DATABASE}.a_view (id INT)"
+    channel = prepared(
+        channel_of("mariadb", "mariadb"), f"DROP VIEW {DATABASE}.a_view", in_the_way, f"DROP TRIGGER {DATABASE}.t3"
+    )
+    for name, value in channel.environment.items():
+        monkeypatch.setenv(name, value)
+    stored = repair.make_plan(CHANNEL, channel.channels, Options(full=True))[1]
+    assert [one.kind for one in stored.plan.definitions] == ["view", "trigger"]
+    with pytest.raises(TargetError, match=r"view te;n`t 'a\.a_view: .*is not of type 'VIEW'"):
+        repair.apply_plan(CHANNEL, channel.channels, stored)
+    assert channel.target.query("SELECT state, definitions FROM binlane.repairs") == [("running", 1)]
+    assert [str(one.schema_object) for one in full(channel).differences] == ["view te;n`t 'a.a_view"]

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
-from binlane.model import TableKey
+from binlane.model import SchemaObject, TableKey
 from binlane.state.json_columns import text_of
 from binlane.state.tables import NOW, repairs, suspects
 
@@ -105,5 +105,18 @@ def forget_table(connection: Connection, channel: str, table: TableKey) -> None:
             suspects.c.table_schema == table.database,
             suspects.c.table_name == table.table,
             of_rows,
+        )
+    )
+
+
+def forget_definition(connection: Connection, channel: str, obj: SchemaObject, parts: Collection[str]) -> None:
+    """Delete the suspects of parts of a definition that are equal now."""
+    connection.execute(
+        delete(suspects).where(
+            suspects.c.channel == channel,
+            suspects.c.table_schema == obj.database,
+            suspects.c.table_name == obj.name,
+            suspects.c.row_key == text_of((obj.kind,)),
+            suspects.c.column_names.in_([text_of((part,)) for part in parts]),
         )
     )
