@@ -68,8 +68,8 @@ class Diary(Protocol):
     def committed(self, table: TableKey, rows: int) -> None:
         """Called after COMMIT."""
 
-    def finished(self, table: TableKey) -> None:
-        """All rows of the table are committed."""
+    def finished(self, writer: Session, table: TableKey) -> None:
+        """All rows of the table are committed. ``writer`` has no open transaction."""
 
 
 @dataclass(slots=True)
@@ -80,8 +80,10 @@ class _Frontier:
     """Of the chunk behind the frontier."""
     later: dict[int, tuple[Key | None, int]] = field(default_factory=dict)
     """Committed chunks behind it: end and rows, by number."""
-    open: int = 1
-    """Chunks that are not committed, and one as long as the last chunk is not known."""
+    open: int = 0
+    """Known chunks that are not committed."""
+    is_whole: bool = False
+    """Whether the last chunk is known."""
 
     def commit(self, chunk: Chunk, rows: int) -> None:
         self.later[chunk.number] = (chunk.end, rows)
@@ -138,13 +140,9 @@ class Copier:
             for chunk in chunks_of(self.readers[0], left.table, self.chunk_rows, left.after):
                 with self._lock:
                     frontier.open += 1
+                    frontier.is_whole = chunk.end is None
                 if not self._put(chunk):
                     return
-            with self._lock:
-                frontier.open -= 1
-                is_finished = not frontier.open
-            if is_finished:
-                self.diary.finished(key)
         for _ in range(workers):
             self._put(_END)
 
@@ -170,10 +168,10 @@ class Copier:
             with self._lock:
                 frontier = self._frontiers[key]
                 frontier.commit(chunk, rows)
-                is_finished = not frontier.open
+                is_finished = frontier.is_whole and not frontier.open
             self.diary.committed(key, rows)
             if is_finished:
-                self.diary.finished(key)
+                self.diary.finished(writer, key)
 
     def _written(self, writer: Session, table: TableKey, rows: int) -> None:
         with self._lock:

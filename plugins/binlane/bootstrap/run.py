@@ -22,6 +22,7 @@ from binlane.bootstrap.accounts import Accounts, make_accounts, no_accounts, rea
 from binlane.bootstrap.catch_up import CatchUp, Kept
 from binlane.bootstrap.checks import check_empty, check_tables, chosen_databases
 from binlane.bootstrap.definitions import (
+    Definition,
     Definitions,
     contents,
     drop,
@@ -35,6 +36,7 @@ from binlane.bootstrap.definitions import (
 )
 from binlane.bootstrap.progress import Meter, Progress
 from binlane.bootstrap.rows import Copier, Left
+from binlane.bootstrap.secondary_keys import build_keys, can_wait, drop_keys
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
 from binlane.bootstrap.throttle import NO_LIMITS, Limits, Throttle
@@ -215,7 +217,7 @@ class FirstCopy:
             ]
             kept = self._catch_up(writer, before, schema, snapshot, writers)
             attempts = self._plan(databases, before, (start.identity, mark), definitions, sizes, kept)
-            self._make_tables(writer, definitions, kept.tables)
+            self._make_tables(writer, definitions, kept.tables, schema, sizes)
             rows = self._copy_rows(snapshot, writers, schema, definitions, sizes, kept)
         self.progress.phase("sequences, accounts, views, routines, triggers and events")
         with self._reading() as reader:
@@ -310,13 +312,25 @@ class FirstCopy:
         with self.engines[1].begin() as connection:
             bootstraps.finish_bootstrap(connection, outcome.channel, self.options.order)
 
-    def _make_tables(self, writer: Session, definitions: Definitions, kept: Collection[TableKey]) -> None:
+    def _make_tables(
+        self,
+        writer: Session,
+        definitions: Definitions,
+        kept: Collection[TableKey],
+        schema: Schema,
+        sizes: Mapping[TableKey, Size],
+    ) -> None:
         present = [name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")]
         for database in definitions.databases:
             make_database(writer, database, present)
         for definition in (*definitions.sequences, *definitions.tables):
             if _key(definition.schema_object) not in kept:
                 make(writer, definition)
+        parents = {parent for _, parent in schema.references}
+        for definition in definitions.tables:
+            key = _key(definition.schema_object)
+            if key not in kept and can_wait(schema.tables[key], sizes.get(key, Size(0, 0)), definition, parents):
+                drop_keys(writer, definition)
         for definition in definitions.tables:
             if _key(definition.schema_object) in kept:
                 set_auto_increment(writer, definition)
@@ -343,7 +357,8 @@ class FirstCopy:
             for key in sorted(keys, key=meter.bytes_left, reverse=True)
             if key not in kept.finished
         ]
-        diary = _Diary(self.channel.name, self.engines[1], meter)
+        by_key = {_key(definition.schema_object): definition for definition in definitions.tables}
+        diary = _Diary(self.channel.name, self.engines[1], meter, by_key)
         limits = self.options.limits
         with self._reading() if limits.ask_source else contextlib.nullcontext() as asked:
             throttle = Throttle(limits, asked, meter.wait)
@@ -363,6 +378,7 @@ class _Diary:
     channel: str
     engine: Engine
     meter: Meter
+    definitions: Mapping[TableKey, Definition]
 
     def written(self, writer: Session, table: TableKey, rows: int, frontier: tuple[Key, int] | None) -> None:
         """See ``rows.Diary``."""
@@ -372,8 +388,9 @@ class _Diary:
         """See ``rows.Diary``."""
         self.meter.copied(table, rows)
 
-    def finished(self, table: TableKey) -> None:
+    def finished(self, writer: Session, table: TableKey) -> None:
         """See ``rows.Diary``."""
+        build_keys(writer, self.definitions[table])
         with self.engine.begin() as connection:
             bootstraps.finish_table(connection, self.channel, _object(table))
         self.meter.finish(table)

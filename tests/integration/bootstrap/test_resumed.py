@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from binlane.bootstrap import catch_up, rows
+from binlane.bootstrap import catch_up, rows, run
 from binlane.model import TableKey
 from binlane.servers.engines import engine_of
 from binlane.state.records.bootstraps import Copying, read_bootstrap
@@ -173,3 +173,22 @@ def test_a_filled_table_is_finished_only_with_its_last_range(mariadb: Channel) -
         found = state_of(mariadb, table)
         counted = mariadb.target.query(f"SELECT COUNT(*) FROM shop.{table}")[0][0]
         assert found.rows == counted, "rows are counted in the transactions that write them"
+
+
+def test_secondary_keys_are_built_after_the_rows_and_stand_as_on_the_source(
+    either: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("binlane.bootstrap.secondary_keys._LARGE", 1)
+    fill(either)
+    run_on(
+        either.source,
+        "ALTER TABLE shop.big ADD KEY by_n (n, b), ADD UNIQUE KEY `second ``one` (b, u), ADD KEY by_x (x(10))",
+        "ANALYZE TABLE shop.big",
+    )
+    assert copy_until(either, rows, "copy_chunk", 12, die) == -signal.SIGKILL
+    assert len(either.target.query("SHOW KEYS FROM shop.big")) == 2, "of the primary key"
+    run_on(either.source, *MEANWHILE)
+    assert copy_until(either, run, "build_keys", 1, die) == -signal.SIGKILL
+    run_on(either.source, "UPDATE shop.big SET n = 3 WHERE b = 500")
+    assert bootstrap(either) == 0
+    either.assert_equal()
