@@ -28,7 +28,8 @@ MADE: Final = (
     "CREATE DATABASE tenant_2 CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     f"USE {DATABASE}",
     "CREATE TABLE `p;``a` (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 5, s VARCHAR(9) DEFAULT 'it''s; `x`', "
-    "later TIMESTAMP NULL DEFAULT NULL, KEY `by;``n` (n), UNIQUE KEY u (s), CONSTRAINT less CHECK (n < 99)) "
+    "later TIMESTAMP NULL DEFAULT NULL, text VARCHAR(9), KEY `by;``n` (n), UNIQUE KEY u (s), "
+    "CONSTRAINT less CHECK (n < 99)) "
     "COMMENT 'te;n`t ''a.x' DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     "CREATE TABLE c (id INT PRIMARY KEY, p INT, KEY (p), "
     "CONSTRAINT `f;``k` FOREIGN KEY (p) REFERENCES `p;``a` (id) ON DELETE CASCADE)",

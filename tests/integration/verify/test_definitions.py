@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -12,8 +13,17 @@ import pytest
 from binlane.errors import PrecheckError
 from binlane.orchestration.commands.verify import outcome_text, verify_channel
 from binlane.verify.run import Options, Outcome
+from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, channel_of, clean_servers, run_on
+from tests.integration.window.conftest import (
+    CHANNEL,
+    Channel,
+    ChannelOf,
+    channel_of,
+    clean_servers,
+    fresh_channel,
+    run_on,
+)
 from tests.integration.window.test_whole_server import (
     ACCOUNTS,
     ACCOUNTS_OF_FAMILY,
@@ -234,6 +244,28 @@ def test_between_the_families_what_is_spelled_differently_is_equal_and_all_else_
 
 
 UNDECIDED: Final = ["definition of view tenant_1.printed", "parameters of function tenant_1.f"]
+
+
+@pytest.mark.parametrize("versions", [("10.11", "11.8"), ("11.8", "10.11")], ids="-".join)
+def test_between_versions_bodies_and_parameters_are_compared(
+    versions: tuple[str, str],
+    server_of: Callable[[str, str], PrivateServer],
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    servers = server_of(versions[0], "source"), server_of(versions[1], "target")
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    mode = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'"
+    run_on(channel.source, "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci", mode, *SHARED)
+    assert channel.run() is not None
+    outcome = verify(channel)
+    assert [one.note for one in outcome.suspects] == []
+    assert outcome.unseen == ()
+    run_on(channel.target, "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci", mode, *UNLIKE, log=False)
+    found = verify(channel).differences
+    assert {("function", "body"), ("procedure", "parameters"), ("table", "partitions"), ("view", "")} <= {
+        (one.schema_object.kind, one.what) for one in found
+    }
 
 
 HASHES: Final = {
