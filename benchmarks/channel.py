@@ -40,6 +40,8 @@ class Channel:
     """None: the product's default."""
     writer: str = "binlog"
     """``apply.writer``."""
+    divide: str | None = None
+    """``lanes.divide`` of a channel that divides every database; None: none is divided."""
 
 
 def open_channel(
@@ -49,10 +51,12 @@ def open_channel(
     file = folder / "dags" / "channels" / f"{choice.name}.toml"
     file.parent.mkdir(parents=True)
     consistency = "any_time" if choice.lanes == 1 else "eventual"
+    divide = "" if choice.divide is None else f'divide = "{choice.divide}"\nallow_torn = true\n'
+    shard_list = choice.shard_list if choice.divide is None else f"{choice.shard_list}(divided)=*\n"
     gap = "" if choice.fold_gap is None else f"fold_gap = {choice.fold_gap}\n"
     file.write_text(
         f'[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
-        f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n{gap}'
+        f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n{gap}{divide}'
         f"[blocks]\ntransactions = {choice.block}\n"
         f'reduce = "{choice.reduce}"\n'
         f'[apply]\nwriter = "{choice.writer}"\n'
@@ -60,9 +64,9 @@ def open_channel(
         "utf-8",
     )
     channel = load_channel(file)
-    if choice.shard_list:
+    if shard_list:
         channel.shard_list_file.parent.mkdir(parents=True)
-        channel.shard_list_file.write_text(choice.shard_list, "utf-8")
+        channel.shard_list_file.write_text(shard_list, "utf-8")
     endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
     engine = engine_of(endpoints.target)
     create(engine)

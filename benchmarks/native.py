@@ -61,6 +61,7 @@ class Run:
             self._workload.shard_list,
             tuned.fold_gap,
             way.writer,
+            way.divide,
         )
         with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
             settings, used = machine.server_facts(target, MEASURED_SETTINGS), machine.cpu_seconds(target.pid)
@@ -109,6 +110,9 @@ def main(
     block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
     writers: Annotated[str, typer.Option(help="Values of apply.writer, each measured: binlog, sql.")] = "binlog",
     fold_gap: Annotated[int | None, typer.Option(min=0, help="lanes.fold_gap; without: the product's default.")] = None,
+    divide: Annotated[
+        str, typer.Option(help="Values of lanes.divide, each measured with every database divided: key, table.")
+    ] = "",
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their median is shown.")] = 1,
     only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
@@ -122,14 +126,17 @@ def main(
     chosen = {
         name: way
         for name, way in ways(
-            [int(count) for count in lanes.split(",") if count], reduce.split(","), writers.split(",")
+            [int(count) for count in lanes.split(",") if count],
+            reduce.split(","),
+            writers.split(","),
+            [each for each in divide.split(",") if each],
         ).items()
         if not only or any(part.strip() in name for part in only.split(","))
     }
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
-        "fold_gap": fold_gap, "writers": writers, "runs": runs, "buffer_pool_mib": buffer_pool,
+        "fold_gap": fold_gap, "writers": writers, "divide": divide, "runs": runs, "buffer_pool_mib": buffer_pool,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
         lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)

@@ -75,6 +75,8 @@ class Way:
     reduce: str = "block"
     writer: str = "binlog"
     """``apply.writer``: BINLOG statements, or rows as SQL."""
+    divide: str | None = None
+    """``lanes.divide``, if every database is divided."""
 
 
 Ways: TypeAlias = dict[str, Way]
@@ -241,7 +243,7 @@ def _replica_options(threads: int) -> dict[Flavor, tuple[str, ...]]:
     return {Flavor.MARIADB: mariadb, Flavor.MYSQL: (f"--replica-parallel-workers={threads}",)}
 
 
-def ways(lanes: list[int], reduce: list[str], writers: list[str]) -> Ways:
+def ways(lanes: list[int], reduce: list[str], writers: list[str], divide: list[str]) -> Ways:
     """All ways, in the order of the table."""
     return {
         "replica, 1 thread": Way(replica, _replica_options(1), native=True),
@@ -254,5 +256,14 @@ def ways(lanes: list[int], reduce: list[str], writers: list[str]) -> Ways:
             for writer in writers
             for each in reduce
             for count in lanes
+        },
+        **{
+            f"binlane, {_FOLDING[each]}, {count} lanes, divided by {how}": Way(
+                binlane, lanes=count, reduce=each, divide=how
+            )
+            for how in divide
+            for each in reduce
+            for count in lanes
+            if each != "off" and count > 1
         },
     }

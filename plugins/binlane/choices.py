@@ -41,6 +41,17 @@ class Consistency(Word):
     EPOCH = "epoch", "lanes meet also every `lanes.epoch_seconds` of source time"
 
 
+class Divide(Word):
+    """``lanes.divide``: how the lanes share the tables of a divided shard (``plan.window.placement``)."""
+
+    KEY = (
+        "key",
+        "each row goes by its primary key, if equal keys are equal bytes and the table has no other unique key; other "
+        "tables go as a whole",
+    )
+    TABLE = "table", "each table goes as a whole"
+
+
 class Reduce(Word):
     """``blocks.reduce``: what is folded to its net effect before it is applied."""
 

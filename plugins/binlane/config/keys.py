@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, get_type_hints
 
 from binlane import collation_rules, rename_rules
-from binlane.choices import Assigner, Consistency, OnConflict, Reduce, VerifyScope, Writer
+from binlane.choices import Assigner, Consistency, Divide, OnConflict, Reduce, VerifyScope, Writer
 from binlane.config.declaration import REQUIRED, Key, Only, PerChannel, key, keys_of
 from binlane.config.kinds import (
     BOOLEAN,
@@ -121,6 +121,11 @@ class LanesConfig:
         "Barriers with at most this many transactions between them, and about `blocks.bytes` of log, are applied"
         " as one serial stretch. A barrier costs every lane a commit and a wait, about 20 ms on a durable "
         "target; in that time one lane applies some hundred transactions. 0: each barrier stands alone.",
+    )
+    divide: Divide = key(
+        choice(Divide),
+        Divide.KEY,
+        "How the lanes share the tables of [divided shards](../shard_list/README.md#divided-shards).",
     )
     allow_torn: bool = key(
         BOOLEAN,

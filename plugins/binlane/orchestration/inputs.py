@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -56,6 +57,7 @@ def write_inputs(
     settings = _settings(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     check_division(channel, shard_list)
+    settings = replace(settings, divide=channel.lanes.divide if shard_list.divided else None)
     groups = schema.known().foreign_key_groups
     Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     folder.write_once(files.SCHEMA, schema_to_json(schema))

@@ -127,7 +127,12 @@ def _divided(plan: WindowPlan) -> Grid | None:
     ordered = sorted(tables, key=lambda entry: (-entry[1].read.total, str(entry[0])))
     for key, counts in ordered[:_TOP]:
         placement = division.placed(key)
-        grid.row(str(key), str(placement.lane), f"{counts.written.total:,}", placement.reason)
+        grid.row(
+            str(key),
+            "by key" if placement.lane is None else str(placement.lane),
+            f"{counts.written.total:,}",
+            placement.reason,
+        )
     if len(ordered) > _TOP:
         grid.row(f"{len(ordered) - _TOP:,} more", "", "", "")
     return grid

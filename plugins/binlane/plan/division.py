@@ -6,12 +6,13 @@ remaining row changes are dealt to the lanes by table. A lane's part of a block,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from binlane.errors import PlanError
 from binlane.model import TableKey
+from binlane.plan.block.reduce import Deal
 from binlane.schema.letter_case import lower
 from binlane.shards.shard_list import hash_lane
 
@@ -27,7 +28,8 @@ def table_lane(table: TableKey, lanes: int) -> int:
 class Placement:
     """Where the row changes of a table of a divided shard go."""
 
-    lane: int
+    lane: int | None
+    """None: each row change goes by its primary key."""
     reason: str
 
 
@@ -52,8 +54,19 @@ class Division:
         found = self.placements.get(name)
         return Placement(table_lane(name, self.lanes), BY_NAME) if found is None else found
 
-    def lane_of(self, table: TableKey) -> int:
-        """The lane of a table's row changes. Raises PlanError for a database that the scan has not seen."""
+    def lanes_of(self, tables: Iterable[TableKey]) -> set[int]:
+        """All lanes that may get row changes of these tables."""
+        lanes = {self.lane_of(table) for table in tables}
+        return set(range(self.lanes)) if None in lanes else {lane for lane in lanes if lane is not None}
+
+    @property
+    def deal(self) -> Deal:
+        """The division for the reducer."""
+        return Deal(self.lanes, self.lane_of)
+
+    def lane_of(self, table: TableKey) -> int | None:
+        """The lane of a table's row changes; None: by primary key. Raises PlanError for a database that the scan has
+        not seen."""
         if table.database not in self.databases:
             raise PlanError(f"{table}: no lane for its database: context.json is of another window; run the filter "
                             "step again")  # fmt: skip

@@ -65,6 +65,8 @@ class FilterSettings:
     """The channel's ``[collations]``: source collation and target collation of each rule."""
     folds_names: bool = False
     """The target compares names of databases and tables without regard to case."""
+    divide: str | None = None
+    """``lanes.divide``; None without divided shards."""
     measures_rows: bool = True
     """Rows of some tables are sent as statements, so the plan records their lengths (``WindowPlan.widest``)."""
 
@@ -111,5 +113,5 @@ class FilterSettings:
         return SETTINGS.load(cls, SETTINGS.parsed(data, where), where)
 
 
-SETTINGS: Final = Codec("extract the window again", left_out=frozenset({"collations"}))
+SETTINGS: Final = Codec("extract the window again", left_out=frozenset({"collations", "divide"}))
 """Codec of channel.json."""

@@ -74,7 +74,7 @@ class PlannedLanes:
             lanes = {each.lane}
             if division is not None and not each.in_barrier:
                 statements = any(isinstance(part, StatementPart) for part in each.parts)
-                shares = set(map(division.lane_of, changed_rows(each.parts)))
+                shares = division.lanes_of(changed_rows(each.parts))
                 lanes = shares | lanes if statements or not shares else shares
             found[each.seqno] = tuple(sorted(lanes))
         return found
@@ -100,7 +100,7 @@ class PlannedLanes:
         reducer = self._inputs.reducer(self._routing)
         if reducer is None or self._routing.division is None:
             return None
-        return replace(reducer, lane_of=self._routing.division.lane_of, folds=False)
+        return replace(reducer, deal=self._routing.division.deal, folds=False)
 
     @property
     def _window(self) -> WorkFolder:

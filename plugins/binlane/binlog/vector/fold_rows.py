@@ -49,7 +49,7 @@ def _column_end(data: Bytes, at: int, rule: int, param: int) -> int:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _hash(
+def hash_of_key(
     data: Bytes, at: int, table: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints, flags: Bytes,
     flag_at: int,
 ) -> np.uint64:  # fmt: skip
@@ -69,7 +69,7 @@ def _hash(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _same(
+def same(
     data: Bytes, left: int, right: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints, flags: Bytes,
     flag_at: int, mask: int,
 ) -> bool:  # fmt: skip
@@ -132,7 +132,7 @@ def _slot(
         if (
             key_hash[entry] == value
             and entry_table[entry] == table
-            and _same(data, key_image[entry], image, first, width, end_column, rule, param, flags, flag_at, PRIMARY)
+            and same(data, key_image[entry], image, first, width, end_column, rule, param, flags, flag_at, PRIMARY)
         ):
             break
         slot = (slot + 1) & mask
@@ -161,16 +161,16 @@ def fold(
         counter, signed = counters[table, 0], counters[table, 1]
         old, new = images[row, 0], images[row, 2]
         both = old >= 0 and new >= 0
-        moves = both and not _same(data, old, new, first, width, key_end, rule, param, flags, flag_at, PRIMARY)
+        moves = both and not same(data, old, new, first, width, key_end, rule, param, flags, flag_at, PRIMARY)
         differs = moves or (
-            both and not _same(data, old, new, first, width, unique_end, rule, param, flags, flag_at, UNIQUE)
+            both and not same(data, old, new, first, width, unique_end, rule, param, flags, flag_at, UNIQUE)
         )
         for half in range(2 if moves else 1):
             # a change of the primary key: delete of the old key, then insert of the new one
             takes = old >= 0 and half == 0
             gives = new >= 0 and (half == 1 or not moves)
             image = old if takes else new
-            value = _hash(data, image, table, first, width, key_end, rule, param, flags, flag_at)
+            value = hash_of_key(data, image, table, first, width, key_end, rule, param, flags, flag_at)
             slot = _slot(
                 data, image, table, first, width, key_end, rule, param, flags, flag_at, value,
                 slots, key_hash, key_image, entry_table,
@@ -221,7 +221,7 @@ def judge(
             left[entry] = INSERT
         elif _same_bytes(data, before[entry], now[entry]):
             left[entry] = NOTHING
-        elif _same(data, old, new, first, width, tables[table, 4], rule, param, flags, flag_at, UNIQUE):
+        elif same(data, old, new, first, width, tables[table, 4], rule, param, flags, flag_at, UNIQUE):
             left[entry] = UPDATE
         else:
             left[entry] = SPLIT

@@ -244,6 +244,26 @@ def _lacks_columns(data: Bytes, at: int, end: int, shape: int, width: int) -> bo
 
 
 @njit(cache=True, nogil=True)
+def find_partial(
+    data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, number: Numbers, width: Ints,
+    found: Flags,
+) -> None:  # fmt: skip
+    """Sets ``found`` of each table with an event whose images lack columns, hold differences or are compressed."""
+    for event in range(offset.size):
+        table = number[event]
+        if table < 0 or found[table] or ROLES[kind[event]] != ROWS:
+            continue
+        shape = SHAPES[kind[event]]
+        if shape & (_IS_COMPRESSED | _IS_PARTIAL):
+            found[table] = True
+            continue
+        at, end = offset[event] + header_len, offset[event] + size[event] - tail
+        if _full_images(data, at, end, shape, width[table]) < 0:
+            code, _, _ = rows_head(data, at, end, shape, width[table])
+            found[table] = code != OK or _lacks_columns(data, at, end, shape, width[table])
+
+
+@njit(cache=True, nogil=True)
 def count(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, number: Numbers, tables: Ints,
     rule: Bytes, param: Ints, rows: Ints, images: Ints, lacking: Flags,

@@ -18,31 +18,23 @@ from numpy.typing import NDArray
 
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsKind
 from binlane.binlog.rows_payload import ending_statement
-from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.arrays import Ints
-from binlane.binlog.vector.frames import count_events, first_appearances, row_images, strip_events
-from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
+from binlane.binlog.vector.frames import count_events, first_appearances, row_images
+from binlane.binlog.vector.row_events import Rows
 from binlane.binlog.wire import EventType
+from binlane.errors import PlanError
 from binlane.model import Item, ItemKind, RowCounts, TableKey
+from binlane.plan.block.folding import Folding
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.row_range import RowRange
+from binlane.plan.block.selected_rows import SelectedRows
 
 _NAME: Final = "block"
-_EVENT_BYTES: Final = 128 << 10
-"""Approximate bytes of row images in one synthesized event."""
-_HEAD_BYTES: Final = 2 << 10
-"""Upper bound of the bytes in front of an event's images: its header, its flags, two bitmaps of 4,096 columns."""
 _UNFIT: Final = np.zeros(256, np.bool_)
 """Event types whose row images are compressed or partial in the log."""
 _UNFIT[[EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS]] = True
-_IS_V2: Final = np.zeros(256, np.bool_)
-_IS_V2[[EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2]] = True
-_KIND_OF: Final = np.zeros(256, np.int64)
-"""The kind of rows in ``row_events`` for each type of rows event."""
-for _code, _kind in ROWS_KINDS.items():
-    _KIND_OF[_code] = {RowsKind.DELETE: DELETE, RowsKind.UPDATE: UPDATE, RowsKind.INSERT: INSERT}[_kind]
-_KIND_OF_PHASE: Final = np.array([DELETE, INSERT, DELETE, UPDATE, INSERT], np.int64)
-"""By phase of ``fold_rows``."""
+_BY_KEY: Final = -1
+"""In place of a lane: by primary key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +59,15 @@ class Reduced:
 
 
 @dataclass(frozen=True, slots=True)
+class Deal:
+    """Which lane gets a row change."""
+
+    lanes: int
+    lane_of: Callable[[TableKey], int | None]
+    """The lane of a table's changes; None: each change goes by its primary key."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reducer:
     """Folds ranges of row events of one window. Equal ranges give equal bytes."""
 
@@ -75,8 +76,8 @@ class Reducer:
     """Usual bytes of events in one BINLOG statement."""
     largest_bytes: int
     """Most bytes of events in one BINLOG statement: the target takes no more."""
-    lane_of: Callable[[TableKey], int] | None = None
-    """The lane of each table's changes; None: they stay together."""
+    deal: Deal | None = None
+    """The lanes that get the changes; None: they stay together."""
     folds: bool = True
     """False: all changes keep their order, and are only dealt."""
 
@@ -109,29 +110,71 @@ class _Reduction:
             counts, images, lacking = row_images(self.frames, self.number, self.tables.layouts, _NAME)
             kept_in_order = self._not_folded(lacking)
             # a second pass: without the first's misfits, images have other room, which may make new misfits
-            while (folded := _Folding(self, counts, images, kept_in_order)).misfits:
+            while (folded := Folding(self._selected(counts, images, kept_in_order))).misfits:
                 kept_in_order |= folded.misfits
-        found: dict[int | None, Reduced] = {}
+        shares: dict[int | None, Reduced] = {}
         for lane, keys in self._by_lane(kept_in_order).items():
-            found[lane] = Reduced(list(self._loose(keys, counts)), lane=lane)
-        if folded is not None:
-            lanes = self.lanes_of(folded.key_ids)
-            for lane, each in folded.shares(lanes, self.reducer.payload_bytes):
-                share = found.setdefault(lane, Reduced(lane=lane))
-                share.items, share.saved = each.items, each.saved
-        return list(found.values())
+            if lane == _BY_KEY:
+                self._add(shares, *self._by_key(keys))
+            else:
+                shares.setdefault(lane, Reduced(lane=lane)).loose.extend(self._loose(keys, counts))
+        if folded is not None and folded.selected.key_ids:
+            self._add(shares, folded.selected, folded.rows_left())
+        return list(shares.values())
 
-    def lanes_of(self, keys: Sequence[int]) -> Ints | None:
-        """The lane of each table; None if the reducer does not deal."""
-        lane_of = self.reducer.lane_of
-        return None if lane_of is None else np.array([lane_of(self.tables.keys[key]) for key in keys], np.int64)
+    def _selected(self, counts: Ints, images: Ints, kept_in_order: set[int]) -> SelectedRows:
+        """The rows of the tables that are to be folded."""
+        wanted = [key for key in dict.fromkeys(self.key_of_used) if key not in kept_in_order]
+        return SelectedRows(
+            self.row_range, self.frames, (self.used, self.first), wanted, (counts, images), self.reducer.largest_bytes
+        )
+
+    def _by_key(self, keys: set[int]) -> tuple[SelectedRows, Rows]:
+        """The rows of tables that are dealt by key, in order. Raises PlanError for a row without its whole image, which
+        the scan has not seen (``plan.window.placement``)."""
+        chosen = np.isin(self.tables.key_of[self.number], list(keys))
+        number = np.where(chosen, self.number, -1).astype(np.int32)
+        counts, images, lacking = row_images(self.frames, number, self.tables.layouts, _NAME)
+        if not self.tables.fits[self.number[chosen]].all() or lacking.any():
+            names = ", ".join(str(self.tables.keys[key]) for key in sorted(keys))
+            raise PlanError(
+                f"{names}: expected rows with all of their columns, which go by primary key, found others; report this "
+                'as a bug, and set lanes.divide = "table" to go on'
+            )
+        maps, rows = (self.used, self.first), (counts, images)
+        found = SelectedRows(self.row_range, self.frames, maps, sorted(keys), rows, self.reducer.largest_bytes)
+        return found, found.by_key()
+
+    def _add(self, shares: dict[int | None, Reduced], selected: SelectedRows, rows: Rows) -> None:
+        """Add rows to their lanes' shares, in BINLOG statements of about ``payload_bytes`` at most."""
+        deal, saved = self.reducer.deal, selected.saved(rows)
+        lanes = None if deal is None else self._lanes_of_rows(deal, selected, rows)
+        for lane in (None,) if lanes is None else np.unique(lanes).tolist():
+            share = shares.setdefault(lane, Reduced(lane=lane))
+            part = rows if lanes is None else rows.part(lanes == lane)
+            for payload, counts in selected.payloads(part, self.reducer.payload_bytes):
+                share.items.append(Item(ItemKind.ROWS, payload, counts))
+        first = shares.setdefault(None if deal is None else 0, Reduced(lane=None if deal is None else 0))
+        first.saved |= saved
+
+    def _lanes_of_rows(self, deal: Deal, selected: SelectedRows, rows: Rows) -> Ints:
+        lanes: Ints = self._lanes_of(deal, selected.key_ids)[rows.table]
+        by_key = lanes == _BY_KEY
+        if by_key.any():
+            lanes[by_key] = selected.lanes_of(rows.part(by_key), deal.lanes)
+        return lanes
+
+    def _lanes_of(self, deal: Deal, keys: Sequence[int]) -> Ints:
+        """The lane of each table, or ``_BY_KEY``."""
+        found = [deal.lane_of(self.tables.keys[key]) for key in keys]
+        return np.array([_BY_KEY if lane is None else lane for lane in found], np.int64)
 
     def _by_lane(self, keys: set[int]) -> dict[int | None, set[int]]:
         """The tables of each lane."""
-        ordered = sorted(keys)
-        lanes = self.lanes_of(ordered)
-        if lanes is None:
+        ordered, deal = sorted(keys), self.reducer.deal
+        if deal is None:
             return {None: keys} if keys else {}
+        lanes = self._lanes_of(deal, ordered)
         return {lane: {ordered[at] for at in np.flatnonzero(lanes == lane)} for lane in np.unique(lanes).tolist()}
 
     def _not_folded(self, lacking: NDArray[np.bool_]) -> set[int]:
@@ -182,111 +225,3 @@ def _count(kind: RowsKind, rows: int) -> RowCounts:
         rows if kind is RowsKind.UPDATE else 0,
         rows if kind is RowsKind.DELETE else 0,
     )
-
-
-class _Folding:
-    """One pass of the folding kernel over the rows of the folded tables."""
-
-    def __init__(self, reduction: _Reduction, counts: Ints, images: Ints, kept_in_order: set[int]) -> None:
-        self._reduction, self._frames, tables = reduction, reduction.frames, reduction.tables
-        newest = dict(zip(reduction.key_of_used, range(reduction.used.size), strict=True))
-        """The last TABLE_MAP of each key, as an index into ``used``; keys in order of appearance."""
-        self.key_ids = [key for key in newest if key not in kept_in_order]
-        self.misfits: set[int] = set()
-        if not self.key_ids:
-            return
-        self._newest = np.array([newest[key] for key in self.key_ids], np.int64)
-        place = np.full(len(tables.keys), -1, np.int64)
-        place[self.key_ids] = np.arange(len(self.key_ids))
-        local = np.repeat(place[tables.key_of[reduction.number]], counts)
-        codes = np.repeat(self._frames.type_code, counts)
-        mine = local >= 0
-        if not mine.all():
-            local, codes, images = local[mine], codes[mine], images[mine]
-        self._table, self._codes, self._images = local, codes, images
-        self._fold()
-
-    def _fold(self) -> None:
-        all_tables, keys = self._reduction.tables, self.key_ids
-        layouts = all_tables.layouts
-        of_map = layouts.tables[self._reduction.used[self._newest]]
-        tables = np.column_stack((of_map[:, :2], all_tables.flag_at[keys], all_tables.ends[keys]))
-        counters = all_tables.counters[keys]
-        # the room for one event's images in the largest BINLOG statement, behind TABLE_MAP and header
-        map_events = self._reduction.row_range.events[self._reduction.first[self._newest]]
-        self._fronts = strip_events(all_tables.frames, map_events)
-        self._front_size = RowRange(all_tables, map_events).lengths()
-        self.room = self._reduction.reducer.largest_bytes - int(self._front_size.max()) - _HEAD_BYTES
-        # one memory layout for any number of tables: the kernel is compiled anew for each layout
-        self._width = np.ascontiguousarray(of_map[:, 1])
-        rows, data = 2 * self._images.shape[0], self._frames.data
-        slots = np.full(1 << (2 * rows + 1).bit_length(), -1, np.int32)
-        self._entry_table, hashes, image = np.empty(rows, np.int64), np.empty(rows, np.uint64), np.empty(rows, np.int64)
-        # not initialized: the kernel fills an entry when it creates it
-        self._before, self._now = np.empty((rows, 2), np.int64), np.empty((rows, 2), np.int64)
-        self._kept, was_absent = np.zeros((len(keys), 3), np.int64), np.empty(rows, np.uint8)
-        highest, written = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
-        misfit = np.zeros(len(keys), np.uint8)
-        self._count = fold_rows.fold(
-            data, self._images, self._table, tables, layouts.rule, layouts.length, all_tables.flags, counters,
-            slots, hashes, image, self._entry_table, self._before, self._now, self._kept, highest,
-            was_absent, misfit,
-        )  # fmt: skip
-        self._left, unsure = np.empty(self._count, np.int64), np.zeros(len(keys), np.uint8)
-        fold_rows.judge(
-            data, self._count, self._entry_table, self._before, self._now, tables, layouts.rule, layouts.length,
-            all_tables.flags, counters, was_absent, self._left, written, unsure,
-        )  # fmt: skip
-        # a before-image and an after-image from two events may be too long for one event
-        length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]
-        too_long = length > self.room
-        self._left[(self._left == fold_rows.UPDATE) & too_long] = fold_rows.SPLIT
-        # the highest AUTO_INCREMENT value was inserted and deleted: write both, so that the target's counter moves
-        self._restored = highest[:, 1] > np.maximum(highest[:, 0], written)
-        self.misfits = {keys[table] for table in np.flatnonzero(misfit).tolist()} | {
-            keys[table]
-            for table in np.flatnonzero(self._restored).tolist()
-            if unsure[table] or self._stays(int(self._kept[table, 2]))
-        }
-
-    def _stays(self, entry: int) -> bool:
-        """Whether the entry's row exists on the target after the deletes."""
-        return int(self._before[entry, 0]) >= 0 and int(self._left[entry]) not in (fold_rows.DELETE, fold_rows.SPLIT)
-
-    def shares(self, lanes: Ints | None, payload_bytes: int) -> Iterator[tuple[int | None, Reduced]]:
-        """The remaining changes, table by table, in BINLOG statements of about ``payload_bytes`` at most.
-
-        ``lanes``: the lane of each table; None: all in one share.
-        """
-        if not self.key_ids:
-            return
-        tables = len(self.key_ids)
-        # events get the version of the first rows event of their table in the log
-        seen, first = np.unique(self._table, return_index=True)
-        is_v2 = np.zeros(tables, np.bool_)
-        is_v2[seen] = _IS_V2[self._codes[first]]
-        fronts = Fronts(self._fronts, self._front_size, self._width, is_v2)
-        rows = self._rows_left()
-        read = np.bincount(self._table * KINDS + _KIND_OF[self._codes], minlength=tables * KINDS).reshape(-1, KINDS)
-        saved = rows.counts(rows.table, tables) - read
-        keys = self._reduction.tables.keys
-        for lane in (None,) if lanes is None else np.unique(lanes).tolist():
-            mine = np.full(tables, True) if lanes is None else lanes == lane
-            part = rows if lanes is None else rows.part(mine[rows.table])
-            share = Reduced(lane=lane)
-            for payload, counts in payloads(
-                self._frames.data, fronts, part, min(_EVENT_BYTES, self.room), payload_bytes
-            ):
-                share.items.append(Item(ItemKind.ROWS, payload, counts))
-            share.saved = {keys[self.key_ids[each]]: row_counts(saved[each]) for each in np.flatnonzero(mine).tolist()}
-            yield lane, share
-
-    def _rows_left(self) -> Rows:
-        """The remaining changes by table and phase; within a phase in the order of their keys' first events."""
-        left, tables = self._left, self._entry_table[: self._count]
-        ends = np.zeros(len(self.key_ids) * fold_rows.PHASES, np.int64)
-        count = fold_rows.places(left, tables, self._restored, ends)
-        bucket, images = np.empty(count, np.int64), np.full((count, 4), -1, np.int64)
-        fold_rows.arrange(left, tables, self._before, self._now, self._restored, self._kept, ends, bucket, images)
-        table, phase = np.divmod(bucket, fold_rows.PHASES)
-        return Rows(table, _KIND_OF_PHASE[phase], images)

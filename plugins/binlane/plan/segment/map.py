@@ -8,7 +8,7 @@ arrays, many at once; all others are decoded one by one. Tests compare the bytes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
+from binlane.choices import Divide
 from binlane.model import RowCounts, TableKey
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder
@@ -29,6 +30,7 @@ from binlane.plan.routing import Route, Routing
 from binlane.plan.row_accounting import ROWS_ONLY, Tally
 from binlane.plan.segment.columns import INSERT, NONE, ROLES, Run, SegmentColumns, Single, segment_columns
 from binlane.plan.segment.lane_writer import LaneSink
+from binlane.plan.segment.logged_tables import LoggedTable, hides_rows, logged_tables
 from binlane.plan.segment.reader import Router
 from binlane.plan.segment.rename import definition
 from binlane.plan.segment.run_writer import RunWriter
@@ -57,6 +59,10 @@ class ScanSummary:
     """Halves of XA transactions. An XA COMMIT is not in ``members``: the fold finds its class."""
     temporary: tuple[TemporaryStep, ...] = ()
     """Statements that depend on the state of their connection."""
+    tables: Mapping[TableKey, LoggedTable] = field(default_factory=dict)
+    """The tables with row events; empty unless divided shards are dealt by key."""
+    hides_rows: bool = False
+    """There may be more of them, in compressed transactions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,9 @@ def scan_segment(
                 epochs.setdefault(level.epoch_of(header.commit_time), header.first_seqno)
         _scan_run(columns, step, critical, databases, (numbers, members))
     beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
-    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond)
+    by_key = settings.divide == Divide.KEY
+    logged = (logged_tables(columns), hides_rows(columns)) if by_key else ()
+    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond, *logged)
 
 
 Classes = tuple[dict[TransactionClass, int], list[tuple[int, int]]]
@@ -209,7 +217,7 @@ class _Map:
         """The reducer of a queue's blocks: it deals if several lanes share the queue."""
         if self._reducer is None or self._routing.division is None or len(lanes) == 1:
             return self._reducer
-        return replace(self._reducer, lane_of=self._routing.division.lane_of)
+        return replace(self._reducer, deal=self._routing.division.deal)
 
     def _single(self, step: Single) -> None:
         routed = self._router.routed(step.seqno, step.transaction)

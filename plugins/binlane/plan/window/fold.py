@@ -7,12 +7,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from binlane.errors import PlanError
 from binlane.extension import chosen
 from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
 from binlane.plan.barriers import BarrierRequest, fold
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.critical_databases import critical_databases
-from binlane.plan.division import Division, Placement, table_lane
+from binlane.plan.division import Division
 from binlane.plan.manifest import Manifest
 from binlane.plan.routing import Route, Routing, first_appearance
 from binlane.plan.row_accounting import Tally, total
@@ -24,6 +25,7 @@ from binlane.plan.transaction.temporary_stretches import stretches
 from binlane.plan.transaction.temporary_tables import lives
 from binlane.plan.transaction.xa import Pairs, pair
 from binlane.plan.window.filter_guard import check_views
+from binlane.plan.window.placement import placements
 from binlane.plan.window.reduce import FoldedLane
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
@@ -40,7 +42,6 @@ CROSS_LANE = "several lanes"
 TEMPORARY = "temporary tables"
 UNREAD = "unknown: a definition that could not be read may join databases by a foreign key"
 DIVIDED = "statement of a divided shard"
-JOINS = "foreign keys join other tables to it"
 EMPTY = "(empty)"
 """Shard name of transactions without rows and statements."""
 
@@ -64,7 +65,7 @@ def fold_scans(
         manifest.done,
     )
     committed = _committed(pairs, critical_databases(settings, schema))
-    routing = _Fold(manifest, [*scans, committed], settings, schema).routing()
+    routing = _Fold(manifest, [*scans, committed], settings, schema, carried).routing()
     return dataclasses.replace(
         routing, prepared=pairs.commits, carried_in=pairs.carried_in, carried_out=pairs.carried_out
     )
@@ -86,10 +87,15 @@ def _committed(pairs: Pairs, is_critical: Callable[[str], bool]) -> ScanSummary:
 
 class _Fold:
     def __init__(
-        self, manifest: Manifest, scans: Sequence[ScanSummary], settings: FilterSettings, schema: Schema
+        self,
+        manifest: Manifest,
+        scans: Sequence[ScanSummary],
+        settings: FilterSettings,
+        schema: Schema,
+        carried: Sequence[ScanSummary],
     ) -> None:
         self._settings = settings
-        self._scans = scans
+        self._scans, self._carried = scans, carried
         self._window = (manifest.first_seqno, manifest.last_seqno)
         self._restarts = manifest.restarts
         self._fold_gap = min(settings.fold_gap, _transactions_of(settings.block_bytes, manifest))
@@ -182,17 +188,8 @@ class _Fold:
             for name, shard in shards.items()
             if not self._partitioner.is_critical(shard)
         }
-        return Division(
-            self._settings.lanes, tuple(sorted(divided)), lanes, self._placements(), self._known.letter_case.folds
-        )
-
-    def _placements(self) -> dict[TableKey, Placement]:
-        """Tables of divided shards that share another table's lane."""
-        placements: dict[TableKey, Placement] = {}
-        for key, first in self._known.table_groups.items():
-            reason = JOINS if key == first else f"foreign keys join it to {first}"
-            placements[key] = Placement(table_lane(first, self._settings.lanes), reason)
-        return placements
+        found = placements([*self._scans, *self._carried], self._settings, self._schema, self._known, self._excluded())
+        return Division(self._settings.lanes, tuple(sorted(divided)), lanes, found, self._known.letter_case.folds)
 
     def _barriers(self) -> Iterator[Barrier]:
         """Barriers of temporary tables, and between them those of the requests, or one barrier over everything."""
@@ -419,4 +416,16 @@ def make_plan(
         renamed=_renamed(tally, renaming),
         division=routing.division,
     )
+    _check_shares(plan)
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())
+
+
+def _check_shares(plan: WindowPlan) -> None:
+    """Raises PlanError if the lanes together do not write what the tables' row counts say (docs/invariants.md, 5)."""
+    written = sum((counts.written for counts in plan.tables.values()), RowCounts())
+    if plan.division is not None and written != plan.rows:
+        raise PlanError(
+            f"plan of {plan.channel}, window {plan.window_id}: the lanes' shares of divided shards do not agree: "
+            f"expected {written}, as by table, found {plan.rows} in the lanes; report this as a bug, and set "
+            'lanes.divide = "table", or remove (divided) from the shard list, to go on'
+        )

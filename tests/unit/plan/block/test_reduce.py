@@ -17,10 +17,12 @@ from binlane.binlog.rows_payload import check_self_contained
 from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.join_statements import joined
 from binlane.binlog.wire import EventType
+from binlane.errors import PlanError
 from binlane.model import BlockHeader, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.block.builder import BlockBuilder, BlockLimits
-from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reduce import Deal, Reducer
 from binlane.plan.block.reducible_tables import TableRule
+from binlane.plan.block.row_range import RowRange
 from tests.unit.binlog import row_events
 from tests.unit.binlog.row_events import EVERY_COLUMN, Column, bitmap, image, rows_body, table_map_body
 from tests.unit.plan.row_oracle import Design, Row, Server, changes_of, events_of
@@ -359,6 +361,13 @@ def test_a_block_with_a_partial_image_keeps_that_table_in_order() -> None:
     found = built([*events, (partial, RowCounts(0, 1))])
     assert [name for name, *_ in found.changes] == ["mail", "mail", "name", "name"]
     assert set(found.saved) == {NAME}
+
+
+def test_a_partial_image_of_a_table_that_is_dealt_by_key_is_refused() -> None:
+    deal = Deal(2, lambda _: None)
+    events = [mapped(MAIL, 1), rows_event(MAIL, [(B1, A1)], 1, partial=True)]
+    with pytest.raises(PlanError, match=r"mail\.t: expected rows with all of their columns"):
+        Reducer(RULES, 1 << 16, 1 << 20, deal).shares(RowRange.of(b"".join(events), RULES))
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,17 @@ from binlane.binlog.rows import RowsEvent, RowsKind, row_images
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType, build_event
-from binlane.model import Item, LogPosition, RowCounts, TableKey
+from binlane.model import DealtItem, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.block.builder import (
     BlockBuilder,
     BlockLimits,
     FinishedBlock,
     LoggedEvent,
     RowsPayload,
+    net_effect,
     transaction_header,
 )
-from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reduce import Deal, Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
 
@@ -83,7 +84,7 @@ def stretches(draw: st.DrawFn) -> tuple[State, bytes, RowCounts]:
     return first, b"".join(parts), counts
 
 
-def applied(state: State, payload: bytes) -> tuple[State, RowCounts]:
+def applied(state: State, payload: bytes, *, second_key: bool = True) -> tuple[State, RowCounts]:
     """What a target makes of it: every key is checked at every row, as a server does."""
     state, counts, maps, at = dict(state), RowCounts(), dict[int, TableMap](), 0
     while at < len(payload):
@@ -105,7 +106,9 @@ def applied(state: State, payload: bytes) -> tuple[State, RowCounts]:
                 assert state.pop((table.database, old[0])) == old
             if new is not None:
                 others = [row for place, row in state.items() if place[0] == table.database]
-                assert all(row[0] != new[0] and row[1] != new[1] for row in others), "duplicate key"
+                assert all(row[0] != new[0] and not (second_key and row[1] == new[1]) for row in others), (
+                    "duplicate key"
+                )
                 state[table.database, new[0]] = (new[0], new[1], new[2])
             counts += RowCounts(
                 int(rows.kind is RowsKind.INSERT), int(rows.kind is RowsKind.UPDATE), int(rows.kind is RowsKind.DELETE)
@@ -208,3 +211,54 @@ def test_a_row_that_came_and_went_with_the_highest_counter_is_written_and_delete
     kept = statement(1, RowsKind.INSERT, [(None, (10, 20, 0))])
     reduced = Reducer(rules, 1 << 20, 1 << 20).reduce(b"".join([*gone, kept]))
     assert [item.rows for item in reduced.items] == [RowCounts(inserts=1)]
+
+
+ONE_KEY = {TableKey("folded", "t"): TableRule(width=3, primary=(0,), unique=(0,), counter=0, counter_signed=True)}
+
+
+@hypothesis_settings(max_examples=300, deadline=None)
+@given(stretches(), st.booleans(), st.permutations(range(3)), st.sampled_from([200, 1 << 20]))
+def test_shares_by_key_have_the_effect_of_the_whole_in_any_order_of_the_lanes(
+    stretch: tuple[State, bytes, RowCounts], folds: bool, order: list[int], payload_bytes: int
+) -> None:
+    first, events, counts = stretch
+    expected, _ = applied(first, events)
+    deal = Deal(3, lambda table: None if table.database == "folded" else 1)
+    reducer = Reducer(ONE_KEY, payload_bytes, 1 << 20, deal, folds)
+    saved, limits = dict[TableKey, RowCounts](), BlockLimits(100, 1 << 20, payload_bytes, 1 << 20)
+    items = list(net_effect(events, reducer, limits, saved)) if events else []
+    lanes: dict[tuple[str, int], set[int]] = {}
+    state, written = first, RowCounts()
+    for lane in order:
+        for item in items:
+            assert isinstance(item, DealtItem)
+            if item.lane != lane:
+                continue
+            check_self_contained(item.payload)
+            state, found = applied(state, item.payload, second_key=False)
+            assert found == item.rows
+            written += found
+            for key in keys_of(item.payload):
+                lanes.setdefault(key, set()).add(lane)
+    assert state == expected
+    assert written == counts + sum(saved.values(), RowCounts())
+    assert all(len(found) == 1 for found in lanes.values())
+
+
+def keys_of(payload: bytes) -> Iterator[tuple[str, int]]:
+    """The keys of all rows; those of the other table together."""
+    maps, at = dict[int, TableMap](), 0
+    while at < len(payload):
+        header = HEADER.unpack_from(payload, at)
+        body = memoryview(payload)[at + HEADER.size : at + header[3]]
+        at += header[3]
+        if header[1] == EventType.TABLE_MAP:
+            table = TableMap.parse(body)
+            maps[table.table_id] = table
+            continue
+        rows = RowsEvent.parse(header[1], body)
+        for places in row_images(rows, maps[rows.table_id]):
+            for place in places:
+                if place is not None:
+                    key = struct.unpack_from("<i", rows.rows, place[0] + 1)[0]
+                    yield maps[rows.table_id].database, key if rows.table_id == 1 else 0

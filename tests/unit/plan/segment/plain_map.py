@@ -75,7 +75,7 @@ def map_segment(
             format_event = format_for(log.format, log.target, settings.target_version)
             dealer = reducer
             if len(lanes) > 1 and reducer is not None and routing.division is not None:
-                dealer = replace(reducer, lane_of=routing.division.lane_of)
+                dealer = replace(reducer, deal=routing.division.deal)
             builder, translate = BlockBuilder(settings.limits, dealer), translation(log.target)
             sinks = {each: open_sink(each, format_event) for each in lanes}
             writers[queue] = LaneWriter(sinks, builder, Cursor(routing.by_lane[lane]), translate)

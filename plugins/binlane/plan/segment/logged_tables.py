@@ -1,0 +1,50 @@
+"""The tables of one segment, as far as it decides whether their rows can be dealt by primary key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from binlane.binlog.vector import row_kernels
+from binlane.binlog.wire import EventType
+from binlane.model import TableKey
+from binlane.plan.segment.columns import SegmentColumns
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTable:
+    """A table as one segment, or a whole window, logs its rows."""
+
+    layouts: frozenset[tuple[bytes, tuple[int, ...]]]
+    """Types and metadata of its columns, one for each definition."""
+    is_whole: bool
+    """Each row image has all columns."""
+
+    def __or__(self, other: LoggedTable) -> LoggedTable:
+        return LoggedTable(self.layouts | other.layouts, self.is_whole and other.is_whole)
+
+    def has_columns(self, width: int) -> bool:
+        """Whether all of its rows are logged in one definition, of so many columns."""
+        return [len(types) for types, _ in self.layouts] == [width]
+
+
+def hides_rows(columns: SegmentColumns) -> bool:
+    """Whether the segment has transactions that are still compressed, whose row events are not among its events."""
+    return bool((columns.frames.type_code == EventType.TRANSACTION_PAYLOAD).any())
+
+
+def logged_tables(columns: SegmentColumns) -> dict[TableKey, LoggedTable]:
+    """The tables of a segment's row events."""
+    frames = columns.frames
+    partial = np.zeros(len(columns.tables), np.bool_)
+    row_kernels.find_partial(
+        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+        columns.number, np.array([table.width for table in columns.tables], np.int64), partial,
+    )  # fmt: skip
+    found: dict[TableKey, LoggedTable] = {}
+    for table, lacks in zip(columns.tables, partial.tolist(), strict=True):
+        key = TableKey(table.database, table.table)
+        one = LoggedTable(frozenset({(table.column_types, table.metadata)}), not lacks)
+        found[key] = found[key] | one if key in found else one
+    return found
