@@ -93,6 +93,11 @@ class VerifyScope(Word):
 
     NONE = "none", "nothing"
     WINDOW = "window", "the rows that the window changed"
+    SLICE = (
+        "slice",
+        "the rows that the window changed, then a slice of `verify.slice_seconds` of every row of every table; the "
+        "next slice continues",
+    )
     FULL = "full", "every row of every table, and all definitions"
 
 

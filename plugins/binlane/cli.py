@@ -252,6 +252,19 @@ def verify(
     rows_per_second: Annotated[
         int | None, typer.Option(min=1, help="Highest rate of rows read from the target.")
     ] = None,
+    max_threads_running: Annotated[
+        int | None, typer.Option(min=1, help="Wait while a server has more threads running.")
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="With --full: stop after 90s, 15m, 2h ...; the next run continues."),
+    ] = None,
+    database: Annotated[
+        list[str] | None, typer.Option(help="Compare tables of these databases only; * and ? as in a shell.")
+    ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Compare these tables only: database.table, * and ? as in a shell.")
+    ] = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Then correct drift of the target, by a plan that is shown first.")
     ] = False,
@@ -262,13 +275,17 @@ def verify(
     yes: Annotated[bool, typer.Option("--yes", help="With --repair: do not ask for confirmation.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Compare source and target: the rows that the last window touched, or all rows. Exit code 1 on drift."""
+    """Compare source and target: the rows that windows have touched since, or all rows. Exit code 1 on drift."""
+    from binlane.health.durations import seconds_of
     from binlane.orchestration.commands import verify as verification
     from binlane.verify.run import Options
+    from binlane.verify.scope import Scope
 
-    if accounts and not full:
-        raise ConfigError("--accounts: expected only together with --full")
-    options = Options(full, chunk_rows, rows_per_second, accounts=accounts)
+    if (accounts or budget is not None) and not full:
+        raise ConfigError("--accounts, --for: expected only together with --full")
+    seconds = None if budget is None else seconds_of("--for", budget)
+    scope = Scope(tuple(database or ()), tuple(table or ()))
+    options = Options(full, chunk_rows, rows_per_second, seconds, max_threads_running, scope, accounts=accounts)
     if repair or plan is not None or yes:
         if channel is None or tag is not None:
             raise ConfigError("--repair: expected one channel, for its plan is shown and confirmed")

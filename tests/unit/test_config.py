@@ -125,6 +125,8 @@ EVERY_KEY = """
     [verify]
     after_window = "none"
     rows_per_second = 5
+    max_threads_running = 6
+    slice_seconds = 7
     [work]
     uri = "s3://work/binlane"
     keep_windows = 1
@@ -166,7 +168,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
         "mailto:team@example.com",
         config.AlertConfig(1, 2, 3, 60, "company.alerts.page"),
     )
-    assert read.verify == config.VerifyConfig(VerifyScope.NONE, 5)
+    assert read.verify == config.VerifyConfig(VerifyScope.NONE, 5, 6, 7)
     assert read.work == config.WorkConfig("s3://work/binlane", 1, 7)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
 
@@ -437,8 +439,8 @@ def test_the_forms_values_reach_the_request() -> None:
     [
         (RunForm, {"lanes": "2"}, "lanes: expected an integer 1..256, got '2'; trigger the run again"),
         (RunForm, {"block_size": 0}, "block_size: expected an integer 1..1,000,000, got 0; trigger"),
-        (RunForm, {"verify": "rows"}, "verify: expected one of none, window, full, got 'rows'; trigger"),
-        (RunForm, {"verify": None}, "verify: expected one of none, window, full, got None; trigger"),
+        (RunForm, {"verify": "rows"}, "verify: expected one of none, window, slice, full, got 'rows'; trigger"),
+        (RunForm, {"verify": None}, "verify: expected one of none, window, slice, full, got None; trigger"),
         (RunForm, {"dry_run": "yes"}, "dry_run: expected true or false, got 'yes'; trigger"),
         (RunForm, {"until": 7}, "until: expected text, got 7; trigger"),
         (BootstrapForm, {"databases": " "}, "databases: expected text, got ' '; trigger"),

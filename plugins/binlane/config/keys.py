@@ -272,6 +272,14 @@ class VerifyConfig:
     rows_per_second: int = key(
         integer(0, 1_000_000_000), 0, "Rows of the target that are read in a second, at most. 0: no limit."
     )
+    max_threads_running: int = key(
+        integer(0, 100_000),
+        0,
+        "A verification waits while source or target has more threads running (`Threads_running`). 0: never.",
+    )
+    slice_seconds: int = key(
+        integer(1, 366 * SECONDS_A_DAY), 600, 'Seconds of a slice, pauses included, with `after_window` "slice".'
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,6 +316,7 @@ class Verifier:
         again = {(table, key) for table, rows in self._compare.rows.items() for key in rows}
         again |= {(one.table, ()) for one in self._compare.others}
         found = self._settled(stored)
+        again |= {(one.table, one.key) for one in found}
         kept = [one for name, one in stored.items() if name not in again]
         assert self._standing is not None
         with self.engine.begin() as connection:
@@ -410,7 +411,8 @@ class Verifier:
             elif table is not None:
                 compare.differ(self.pair.whole(table)[1])
             return
-        exact = sorted(key for key in keys if len(key) == len(table.key) and key not in compare.keys.get(name, ()))
+        known = {*compare.keys.get(name, ()), *compare.rows.get(name, ())}
+        exact = sorted(key for key in keys if len(key) == len(table.key) and key not in known)
         self._again |= {(name, key) for key in exact}
         for at in range(0, len(exact), BATCH):
             compare.differ(self.pair.of_keys(table, exact[at : at + BATCH])[1])
@@ -433,7 +435,7 @@ class Verifier:
             settled = settler.settle(compare)
             self._drifted = settled.definitions
             self._stand()
-        left = sum(not one.of_definition and (one.table, one.key) not in self._again for one in settled.suspects)
+        left = sum(self._was_read(one) for one in settled.suspects)
         had = self._counts
         self._counts = replace(
             had,
@@ -442,6 +444,13 @@ class Verifier:
             seconds=had.seconds + self.clock() - self._step_began,
         )
         return tuple(_remembered(one, stored.get((one.table, one.key))) for one in settled.suspects)
+
+    def _was_read(self, one: Suspect) -> bool:
+        """Whether a suspect's row is one of those that this step counts: not one that the log alone has led to."""
+        if one.of_definition or (one.table, one.key) in self._again:
+            return False
+        compare = self._compare
+        return one.table not in compare.ranges or one.key in compare.rows.get(one.table, {})
 
     def _reader(self, recorder: Recorder | None = None) -> ChangeReader:
         source, target = self.schemas

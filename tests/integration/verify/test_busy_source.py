@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from binlane.errors import ConfigError
 from binlane.model import TableKey
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
@@ -19,10 +20,12 @@ from binlane.verify.changes import Changes
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.pairing import pair
 from binlane.verify.run import Options, Outcome
+from binlane.verify.scope import Scope
 from binlane.verify.segment_keys import distinct_keys
 from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
+from tests.forked import process
 from tests.integration.window.conftest import Channel, ChannelOf, channel_of, clean_servers, fresh_channel, run_on
 from tests.integration.window.test_every_type import SESSION, changes, definition, types_of
 
@@ -236,3 +239,112 @@ def test_keys_that_only_their_collation_makes_equal(families: tuple[str, str], c
     run_on(channel.target, "UPDATE app.t SET k = 'fOO' WHERE k = 'Foo'", "UPDATE app.t SET k = 'baz'  WHERE k = 'Baz'")
     found_keys = {bytes.fromhex(one.key[0]).decode() for one in verify(channel).suspects if one.state == "drift"}
     assert {"Foo", "Baz"} <= found_keys
+
+
+SLICE = Options(True, 7, seconds=0, step_seconds=0)
+"""One chunk."""
+
+
+def tables(channel: Channel, rows: int = 30) -> None:
+    """Three tables of which the source goes on changing rows."""
+    names = ("a", "b", "c")
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE DATABASE app", log=False)
+        for name in names:
+            run_on(server, f"CREATE TABLE app.{name} (id INT PRIMARY KEY, n INT, note VARCHAR(20))", log=False)
+    for name in names:
+        values = ", ".join(f"({n}, 0, 'note {n}')" for n in range(1, rows + 1))
+        run_on(channel.source, f"INSERT INTO app.{name} VALUES {values}")
+    assert channel.run() is not None
+
+
+def touch(channel: Channel) -> None:
+    run_on(channel.source, *(f"UPDATE app.{name} SET n = n + 1 WHERE id % 3 = 0" for name in "abc"))
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_a_full_verification_in_slices_goes_on_across_windows_and_finds_drift_of_hot_and_cold_rows(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    tables(channel)
+    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id = 5", log=False)  # cold, in the first slice
+    run_on(
+        channel.target, "UPDATE app.c SET note = 'mine' WHERE id IN (29, 30)", log=False
+    )  # cold and hot, in the last
+    states = []
+    for _ in range(30):
+        touch(channel)
+        outcome = verify_channel(channel.config, channel.endpoints, SLICE)
+        states.append(outcome.state)
+        if outcome.state != "running":
+            break
+        assert outcome.tables_left > 0
+        run_on(channel.target, "UPDATE app.c SET note = 'mine' WHERE id = 30", log=False)
+        touch(channel)
+        assert channel.run() is not None
+        run_on(channel.target, "UPDATE app.c SET note = 'mine' WHERE id = 30", log=False)
+    assert (len(states), states[-1]) == (15, "drift")
+    assert found(outcome) == {("drift", "a", ("5",)), ("drift", "c", ("29",)), ("drift", "c", ("30",))}
+    assert (outcome.counts.rows, outcome.counts.equal, outcome.counts.tables) == (90, 87, 3)
+    assert outcome.covered.full_through == outcome.through_seqno < channel.status.channel.watermark.seqno
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_definitions_that_change_between_two_slices(families: tuple[str, str], channel_of: ChannelOf) -> None:
+    channel = channel_of(*families)
+    tables(channel, 14)
+    first = verify_channel(channel.config, channel.endpoints, SLICE)
+    assert (first.state, first.counts.rows) == ("running", 7)
+    run_on(
+        channel.source,
+        "ALTER TABLE app.a DROP PRIMARY KEY, MODIFY id VARCHAR(20) NOT NULL, ADD PRIMARY KEY (id)",
+        "DROP TABLE app.b",
+        "RENAME TABLE app.c TO app.aa",
+        "CREATE TABLE app.d (id INT PRIMARY KEY)",
+        "INSERT INTO app.d VALUES (1)",
+    )
+    assert channel.run() is not None
+    run_on(channel.target, "UPDATE app.a SET n = 9 WHERE id = 3", "UPDATE app.aa SET n = 9 WHERE id = 3", log=False)
+    outcome = verify_channel(channel.config, channel.endpoints, Options(True, 7, step_seconds=0))
+    # the new key orders rows in another way, so that table begins again
+    assert found(outcome) == {("drift", "a", ("33",)), ("drift", "aa", ("3",))}
+    assert (outcome.counts.rows, outcome.counts.tables) == (7 + 14 + 14 + 1, 3)
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_kill_9_between_and_inside_slices(families: tuple[str, str], channel_of: ChannelOf) -> None:
+    channel = channel_of(*families)
+    tables(channel, 200)
+    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id IN (1, 200)", log=False)
+    run_on(channel.target, "UPDATE app.c SET note = 'mine' WHERE id = 3", log=False)
+    options, kills = Options(True, 7, step_seconds=0), 0
+    for attempt in range(40):
+        touch(channel)
+        with process(verify_channel, channel.config, channel.endpoints, options) as running:
+            running.join(1.0 + attempt / 4)
+            ended = running.exitcode
+        if ended == 0:
+            break
+        kills += 1
+        channel.run()
+    drift = channel.target.query("SELECT table_name, row_key FROM binlane.suspects WHERE state = 'drift' ORDER BY id")
+    assert {(table, key) for table, key in drift} >= {("a", '["1"]'), ("a", '["200"]')}
+    assert ended == 0
+    assert kills > 0
+    rows = channel.target.query("SELECT state, compared_rows FROM binlane.verifications")
+    assert rows == [("drift", 600)]
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_some_tables_are_verified_alone(families: tuple[str, str], channel_of: ChannelOf) -> None:
+    channel = channel_of(*families)
+    tables(channel, 14)
+    run_on(channel.target, "UPDATE app.a SET n = 9 WHERE id = 3", "UPDATE app.b SET n = 9 WHERE id = 3", log=False)
+    outcome = verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=("app.b",))))
+    assert (found(outcome), outcome.counts.rows) == ({("drift", "b", ("3",))}, 14)
+    assert outcome.covered.full_at is None
+    whole = verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(("app",))))
+    assert (whole.counts.rows, len(whole.suspects)) == (42, 2)
+    with pytest.raises(ConfigError, match=r"expected database\.table, got 'b'"):
+        verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=("b",))))

@@ -198,7 +198,7 @@ class ExtractOperator(ShortCircuitStepOperator):
         context = get_current_context()
         window, form = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _form(context)
         # a run of a stopped channel has no window
-        verified = _verifies_only(form) or (bool(window) and form.verify is VerifyScope.FULL)
+        verified = _verifies_only(form) or (bool(window) and form.verify in (VerifyScope.FULL, VerifyScope.SLICE))
         kept = {Kind.VERIFY.value} if verified else set()
         super().skip(ti, [task for task in tasks if task.node_id not in kept])
 
@@ -352,7 +352,8 @@ def _verifies_only(form: RunForm) -> bool:
     """Whether the run only verifies. Raises AirflowFailException if it does not verify either."""
     if form.verify_only and form.verify is VerifyScope.NONE:
         raise AirflowFailException(
-            f"verify_only: expected verify to be {VerifyScope.WINDOW!r} or {VerifyScope.FULL!r}, found "
+            f"verify_only: expected verify to be {VerifyScope.WINDOW!r}, {VerifyScope.SLICE!r} or "
+            f"{VerifyScope.FULL!r}, found "
             f"{form.verify!r}: the run has nothing to do"
         )
     return form.verify_only

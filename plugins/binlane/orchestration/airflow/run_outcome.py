@@ -86,7 +86,8 @@ class RunOutcome:
         is_open = self.advanced is not None and bool(self.advanced.get("is_open"))
         if not self.window or self.dry_run or is_open:
             return False
-        return self.verification == VerifyScope.FULL or (self.verification == VerifyScope.WINDOW and self._has_work())
+        without_window = (VerifyScope.FULL, VerifyScope.SLICE)
+        return self.verification in without_window or (self.verification == VerifyScope.WINDOW and self._has_work())
 
     def _is(self, kind: Kind, state: str) -> bool:
         return self.states.get(kind.value) == state

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,27 +90,40 @@ def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[C
         yield ComparedServers(pair, (ours, theirs), sees)
 
 
+_SCOPES: Final[Mapping[str, tuple[bool, ...]]] = {
+    VerifyScope.WINDOW: (False,),
+    VerifyScope.SLICE: (False, True),
+    VerifyScope.FULL: (True,),
+}
+"""By ``verify.after_window``: whether all rows are compared, for each verification of the step."""
+
+
 def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dict[str, Any]:
-    """The step of the DAG. ``kind``: ``window`` or ``full``. Raises DriftError if rows have drifted."""
-    options = Options(full=kind == VerifyScope.FULL, rows_per_second=channel.verify.rows_per_second or None)
-    outcome = verify_channel(channel, endpoints, options)
-    if outcome.of_state(DRIFT):
+    """The step of the DAG. ``kind``: ``window``, ``slice`` or ``full``. Raises DriftError if rows have drifted."""
+    settings = channel.verify
+    options = Options(
+        rows_per_second=settings.rows_per_second or None,
+        seconds=settings.slice_seconds if kind == VerifyScope.SLICE else None,
+        threads_running=settings.max_threads_running or None,
+    )
+    outcomes = [verify_channel(channel, endpoints, replace(options, full=full)) for full in _SCOPES[kind]]
+    text, last = "\n".join(map(outcome_text, outcomes)), outcomes[-1]
+    if last.of_state(DRIFT):
         raise DriftError(
-            f"{outcome_text(outcome)}\nThe window stays applied. `binlane verify "
+            f"{text}\nThe window stays applied. `binlane verify "
             f"{channel.name}{' --full' if kind == VerifyScope.FULL else ''} --repair` shows the changes that "
             "would correct them"
         )
-    text = outcome_text(outcome)
     log.info("%s", text)
     return {
         "note": text,
-        "kind": outcome.kind,
-        "state": outcome.state,
-        "through_seqno": outcome.through_seqno,
-        "tables": outcome.counts.tables,
-        "rows": outcome.counts.rows,
-        "equal": outcome.counts.equal + outcome.counts.logged,
-        "pending": len(outcome.of_state(PENDING)),
+        "kind": last.kind,
+        "state": last.state,
+        "through_seqno": last.through_seqno,
+        "tables": last.counts.tables,
+        "rows": last.counts.rows,
+        "equal": last.counts.equal + last.counts.logged,
+        "pending": len(last.of_state(PENDING)),
     }
 
 
