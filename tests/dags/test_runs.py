@@ -22,6 +22,7 @@ from binlane.orchestration.airflow import replicate_dag
 from binlane.orchestration.commands import bootstrap
 from binlane.orchestration.request import WindowRequest
 from binlane.state.channels import Watermark
+from binlane.state.records.bootstraps import CopyResult
 from tests.dags.scene import HEALTH, ROOT, Run, Steps, last_event, last_note, run_window, shop, stand_in
 
 __all__ = ["run_window"]
@@ -151,7 +152,8 @@ def test_a_first_copy_is_one_order_that_is_tried_again_where_that_can_help(
         told.phase("checks")
         if error is not None and len(asked) == 1:
             raise error
-        return Outcome("demo", 1, 2, 0, 10, 0, 0, (), len(asked), mark)
+        result = CopyResult(1, 2, 0, 10, 0, 0, (), len(asked), (options.databases, options.users))
+        return Outcome("demo", mark, result)
 
     monkeypatch.setattr(bootstrap, "first_copy", first_copy)
     dag = DagBag(ROOT / "dags").dags["bootstrap_demo"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlalchemy import Engine, select
@@ -56,7 +56,7 @@ from binlane.state.leases import bootstrap_lease
 from binlane.state.migrations.check import require_current
 from binlane.state.migrations.run import create
 from binlane.state.records import bootstraps
-from binlane.state.records.bootstraps import TABLE, Bootstrap, Key, Size
+from binlane.state.records.bootstraps import TABLE, Bootstrap, CopyResult, Key, Size
 
 _LEASE_SECONDS: Final = 10
 """Seconds to wait until a server has noticed that an earlier run was killed."""
@@ -84,19 +84,8 @@ class Outcome:
     """The result of a finished copy."""
 
     channel: str
-    databases: int
-    tables: int
-    kept: int
-    """Finished tables of an earlier attempt."""
-    rows: int
-    others: int
-    """Views, routines, triggers, events and sequences."""
-    accounts: int
-    notes: tuple[str, ...]
-    attempts: int
     mark: Watermark
-    resumed: int = 0
-    """Tables that were continued behind the rows of an earlier attempt."""
+    result: CopyResult
 
 
 @dataclass(slots=True)
@@ -151,11 +140,10 @@ class FirstCopy:
                 return None
             copied = bootstraps.read_copied(connection, name)
             if copied is not None:
-                same = copied.outcome.pop("asked") == _asked(options)
+                same = copied.result.asked == _asked(options)
                 if same and (copied.finished_for is None or "" != copied.finished_for == options.order):
                     bootstraps.finish_bootstrap(connection, name, options.order)
-                    notes = tuple(copied.outcome.pop("notes"))
-                    return Outcome(**copied.outcome, channel=name, notes=notes, mark=copied.snapshot)
+                    return Outcome(name, copied.snapshot, copied.result)
         of = "" if copied is None else f" (its first copy, of {', '.join(copied.databases)}, is complete)"
         raise PrecheckError(
             f"channel {name}: expected a channel without a watermark for a first copy, found one on this "
@@ -225,8 +213,7 @@ class FirstCopy:
                 set_sequence(reader, writer, sequence)
         self._notes += make_accounts(writer, accounts)
         self._notes += make_behind_rows(writer, definitions.behind_rows)
-        outcome = Outcome(
-            channel=self.channel.name,
+        result = CopyResult(
             databases=len(databases),
             tables=len(definitions.tables),
             kept=len(kept.finished),
@@ -236,8 +223,9 @@ class FirstCopy:
             accounts=len(accounts.made),
             notes=tuple(self._notes),
             attempts=attempts,
-            mark=mark,
+            asked=_asked(self.options),
         )
+        outcome = Outcome(self.channel.name, mark, result)
         self._end(outcome, start.identity)
         return outcome
 
@@ -296,11 +284,8 @@ class FirstCopy:
 
     def _end(self, outcome: Outcome, identity: str) -> None:
         """Create the channel. If this run is killed after that, the next attempt finds the result in the state."""
-        record = {
-            one.name: getattr(outcome, one.name) for one in fields(outcome) if one.name not in ("channel", "mark")
-        }
         with self.engines[1].begin() as connection:
-            bootstraps.save_outcome(connection, outcome.channel, {**record, "asked": _asked(self.options)})
+            bootstraps.save_result(connection, outcome.channel, outcome.result)
         made = create_channel(self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES).watermark
         if (made.seqno, made.source) != (0, outcome.mark.source):
             raise PrecheckError(
@@ -404,9 +389,9 @@ def _key(obj: SchemaObject) -> TableKey:
     return TableKey(obj.database, obj.name)
 
 
-def _asked(options: Options) -> list[object]:
+def _asked(options: Options) -> tuple[tuple[str, ...], bool]:
     """The arguments that distinguish one copy from another."""
-    return [list(options.databases), options.users]
+    return options.databases, options.users
 
 
 def _sizes(reader: Session, databases: Sequence[str]) -> dict[TableKey, Size]:

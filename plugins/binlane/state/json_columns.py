@@ -14,7 +14,10 @@ from binlane.json_codec.codec import Codec
 
 T = TypeVar("T")
 
-STATE: Final = Codec("another program has changed it: restore binlane's tables from a backup of the target")
+STATE: Final = Codec(
+    "another program has changed it: restore binlane's tables from a backup of the target",
+    left_out=frozenset({"resumed"}),
+)
 
 
 def text_of(value: object) -> str:

@@ -215,7 +215,7 @@ def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Chan
         assert unfinished is not None
         assert (unfinished.replaced_for, unfinished.attempts) == (order, 1)
     done = attempt("second")
-    assert (done.kept, done.rows, done.attempts) == (7, 0, 2)
+    assert (done.result.kept, done.result.rows, done.result.attempts) == (7, 0, 2)
     # a task that was killed before it could tell: its next try is told what is done, another run's is refused
     assert attempt("second") == done
     with pytest.raises(PrecheckError, match="its first copy, of od-d, shop, is complete"):

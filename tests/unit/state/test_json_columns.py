@@ -10,6 +10,7 @@ from binlane.errors import PlanError
 from binlane.model import LogPosition, RowCounts
 from binlane.state.channels import Watermark
 from binlane.state.json_columns import optional_value_of, text_of, value_of
+from binlane.state.records.bootstraps import CopyResult
 from binlane.state.tables import conflicts, suspects, verifications, windows
 
 START = (
@@ -24,6 +25,12 @@ OLD = [
     (tuple[str, tuple[str, ...] | None], ("shop.orders", ("9",)), '["shop.orders", ["9"]]'),
     (tuple[str, tuple[str, ...] | None], ("shop.orders", None), '["shop.orders", null]'),
     (dict[str, str | None], {"id": "1", "note": None}, '{"id": "1", "note": null}'),
+    (
+        CopyResult,
+        CopyResult(2, 9, 1, 5000, 4, 1, ("account x@% exists",), 2, (("od*", "shop"), True)),
+        '{"databases": 2, "tables": 9, "kept": 1, "rows": 5000, "others": 4, "accounts": 1, '
+        '"notes": ["account x@% exists"], "attempts": 2, "asked": [["od*", "shop"], true]}',
+    ),
 ]
 """As builds wrote them that had no codec for columns."""
 

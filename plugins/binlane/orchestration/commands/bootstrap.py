@@ -74,33 +74,35 @@ def patterns_of(databases: str) -> tuple[str, ...]:
 
 def summary_of(outcome: Outcome) -> dict[str, Any]:
     """The task's result, as small JSON values; keys of the watermark as in a window's summary."""
+    result = outcome.result
     return {
         "seqno": 0,
         "gtid": outcome.mark.gtid_set,
         "time": outcome.mark.source_time,
         "source": str(outcome.mark.source),
-        "databases": outcome.databases,
-        "tables": outcome.tables,
-        "kept": outcome.kept,
-        "rows": outcome.rows,
-        "accounts": outcome.accounts,
-        "attempts": outcome.attempts,
+        "databases": result.databases,
+        "tables": result.tables,
+        "kept": result.kept,
+        "rows": result.rows,
+        "accounts": result.accounts,
+        "attempts": result.attempts,
     }
 
 
 def outcome_text(outcome: Outcome) -> str:
     """The result as text."""
-    earlier = [f"{count:,} {what}" for count, what in ((outcome.kept, "kept"), (outcome.resumed, "continued")) if count]
+    result = outcome.result
+    earlier = [f"{count:,} {what}" for count, what in ((result.kept, "kept"), (result.resumed, "continued")) if count]
     kept = f" ({', '.join(earlier)} from an earlier attempt)" if earlier else ""
-    accounts = f", {plural(outcome.accounts, 'account')}" if outcome.accounts else ""
+    accounts = f", {plural(result.accounts, 'account')}" if result.accounts else ""
     kinds = ("view, routine, trigger, event or sequence", "views, routines, triggers, events and sequences")
-    others = plural(outcome.others, *kinds)
+    others = plural(result.others, *kinds)
     lines = [
-        f"channel {outcome.channel}: {plural(outcome.databases, 'database')}, {plural(outcome.tables, 'table')}{kept}, "
-        f"{plural(outcome.rows, 'row')}, {others}{accounts}; "
+        f"channel {outcome.channel}: {plural(result.databases, 'database')}, {plural(result.tables, 'table')}{kept}, "
+        f"{plural(result.rows, 'row')}, {others}{accounts}; "
         f"watermark at seqno 0, {outcome.mark.source}"
     ]
-    return "\n".join((*lines, *map(one_line, outcome.notes)))
+    return "\n".join((*lines, *map(one_line, result.notes)))
 
 
 class LogLines:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -24,13 +23,32 @@ TABLES: Final[tuple[Table, ...]] = (bootstrap_objects, bootstraps)
 
 
 @dataclass(frozen=True, slots=True)
+class CopyResult:
+    """What a first copy was asked for, and what it has copied."""
+
+    databases: int
+    tables: int
+    kept: int
+    """Finished tables of an earlier attempt."""
+    rows: int
+    others: int
+    """Views, routines, triggers, events and sequences."""
+    accounts: int
+    notes: tuple[str, ...]
+    attempts: int
+    asked: tuple[tuple[str, ...], bool]
+    """The names or patterns of databases, and whether accounts were to be copied."""
+    resumed: int = 0
+    """Tables that were continued behind the rows of an earlier attempt."""
+
+
+@dataclass(frozen=True, slots=True)
 class Copied:
     """A first copy that is complete, with or without the channel's row."""
 
     databases: tuple[str, ...]
     snapshot: Watermark
-    outcome: dict[str, Any]
-    """The result, as passed to ``save_outcome``."""
+    result: CopyResult
     finished_for: str | None
     """The order whose attempt reported the result (empty: the command line); None: not reported yet."""
 
@@ -180,7 +198,8 @@ def read_copied(connection: Connection, channel: str) -> Copied | None:
     row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
     if row is None or row.outcome is None:
         return None
-    return Copied(_databases(row), _snapshot(row), json.loads(row.outcome), row.finished_for)
+    result = value_of(CopyResult, row.outcome, bootstraps.c.outcome)
+    return Copied(_databases(row), _snapshot(row), result, row.finished_for)
 
 
 def save_snapshot(
@@ -279,10 +298,10 @@ def finish_table(connection: Connection, channel: str, obj: SchemaObject) -> Non
     connection.execute(update(bootstrap_objects).where(*_is(channel, obj)).values(state=DONE))
 
 
-def save_outcome(connection: Connection, channel: str, outcome: Mapping[str, object]) -> None:
-    """Record that only the channel's row is left to create. ``outcome``: JSON values."""
+def save_result(connection: Connection, channel: str, result: CopyResult) -> None:
+    """Record that only the channel's row is left to create."""
     ours = bootstraps.c.channel == channel
-    connection.execute(update(bootstraps).where(ours).values(outcome=json.dumps(dict(outcome)), updated_at=NOW))
+    connection.execute(update(bootstraps).where(ours).values(outcome=text_of(result), updated_at=NOW))
 
 
 def finish_bootstrap(connection: Connection, channel: str, order: str) -> None:
