@@ -18,19 +18,23 @@ _LIKE: Final = {"*": "%", "?": "_", "_": r"\_", "%": r"\%", "\\": r"\\"}
 _WILD: Final = re.compile(r"[*?\[]")
 
 
-def scopes_of(channel: ChannelConfig, renaming: Renaming | None = None) -> tuple[str, ...]:
+def scopes_of(
+    channel: ChannelConfig, renaming: Renaming | None = None, *, has_patterns: bool = True
+) -> tuple[str, ...]:
     """The databases that the channel takes, as GRANT names them; ``*.*`` where GRANT has no pattern for them.
 
-    ``renaming``: for the target.
+    ``renaming``: for the target; ``has_patterns``: of the server (``Greeting.has_patterns``).
     """
     tables = (each.partition(".")[0] for each in channel.filter.include_tables)
     patterns = channel.filter.include_databases or tuple(dict.fromkeys(tables))
     if not patterns or any("[" in each or each.strip("*") == "" for each in patterns):
         return (EVERYWHERE,)
+    if (renaming or not has_patterns) and any(_WILD.search(each) for each in patterns):
+        return (EVERYWHERE,)
     if renaming:
-        if any(_WILD.search(each) for each in patterns):
-            return (EVERYWHERE,)
         patterns = tuple(map(renaming.target, patterns))
+    if not has_patterns:
+        return tuple(scope_of(each, has_wildcards=False) for each in patterns)
     return tuple(f"{identifier(_PATTERN.sub(lambda found: _LIKE[found[0]], each))}.*" for each in patterns)
 
 

@@ -29,6 +29,8 @@ class Greeting:
     account: str | None
     """``user@host`` of the account that matched the login; None if the login was refused."""
     refusal: str = ""
+    has_patterns: bool = True
+    """A GRANT may name databases by a pattern: not with ``partial_revokes``. Unknown, and so True, without a login."""
 
     @property
     def number(self) -> tuple[int, int, int]:
@@ -39,7 +41,7 @@ class Greeting:
 def greet(endpoint: Endpoint) -> Greeting:
     """Log in; a refused login is a result, too. Raises PyMySQL's errors if the server cannot be reached."""
     connection = Connection(**endpoint.pymysql_arguments(), defer_connect=True, connect_timeout=10)
-    account, refusal = None, ""
+    account, refusal, has_patterns = None, "", True
     try:
         connection.connect()
     except pymysql.err.OperationalError as exc:
@@ -51,5 +53,8 @@ def greet(endpoint: Endpoint) -> Greeting:
         with contextlib.closing(connection), connection.cursor() as cursor:
             cursor.execute("SELECT CURRENT_USER()")
             [(account,)] = cursor.fetchall()
+            cursor.execute("SHOW GLOBAL VARIABLES LIKE 'partial\\_revokes'")
+            has_patterns = ("partial_revokes", "ON") not in cursor.fetchall()
     version = str(connection.get_server_info()).removeprefix(_OLD)  # type: ignore[no-untyped-call]
-    return Greeting(Flavor.MARIADB if "mariadb" in version.lower() else Flavor.MYSQL, version, account, refusal)
+    flavor = Flavor.MARIADB if "mariadb" in version.lower() else Flavor.MYSQL
+    return Greeting(flavor, version, account, refusal, has_patterns)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.integration.bootstrap.conftest import clean_servers, either
+from binlane.model import Flavor
+from lab.servers import PrivateServer
+from tests.integration.bootstrap.conftest import clean_servers, either, fresh
 from tests.integration.bootstrap.test_bootstrap import make_objects
 from tests.integration.window.conftest import Channel, run_on
 
 __all__ = ["clean_servers", "either", "limited"]
 
 SOURCE, TARGET = "test_source", "test_target"
+
+
+@pytest.fixture
+def mysql(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
+    """A channel between servers of MySQL, with accounts that may do everything."""
+    return fresh(request, Flavor.MYSQL, tmp_path, clean_servers)
 
 
 @pytest.fixture

@@ -52,6 +52,16 @@ def test_accounts_with_exactly_these_grants_copy_apply_and_verify(
     assert "not compared" not in said
 
 
+def test_a_target_with_partial_revokes_gets_exact_names_in_place_of_patterns(
+    mysql: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mysql.write_channel('[filter]\ninclude_databases = ["sh_op"]\n')
+    for value, scope in (("OFF", r"`sh\_op`.*"), ("ON", "`sh_op`.*")):
+        with setting(mysql.target, "partial_revokes", value):
+            _, target = printed(mysql, capsys)
+        assert [each for each in target if f" ON {scope} TO " in each], value
+
+
 def test_a_channel_with_a_filter_gets_its_databases_alone(limited: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     limited.write_channel(
         '[filter]\ninclude_databases = ["shop", "od-?", "tenant_*"]\n[filter.kinds]\naccounts = "ignore"\n'

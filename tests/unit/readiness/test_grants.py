@@ -37,6 +37,15 @@ def test_grant_names_the_databases_that_the_filter_takes(rules: dict[str, Any], 
     assert list(scopes_of(filtered(**rules))) == scopes
 
 
+@pytest.mark.parametrize(
+    ("databases", "scopes"), [(("sh_op", "10%", "a`b"), ["`sh_op`.*", "`10%`.*", "`a``b`.*"]), (("t_*", "x"), ["*.*"])]
+)
+def test_a_server_with_partial_revokes_gets_exact_names_or_all_databases(
+    databases: tuple[str, ...], scopes: list[str]
+) -> None:
+    assert list(scopes_of(filtered(include_databases=databases), has_patterns=False)) == scopes
+
+
 def test_on_the_target_databases_have_their_new_names() -> None:
     renaming = Renaming((("prod", "copy"), ("t_*", "u_*")))
 

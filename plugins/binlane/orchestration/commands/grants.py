@@ -46,11 +46,11 @@ def grants(name: str, folder: Path) -> str:
     copies = source is not None and source.flavor is target.flavor and not channel.rename
     lines: list[str] = []
     if source is not None and endpoints.source is not None:
-        scopes = scopes_of(channel)
+        scopes = scopes_of(channel, has_patterns=source.has_patterns)
         databases = None if scopes == (EVERYWHERE,) else OF_THE_CHANNEL
         needs = source_privileges(source.flavor, source.number, databases, copies=copies, users=users)
         lines += _server("source", endpoints.source, source, _statements(needs, scopes, source, endpoints.source))
-    scopes = scopes_of(channel, Renaming(channel.rename))
+    scopes = scopes_of(channel, Renaming(channel.rename), has_patterns=target.has_patterns)
     asked = channel_needs(channel, OF_THE_CHANNEL, copies=copies, users=users)
     needs = account_privileges(target.flavor, target.number, asked)
     given = _statements(needs, scopes, target, endpoints.target)
