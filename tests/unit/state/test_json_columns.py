@@ -11,7 +11,7 @@ from binlane.model import LogPosition, RowCounts
 from binlane.state.channels import Watermark
 from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.records.bootstraps import CopyResult
-from binlane.state.tables import conflicts, suspects, verifications, windows
+from binlane.state.tables import bootstraps, conflicts, suspects, verifications, windows
 
 START = (
     '{"seqno": 41, "source": {"file": "binlog.000007", "offset": 4294967400}, "gtid_set": "0-1-41", '
@@ -29,7 +29,7 @@ OLD = [
         CopyResult,
         CopyResult(2, 9, 1, 5000, 4, 1, ("account x@% exists",), 2, (("od*", "shop"), True)),
         '{"databases": 2, "tables": 9, "kept": 1, "rows": 5000, "others": 4, "accounts": 1, '
-        '"notes": ["account x@% exists"], "attempts": 2, "asked": [["od*", "shop"], true]}',
+        '"notes": ["account x@% exists"], "attempts": 2, "asked": [["od*", "shop"], true], "resumed": 0}',
     ),
 ]
 """As builds wrote them that had no codec for columns."""
@@ -39,6 +39,12 @@ OLD = [
 def test_text_of_an_older_build_is_read_and_written_alike(kind: type, value: object, text: str) -> None:
     assert value_of(kind, text, windows.c.start) == value
     assert text_of(value) == text
+
+
+def test_a_first_copys_result_without_the_number_of_resumed_tables_is_read() -> None:
+    text = text_of(CopyResult(2, 9, 1, 5000, 4, 1, (), 2, (("shop",), False))).replace(', "resumed": 0', "")
+    assert "resumed" not in text
+    assert value_of(CopyResult, text, bootstraps.c.outcome).resumed == 0
 
 
 def test_null_is_no_value() -> None:
