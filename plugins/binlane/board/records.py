@@ -108,7 +108,7 @@ def _repair(found: PastRepair) -> models.Repair:
 
 
 def _copy(found: CopyRecord) -> models.Copy:
-    state = "finished" if found.is_finished else "copied" if found.outcome is not None else "unfinished"
+    state = "finished" if found.is_finished else "copied" if found.result is not None else "unfinished"
     return models.Copy(
         databases=list(found.databases),
         state=state,
@@ -118,7 +118,7 @@ def _copy(found: CopyRecord) -> models.Copy:
         offset=found.snapshot.source.offset,
         gtid_set=found.snapshot.gtid_set,
         updated_at=seconds_of(found.updated_at),
-        outcome=found.outcome,
+        outcome=None if found.result is None else asdict(found.result),
         objects=[
             models.CopiedObjects(kind=kind, state=which, count=count, rows=rows)
             for kind, which, count, rows in found.objects

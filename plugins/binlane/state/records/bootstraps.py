@@ -122,8 +122,8 @@ class CopyRecord:
     """The channel's row exists."""
     order: str
     """The order that finished it; empty: the command line, or not finished."""
-    outcome: dict[str, Any] | None
-    """The result, as passed to ``save_outcome``; None before all is copied."""
+    result: CopyResult | None
+    """None before all is copied."""
     updated_at: str
     """UTC, by the target's clock."""
     objects: tuple[tuple[str, str, int, int], ...]
@@ -148,7 +148,7 @@ def read_copy(connection: Connection, channel: str) -> CopyRecord | None:
         attempts=row.attempts,
         is_finished=row.finished_for is not None,
         order=row.finished_for or "",
-        outcome=None if row.outcome is None else json.loads(row.outcome),
+        result=optional_value_of(CopyResult, row.outcome, bootstraps.c.outcome),
         updated_at=str(row.updated_at),
         objects=tuple((kind, state, int(count), int(rows)) for kind, state, count, rows in connection.execute(counted)),
     )
