@@ -114,6 +114,8 @@ def test_a_repair_runs_harmless_statements_and_everything_is_equal_again(
     }
     assert named(found) == expected
     assert all(one.mend.is_run for one in found)
+    # only its table's default collation has changed
+    assert "column `text`" not in {one.what for one in found}
     assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1  # the new table was not compared
     said = capsys.readouterr().out
     assert "trigger te;n`t 'a.t;1: USE `te;n``t 'a`; SET SESSION sql_mode = " in said
@@ -126,6 +128,15 @@ def test_a_repair_runs_harmless_statements_and_everything_is_equal_again(
     assert (outcome.state, outcome.suspects) == ("clean", ())
     state = channel.target.query("SELECT state, definitions, changed_rows FROM binlane.repairs")
     assert state == [("done", len(planned) - 2, 0)]
+
+
+@BOTH
+def test_the_statements_of_a_repair_can_be_run_by_hand(family: str, channel_of: ChannelOf) -> None:
+    channel = prepared(channel_of(family, family), *WRONG)
+    for one in full(channel).differences:
+        run_on(channel.target, *one.mend.statements, log=False)
+    outcome = full(channel)
+    assert [one.note for one in outcome.suspects] == []
 
 
 @BOTH
