@@ -26,6 +26,9 @@ from binlane.health.facts import LastRun
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
+from binlane.servers.engines import engine_of
+from binlane.state.records.bootstraps import save_snapshot
+from binlane.state.records.repairs import begin_repair, save_repair
 from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
@@ -99,10 +102,20 @@ def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iter
         steps.apply_lane(_config(channel, FAILED), channel.endpoints, failed["plan"], 0)
     # its lanes are silent at once, not after their heartbeats' time
     run_on(target, f"DELETE FROM binlane.heartbeats WHERE channel = '{FAILED}'")
+    _leave_records(channel)
     opened = steps.extract(_config(channel, UNPLANNED), channel.endpoints, WindowRequest("now"))
     asked: list[tuple[str, dict[str, Any]]] = []
     with _served(channel, asked) as url:
         yield Scene(url, channel, _pages(opened["window"], running["window"], failed["window"]), asked)
+
+
+def _leave_records(channel: Channel) -> None:
+    """A repair, and the record of a first copy that has not ended, with hostile names."""
+    mark = channel.status.channel.watermark
+    with engine_of(channel.endpoints.target).begin() as connection:
+        repair = begin_repair(connection, RUNNING, "ab" * 32, f"/work/{HOSTILE[:60]}", mark.seqno, HOSTILE[:60])
+        save_repair(connection, repair, {"inserted": 1, "updated": 2, "changed_rows": 4}, done=True)
+        save_snapshot(connection, RUNNING, ["tenant_001", "<b>x\u202e"], "mariadb", mark)
 
 
 def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], Page]:
@@ -127,7 +140,7 @@ def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], P
             ("lane", state): Page(f"{at}/l/0", "commit together"),
             ("databases", state): Page(f"#/c/{name}/d/*", "tenant_001"),
             ("found", state): Page("#/f/tenant_*", "not asked" if state == "failed" else "tenant_001"),
-            ("records", state): Page(f"#/c/{name}/r/all", "No repair"),
+            ("records", state): Page(f"#/c/{name}/r/all", "unfinished" if name == RUNNING else "No repair"),
         }
     return pages
 

@@ -336,17 +336,17 @@ def test_the_list_is_filtered_and_channels_are_stopped_and_resumed_together(look
     names = tab.locator("main tbody th a").all_inner_texts()
     assert len(names) == 5
     tab.locator("input[placeholder^=name]").fill("fre")
-    tab.wait_for_function("document.querySelectorAll('main tbody tr').length === 1")
+    tab.wait_for_selector("main tbody:has(tr:nth-child(1):last-child)")
     tab.locator("input[placeholder^=name]").fill("")
-    tab.wait_for_function("document.querySelectorAll('main tbody tr').length === 5")
+    tab.wait_for_selector("main tbody:has(tr:nth-child(5):last-child)")
     assert tab.locator(".filters button").count() == 0  # nothing acts on all of them by one press
     tab.locator("button.tag", has_text="pair").first.click()
-    tab.wait_for_function("document.querySelectorAll('main tbody tr').length === 2")
+    tab.wait_for_selector("main tbody:has(tr:nth-child(2):last-child)")
     for verb, answer in (("Stop", "stop"), ("Resume", "is resumed")):
         tab.locator(".filters button", has_text=f"{verb} 2").click()
         tab.wait_for_selector("dialog[open]")
         tab.locator("dialog button.go").click()
-        tab.wait_for_function("document.querySelectorAll('dialog .notice').length === 2")
+        tab.wait_for_selector("dialog .refused:has(.notice:nth-child(2):last-child)")
         assert all(answer in each for each in tab.locator("dialog .notice").all_inner_texts())
         tab.keyboard.press("Escape")
         tab.wait_for_selector("dialog", state="hidden")
@@ -367,6 +367,21 @@ def test_a_database_is_found_from_the_list_and_its_numbers_are_explained(look: L
     tab.locator("summary:has-text('What these numbers mean')").click()
     assert "The last transaction with a change of the database" in tab.locator(".glossary").inner_text()
     assert [each for each in watch.found if "404" not in each] == []
+
+
+def test_repairs_and_a_first_copy_are_shown_and_their_names_do_nothing(
+    look: Look, pages: dict[tuple[str, str], Page]
+) -> None:
+    tab, watch = look.tab(READER)
+    look.open(tab, pages["records", "running"])
+    row = tab.locator("main tbody tr").first
+    assert row.locator("td[data-label=Updated]").inner_text() == "2"
+    assert row.locator("td[data-label='Left alone']").inner_text() == "4"
+    shown = tab.locator("main").inner_text()
+    assert "<b>x\\u202e, tenant_001" in shown
+    assert "\u202e" not in shown
+    assert tab.evaluate("document.querySelectorAll('main img, main script, main b').length") == 0
+    assert watch.found == []
 
 
 def test_an_error_leads_to_its_transaction_and_rows(look: Look, pages: dict[tuple[str, str], Page]) -> None:
