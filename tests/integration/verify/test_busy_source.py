@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -348,3 +352,43 @@ def test_some_tables_are_verified_alone(families: tuple[str, str], channel_of: C
     assert (whole.counts.rows, len(whole.suspects)) == (42, 2)
     with pytest.raises(ConfigError, match=r"expected database\.table, got 'b'"):
         verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=("b",))))
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_under_live_traffic_every_window_is_settled_within_three_windows(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    """Hot rows, cold rows, and an injected difference; windows are counted, not seconds."""
+    channel = hot_channel(channel_of(*families))
+    ended = threading.Event()
+
+    def write() -> None:
+        connection = channel.source.connect(autocommit=True)
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            for number in itertools.count(1000):
+                cursor.execute("UPDATE app.hot SET n = n + 1, note = %s WHERE id <= 10", (str(number),))
+                cursor.execute("INSERT INTO app.hot VALUES (%s, 0, 'new', 1, 'x')", (number,))
+                cursor.execute("DELETE FROM app.hot WHERE id = %s", (number - 200,))
+                if ended.wait(0.01):
+                    return
+
+    with ThreadPoolExecutor(2) as pool:
+        writers = [pool.submit(write)]
+        try:
+            pending_of_window: list[int] = []
+            for window in range(6):
+                assert channel.run() is not None
+                if window == 3:
+                    # window 4 writes hot rows anew; row 15 nobody changes
+                    run_on(channel.target, "UPDATE app.hot SET n = -1 WHERE id IN (1, 15)", log=False)
+                outcome = verify_channel(channel.config, channel.endpoints, Options(full=window % 2 == 1))
+                pending_of_window.append(len(outcome.of_state("pending")))
+                drift = {one.key for one in outcome.suspects if one.state == "drift"}
+                assert drift == ({("1",), ("15",)} if window == 3 else {("15",)} if window > 3 else set())
+                assert outcome.counts.equal > 10
+        finally:
+            ended.set()
+        for writer in writers:
+            writer.result()
+    # images are complete, so not even the window itself leaves a row pending
+    assert pending_of_window == [0] * 6
