@@ -390,6 +390,10 @@ def bootstrap(
     from binlane.orchestration.commands.physical_copy import begin_at_copy
 
     if from_clone or from_backup is not None:
+        if (from_clone and from_backup is not None) or users or replace or databases != "*":
+            raise ConfigError(
+                "--from-clone, --from-backup: expected one of them alone: the copy has all databases and accounts"
+            )
         out.print(begin_at_copy(channel, channels, from_backup))
         return
     limits = Limits(rows_per_second, mib_per_second, max_threads_running, max_source_lag)

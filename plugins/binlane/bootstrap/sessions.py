@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pymysql import err
 from pymysql.constants import CR
-from pymysql.cursors import SSCursor
 
 from binlane.apply.session.cached_state import NON_UNIQUE_REFERENCES, UNLOGGED_VARIABLES
 from binlane.connections import Endpoint
@@ -58,12 +57,6 @@ class Session:
     def texts(self, statement: str) -> list[tuple[str, ...]]:
         """All rows of a query, with values as text; NULL as an empty string."""
         return [tuple("" if one is None else one.decode() for one in row) for row in self.rows(statement)]
-
-    def stream(self, statement: str) -> Generator[tuple[bytes | None, ...], None, None]:
-        """A query's rows as they arrive; memory holds one row."""
-        with self._named(), contextlib.closing(SSCursor(self.connection)) as cursor:
-            cursor.execute(statement)
-            yield from cursor
 
     def begin_stream(self, query: str) -> None:
         """Run a query whose packets of rows the caller reads with ``receive_into``, up to the end of the result set."""

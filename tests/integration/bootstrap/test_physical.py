@@ -80,6 +80,8 @@ def cloned(channel: Channel) -> None:
 
 def test_a_clone_of_a_live_source(mysql: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     mysql.traffic(transactions=100)
+    assert begin(mysql, "--from-clone", "--users") == 2
+    assert "expected one of them alone" in capsys.readouterr().err
     assert begin(mysql, "--from-clone") == 1
     assert "found no clone in performance_schema.clone_status" in capsys.readouterr().err
     with traffic(mysql):

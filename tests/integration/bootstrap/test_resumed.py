@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -164,6 +165,26 @@ def test_many_changes_are_read_again_in_rounds_and_a_ddl_means_a_new_copy(
     assert bootstrap(mariadb) == 0
     assert "2 continued" not in capsys.readouterr().out
     mariadb.assert_equal()
+
+
+def test_the_status_of_an_unfinished_copy_says_how_far_it_has_come(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(mariadb)
+    run_on(mariadb.source, "ANALYZE TABLE shop.big")
+    assert copy_until(mariadb, rows, "copy_chunk", 12, die) == -signal.SIGKILL
+    capsys.readouterr()
+    assert mariadb.cli("status", CHANNEL, "--json") == 0
+    found = json.loads(capsys.readouterr().out)["first_copy"]
+    copied = [state_of(mariadb, table) for table in ("big", "log", "bare")]
+    assert (found["attempt"], found["running"], found["tables"], found["seconds_left"]) == (1, False, 3, None)
+    assert (found["rows"], found["bytes"]) == (sum(one.rows for one in copied), sum(one.bytes for one in copied))
+    assert 0 < found["bytes"] < found["all_bytes"]
+    assert mariadb.cli("status", CHANNEL) == 0
+    shown = capsys.readouterr().out
+    shown = " ".join(shown.split())
+    assert f"1, interrupted; `binlane bootstrap {CHANNEL}` with the same options continues" in shown
+    assert f"shop.big: {copied[0].rows:,} of about" in shown
 
 
 def test_a_filled_table_is_finished_only_with_its_last_range(mariadb: Channel) -> None:
