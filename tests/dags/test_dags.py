@@ -226,3 +226,18 @@ def test_a_run_asks_for_its_interval_or_for_what_its_form_says(
     run = SimpleNamespace(run_type=run_type, data_interval_end=INTERVAL_END, run_after=INTERVAL_END)
     context: Any = {"dag_run": run, "params": {"until": None, **params}}
     assert replicate_dag._request(context) == expected
+
+
+def test_a_template_gives_each_of_its_channels_dags_and_a_wrong_one_costs_no_other(tmp_path: Path) -> None:
+    (tmp_path / "shops.toml").write_text(
+        'tags = ["${region}"]\n[instances]\nshop_eu = { region = "eu" }\nshop_us = { region = "us" }\nshop_x = {}\n'
+        '[source]\nconnection = "${channel}_source"\n[target]\nconnection = "t"\n'
+    )
+    dags = build_dags(tmp_path)
+    assert {name for name in dags if name.startswith("replicate")} == {
+        "replicate_shop_eu", "replicate_shop_us", "replicate_shop_x",
+    }  # fmt: skip
+    assert dags["replicate_shop_eu"].tags >= {"binlane", "eu"}
+    assert dags["bootstrap_shop_us"].tags >= {"binlane", "us"}
+    with pytest.raises(ConfigError, match="channel shop_x: tags: expected variable region"):
+        dags["replicate_shop_x"].validate()  # type: ignore[no-untyped-call]
