@@ -8,7 +8,7 @@ are executed at their place between the rows. A statement that commits implicitl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
@@ -36,6 +36,10 @@ class BlockLimits:
     """Most bytes of events in one BINLOG statement: as base64 (4/3) it must fit the target's max_allowed_packet."""
     seconds: int = 0
     """Longest source time between a block's first and last transaction; 0: no limit."""
+
+    def shared_by(self, lanes: int) -> BlockLimits:
+        """The limits of a block that several lanes share: each share is about as large as a block of one lane."""
+        return replace(self, transactions=self.transactions * lanes, bytes=self.bytes * lanes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ class _Map:
             format_event = format_for(log.format, log.target, self._settings.target_version)
             lanes = self._routing.lanes_of(queue)
             edges = LaneEdges(self._routing.by_lane[queue])
-            builder = BlockBuilder(self._settings.limits, self._reducer_of(lanes))
+            builder = BlockBuilder(self._settings.limits.shared_by(len(lanes)), self._reducer_of(lanes))
             sinks = {lane: self._open_sink(lane, format_event) for lane in lanes}
             self._writers[queue] = RunWriter(sinks, builder, edges, self._columns, self._tables)
         return self._writers[queue]

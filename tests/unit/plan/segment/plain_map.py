@@ -76,7 +76,7 @@ def map_segment(
             dealer = reducer
             if len(lanes) > 1 and reducer is not None and routing.division is not None:
                 dealer = replace(reducer, deal=routing.division.deal)
-            builder, translate = BlockBuilder(settings.limits, dealer), translation(log.target)
+            builder, translate = BlockBuilder(settings.limits.shared_by(len(lanes)), dealer), translation(log.target)
             sinks = {each: open_sink(each, format_event) for each in lanes}
             writers[queue] = LaneWriter(sinks, builder, Cursor(routing.by_lane[lane]), translate)
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
