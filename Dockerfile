@@ -1,33 +1,41 @@
-# Airflow, the Spark provider, Spark and binlane in one image: every service of docker-compose.yml runs it.
-FROM python:3.12-slim-bookworm
-
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \
-    && rm -rf /var/lib/apt/lists/*
-RUN pip install --no-cache-dir uv
-
+# Airflow, the Spark provider, Spark and binlane in one image: every service of docker-compose.yml that is not a database runs it.
+FROM python:3.13-slim-trixie AS packages
+RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /opt/binlane
-ENV UV_LINK_MODE=copy PATH=/opt/binlane/.venv/bin:$PATH
-# the packages first: they change less often than the code
+# task processes must not compile modules: the image is read-only for them
+ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1
+# the locked packages first: they change less often than the code
 COPY pyproject.toml uv.lock README.md ./
-RUN uv sync --frozen --no-dev --no-install-project --all-extras
-COPY config config
-COPY dags dags
+RUN uv sync --frozen --no-dev --group image --all-extras --no-install-project
 COPY plugins plugins
-COPY shard_list shard_list
-COPY spark_jobs spark_jobs
-RUN uv sync --frozen --no-dev --all-extras
-# Airflow's drivers for its own database, which is PostgreSQL here and SQLite elsewhere
-RUN uv pip install psycopg2-binary==2.9.13 asyncpg==0.32.0
+RUN uv sync --frozen --no-dev --group image --all-extras --no-editable
+# what a site never runs: tests, and Spark's examples and notebooks
+RUN rm -rf .venv/lib/python3.13/site-packages/pyspark/examples \
+    && find .venv/lib -type d \( -name tests -o -name test \) -path '*/site-packages/*' \
+       \( -path '*/pandas/*' -o -path '*/pyarrow/*' -o -path '*/numba/*' -o -path '*/numpy/*' \) -prune -exec rm -rf {} +
 
+FROM python:3.13-slim-trixie
+# Spark's scripts call ps
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends openjdk-21-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=packages /opt/binlane/.venv /opt/binlane/.venv
+COPY config /opt/binlane/config
+COPY deploy/image /opt/binlane/site
+COPY config/log4j2.properties /opt/binlane/spark/
 # the numbers are also those of the volumes' owner
-RUN useradd --uid 50000 --create-home airflow && mkdir -p /opt/airflow /var/lib/binlane && chown airflow /opt/airflow /var/lib/binlane
+RUN useradd --uid 50000 --create-home airflow \
+    && mkdir -p /opt/airflow /var/lib/binlane /home/airflow/.cache \
+    && chown airflow /opt/airflow /var/lib/binlane /home/airflow/.cache /opt/binlane/spark
 USER airflow
-ENV AIRFLOW_HOME=/opt/airflow \
-    AIRFLOW__CORE__DAGS_FOLDER=/opt/binlane/dags \
-    AIRFLOW__CORE__PLUGINS_FOLDER=/opt/binlane/plugins \
+WORKDIR /opt/airflow
+ENV PATH=/opt/binlane/.venv/bin:$PATH \
+    AIRFLOW_HOME=/opt/airflow \
+    AIRFLOW__CORE__DAGS_FOLDER=/opt/binlane/site/dags \
     AIRFLOW__CORE__LOAD_EXAMPLES=False \
+    BINLANE_CHANNELS=/etc/binlane/channels \
     BINLANE_WORK=/var/lib/binlane \
-    PYTHONPATH=/opt/binlane/plugins:/opt/binlane/config \
-    SPARK_CONF_DIR=/opt/binlane/config
+    PYTHONPATH=/opt/binlane/config \
+    SPARK_CONF_DIR=/opt/binlane/spark
+ENTRYPOINT ["python", "/opt/binlane/site/entry.py"]
 CMD ["airflow", "version"]

@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos servers suites histories mutations lint compiled conformance configuration compose-check dist clean
+.PHONY: help setup demo test chaos servers suites histories mutations lint compiled conformance configuration compose-check compose-test dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -65,6 +65,9 @@ dist: setup ## wheel, sdist and constraints in dist/; installs them into empty e
 
 compose-check: setup ## check docker-compose.yml, by docker compose if installed, and against the project
 	$(PYTHON) -m pytest -q tests/unit/test_compose.py
+
+compose-test: setup ## start docker-compose.yml for real, kill its services one by one, compare the servers; needs a Docker engine
+	$(PYTHON) -m lab.compose
 
 clean: ## stop and remove the demo
 	@if [ -x $(PYTHON) ]; then $(PYTHON) -m lab.demo --clean; fi

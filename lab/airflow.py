@@ -14,7 +14,6 @@ import os
 import secrets
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lab.airflow_api import AirflowApi, ApiError
-from lab.servers import HOST, LabError
+from lab.servers import HOST, LabError, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -246,7 +245,7 @@ def new_airflow(home: Path, connections: Mapping[str, str], extra: Mapping[str, 
     """An Airflow to be started under ``home``: free port, new password, ``extra`` variables besides the connections."""
     settings = {f"AIRFLOW_CONN_{name.upper()}": value for name, value in connections.items()}
     settings["AIRFLOW__API_AUTH__JWT_SECRET"] = secrets.token_hex(48)
-    return PrivateAirflow(home.absolute(), _free_port(), secrets.token_urlsafe(12), {**settings, **(extra or {})})
+    return PrivateAirflow(home.absolute(), free_port(), secrets.token_urlsafe(12), {**settings, **(extra or {})})
 
 
 def find(home: Path) -> PrivateAirflow:
@@ -288,13 +287,6 @@ def _started_at(pid: int) -> int | None:
         return int(_stat(Path(f"/proc/{pid}"))[_START_TIME])
     except OSError:
         return None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _reap(pids: set[int]) -> None:

@@ -229,7 +229,7 @@ def start_server(
         # two servers from one template would share MySQL's server UUID
         (datadir / "auto.cnf").unlink(missing_ok=True)
     for attempt in range(_PORT_TRIES):
-        port = _free_port()
+        port = free_port()
         settings = (*_switches(flavor, port, log_bin=log_bin, durable=durable), *options)
         server = PrivateServer(flavor, port, _socket_path(datadir), datadir, name, settings, program, keep=keep)
         try:
@@ -295,7 +295,8 @@ def _switches(flavor: Flavor, port: int, *, log_bin: bool, durable: bool) -> tup
     return tuple(switches)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on at this moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

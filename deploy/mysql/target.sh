@@ -1,7 +1,9 @@
-# Run once by the MySQL image, in an empty data folder: the account that docs/accounts.md asks for on a target. It may
-# grant, so that it can apply the source's own accounts.
-mysql --user=root --password="$MYSQL_ROOT_PASSWORD" <<SQL
-SET SESSION sql_log_bin = 0;
-CREATE USER 'binlane'@'%' IDENTIFIED BY '$BINLANE_PASSWORD';
-GRANT ALL PRIVILEGES ON *.* TO 'binlane'@'%' WITH GRANT OPTION;
-SQL
+# Run once by the MySQL image: the account that docs/accounts.md asks for on a target, for a channel that leaves out the
+# source's accounts (deploy/channels/fleet.toml). So it may not create accounts or grant privileges.
+. /etc/binlane/mysql/account.sh
+account "
+GRANT BINLOG_ADMIN, REPLICATION_APPLIER, SESSION_VARIABLES_ADMIN, CONNECTION_ADMIN ON *.* TO 'binlane'@'%';
+GRANT SET_ANY_DEFINER ON *.* TO 'binlane'@'%';
+GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX, REFERENCES, TRIGGER, EVENT, EXECUTE, CREATE VIEW, SHOW VIEW,
+      CREATE ROUTINE, ALTER ROUTINE, CREATE TEMPORARY TABLES, LOCK TABLES, PROCESS ON *.* TO 'binlane'@'%';
+GRANT ALL PRIVILEGES ON binlane.* TO 'binlane'@'%';"

@@ -1,14 +1,20 @@
-"""docker-compose.yml names nothing that does not exist: paths, variables, ports, versions, connections, commands."""
+"""docker-compose.yml names nothing that does not exist: paths, variables, ports, versions, connections, commands.
 
+``make compose-test`` starts it.
+"""
+
+import json
 import re
 import shutil
 import subprocess
 import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from sqlalchemy import make_url
 
 from binlane.config import load_channel
 from binlane.connections import environment_resolver, resolve_endpoints
@@ -20,6 +26,16 @@ SERVICES: dict[str, Any] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 OURS = [name for name, service in SERVICES.items() if "build" in service]
 CHANNEL = ROOT / "deploy" / "channels" / "fleet.toml"
+
+
+_spec = spec_from_file_location("entry", ROOT / "deploy" / "image" / "entry.py")
+assert _spec is not None
+assert _spec.loader is not None
+ENTRY: Any = module_from_spec(_spec)
+_spec.loader.exec_module(ENTRY)
+
+HOSTILE = 'it\'s "a\\b" @/:%#p \u00e9'
+"""A password with what a URL, JSON and SQL escape."""
 
 
 def environment(service: str) -> dict[str, str]:
@@ -44,8 +60,10 @@ def test_every_volume_is_used() -> None:
 
 
 def test_folders_that_the_image_copies_exist() -> None:
-    copied = [name for line in re.findall(r"^COPY (.+)$", DOCKERFILE, re.MULTILINE) for name in line.split()[:-1]]
+    copied = [name for line in re.findall(r"^COPY ([^-].+)$", DOCKERFILE, re.MULTILINE) for name in line.split()[:-1]]
     assert copied
+    let_through = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert {f"!{name.split('/')[0]}" for name in copied} <= set(let_through)
     for name in copied:
         assert (ROOT / name).exists(), name
 
@@ -56,7 +74,8 @@ def test_the_image_is_tagged_with_the_projects_version() -> None:
 
 
 def test_the_images_python_is_one_that_the_project_allows() -> None:
-    (found,) = re.findall(r"^FROM python:3\.(\d+)-", DOCKERFILE, re.MULTILINE)
+    (found,) = set(re.findall(r"^FROM python:3\.(\d+)-", DOCKERFILE, re.MULTILINE))
+    assert set(re.findall(r"/python3\.(\d+)/", DOCKERFILE)) == {found}
     low, high = re.findall(
         r"3\.(\d+)", tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     )
@@ -70,9 +89,9 @@ def test_the_servers_version_is_one_that_was_tried() -> None:
 
 
 def test_every_variable_that_must_be_set_is_named_at_the_top() -> None:
-    asked = set(re.findall(r"\$\{([A-Z_]+)", TEXT))
-    told = set(re.findall(r"\b([A-Z_]+)=", TEXT.split("x-binlane")[0]))
-    assert asked == told
+    asked = set(re.findall(r"\$\{([A-Z_]+):\?", TEXT))
+    (told,) = re.findall(r"for name in ([A-Z_ ]+); do", TEXT.split("x-binlane")[0])
+    assert asked == set(told.split())
 
 
 def test_no_secret_is_written_into_the_file() -> None:
@@ -94,9 +113,10 @@ def test_services_wait_for_services_that_exist() -> None:
             assert wait["condition"] == ("service_healthy" if ready else "service_completed_successfully")
 
 
-def test_the_channels_connections_are_in_the_environment() -> None:
+def test_the_channels_connections_are_in_the_environment(tmp_path: Path) -> None:
     channel = load_channel(CHANNEL)
-    given = {name: value.replace("${MYSQL_PASSWORD:?}", "secret") for name, value in environment("scheduler").items()}
+    given = environment("scheduler")
+    ENTRY.hand_over(given, tmp_path)
     endpoints = resolve_endpoints(channel, environment_resolver(given))
     assert endpoints.source is not None
     assert {endpoints.source.host, endpoints.target.host} <= set(SERVICES)
@@ -105,23 +125,83 @@ def test_the_channels_connections_are_in_the_environment() -> None:
     assert channel.spark.conf["spark.driver.host"] == SERVICES["scheduler"]["hostname"]
 
 
+def test_a_service_has_no_secret_that_it_does_not_need() -> None:
+    secrets = {
+        name: {key for key, value in environment(name).items() if re.fullmatch(r"\$\{[A-Z_]+:\?\}", value)}
+        for name in SERVICES
+    }
+    servers = {"SOURCE_PASSWORD", "TARGET_PASSWORD"}
+    airflow = {"POSTGRES_PASSWORD"}
+    jwt = {"AIRFLOW__API_AUTH__JWT_SECRET"}
+    assert secrets == {
+        "source": {"MYSQL_ROOT_PASSWORD", "BINLANE_PASSWORD"},
+        "target": {"MYSQL_ROOT_PASSWORD", "BINLANE_PASSWORD"},
+        "spark-master": {"SPARK_SECRET"},
+        "spark-worker": {"SPARK_SECRET"},
+        "postgres": airflow,
+        "init": airflow | {"ADMIN_PASSWORD"},
+        "dag-processor": airflow,
+        "apiserver": airflow | servers | jwt,
+        "scheduler": airflow | servers | jwt | {"SPARK_SECRET"},
+    }
+
+
+def test_services_meet_only_on_the_networks_that_they_need() -> None:
+    assert {name: set(service["networks"]) for name, service in SERVICES.items()} == {
+        "source": {"servers"},
+        "target": {"servers"},
+        "spark-master": {"spark"},
+        "spark-worker": {"spark"},
+        "postgres": {"airflow"},
+        "init": {"airflow"},
+        "dag-processor": {"airflow"},
+        "apiserver": {"airflow", "servers"},
+        "scheduler": {"airflow", "servers", "spark"},
+    }
+
+
+def test_secrets_are_escaped_where_programs_read_them_and_stay_in_no_environment(tmp_path: Path) -> None:
+    passwords = tmp_path / "passwords.json"
+    given = dict.fromkeys(("POSTGRES_PASSWORD", "SOURCE_PASSWORD", "TARGET_PASSWORD", "ADMIN_PASSWORD"), HOSTILE)
+    given |= {"SPARK_SECRET": HOSTILE, ENTRY.PASSWORDS_FILE: str(passwords), "OTHER": "kept"}
+
+    ENTRY.hand_over(given, tmp_path)
+
+    database = make_url(given.pop("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"))
+    assert (database.host, database.password) == ("postgres", HOSTILE)
+    for server in ("source", "target"):
+        resolved = environment_resolver({"AIRFLOW_CONN_X": given.pop(f"AIRFLOW_CONN_FLEET_{server.upper()}")})("x")
+        assert (resolved.host, resolved.password) == (server, HOSTILE)
+    assert given == {ENTRY.PASSWORDS_FILE: str(passwords), "OTHER": "kept"}
+    assert json.loads(passwords.read_text("utf-8")) == {"admin": HOSTILE}
+    defaults = tmp_path / "spark-defaults.conf"
+    assert "spark.authenticate.secret=" + HOSTILE.replace("\\", "\\\\") in defaults.read_text("utf-8").splitlines()
+    assert {each.stat().st_mode & 0o777 for each in (passwords, defaults)} == {0o600}
+
+
+def test_the_mysql_image_s_script_escapes_the_account_s_password() -> None:
+    script = f'source {ROOT}/deploy/mysql/account.sh; literal "$1"'
+    said = subprocess.run(["bash", "-c", script, "bash", HOSTILE], capture_output=True, text=True, check=True).stdout
+    assert said == "'" + HOSTILE.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 def test_hosts_and_ports_in_the_environment_are_those_of_services() -> None:
     addresses = [
         (host, port)
         for service in OURS
-        for value in environment(service).values()
+        for value in map(str, SERVICES[service].get("environment", {}).values())
         for host, port in re.findall(r"(?:@|://)([a-z][a-z-]+):(\d+)", value)
     ]
     listening = {"apiserver": "8080", "source": "3306", "target": "3306"}
     assert addresses
     assert all(listening[host] == port for host, port in addresses)
     assert "--port 8080" in SERVICES["apiserver"]["command"]
-    assert SERVICES["apiserver"]["ports"] == ["127.0.0.1:8080:8080"]
+    assert SERVICES["apiserver"]["ports"] == ["127.0.0.1:${BOARD_PORT:-8080}:8080"]
 
 
 def test_the_worker_calls_the_master_where_it_listens() -> None:
     assert "--host spark-master --port 7077" in SERVICES["spark-master"]["command"]
-    assert SERVICES["spark-worker"]["command"].endswith("spark://spark-master:7077")
+    assert SERVICES["spark-worker"]["command"].endswith("--work-dir /tmp/spark spark://spark-master:7077")
     assert '"host": "spark://spark-master", "port": 7077' in environment("scheduler")["AIRFLOW_CONN_BINLANE_SPARK"]
 
 
@@ -137,7 +217,7 @@ def test_compose_itself_takes_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     if command is None:
         pytest.skip("needs docker compose")
-    for name in re.findall(r"\$\{([A-Z_]+)", TEXT):
+    for name in re.findall(r"\$\{([A-Z_]+):\?", TEXT):
         monkeypatch.setenv(name, "secret")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
