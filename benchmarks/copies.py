@@ -99,7 +99,7 @@ def binlane(jobs: int) -> Way:
     def run(source: PrivateServer, target: PrivateServer, folder: Path) -> None:
         from binlane.bootstrap.run import Options
         from binlane.config import load_channel
-        from binlane.orchestration.commands.bootstrap import LogLines, first_copy
+        from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 
         file = folder / "channels" / "copies.toml"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -72,7 +72,7 @@ def inspect(
     ] = 1 << 30,
 ) -> None:
     """Print one line per transaction: seqno, place, GTID, time, databases, statements, rows."""
-    from binlane.orchestration.commands.inspect import Detail, inspect_files
+    from binlane.orchestration.commands.inspection.events import Detail, inspect_files
 
     inspect_files(files, as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql, event_bytes=event_bytes))
 
@@ -85,7 +85,7 @@ def show(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Show one transaction of the open window from the source's log: statements, and rows with both images."""
-    from binlane.orchestration.commands import inspect as inspection
+    from binlane.orchestration.commands.inspection import events as inspection
 
     inspection.show(channel, channels, seqno, out, err, inspection.Detail(rows=not sql, sql=sql))
 
@@ -346,7 +346,7 @@ def recopy(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Replace all rows of tables on the target by the source's, at the watermark; applies the windows up to there."""
-    from binlane.orchestration.commands import recopy as recopying
+    from binlane.orchestration.commands.copies import recopy as recopying
 
     if not yes:
         typer.confirm(f"Replace all rows of {', '.join(table)} on the target?", abort=True)
@@ -386,8 +386,8 @@ def bootstrap(
     """Copy databases from the live source to an empty target, and create the channel at the place of the copy."""
     from binlane.bootstrap.run import Options
     from binlane.bootstrap.throttle import Limits
-    from binlane.orchestration.commands import bootstrap as bootstrapping
-    from binlane.orchestration.commands.physical_copy import begin_at_copy
+    from binlane.orchestration.commands.copies import bootstrap as bootstrapping
+    from binlane.orchestration.commands.copies.physical import begin_at_copy
 
     if from_clone or from_backup is not None:
         if (from_clone and from_backup is not None) or users or replace or databases != "*":

@@ -19,7 +19,7 @@ from binlane.errors import (
 )
 from binlane.model import LogPosition
 from binlane.orchestration.airflow import replicate_dag
-from binlane.orchestration.commands import bootstrap
+from binlane.orchestration.commands.copies import bootstrap
 from binlane.orchestration.request import WindowRequest
 from binlane.state.channels import Watermark
 from binlane.state.records.bootstraps import CopyResult

@@ -18,8 +18,8 @@ from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError, TargetUnavailableError
 from binlane.model import SchemaObject
 from binlane.repair.plan import DefinitionRepair
-from binlane.verify.definitions import DefinitionDifference, Definitions
-from binlane.verify.object_mends import replacing
+from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
+from binlane.verify.definitions.object_mends import replacing
 
 
 @dataclass(frozen=True, slots=True)

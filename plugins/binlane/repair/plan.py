@@ -16,7 +16,7 @@ from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import Suspect
 from binlane.verify.column_text import Key, Row
-from binlane.verify.definitions import DefinitionDifference
+from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.row_text import Changes, Values, changed_values, key_values, words
 
 _FORMAT: Final = 1

@@ -31,7 +31,7 @@ from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, save_repair
 from binlane.verify.column_text import Compared, Key, Row, one_of
-from binlane.verify.definition_reader import TRIGGER
+from binlane.verify.definitions.reader import TRIGGER
 from binlane.verify.pairing import Tables
 from binlane.verify.row_text import row_values, words
 from binlane.verify.rows import row_of

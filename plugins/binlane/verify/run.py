@@ -52,10 +52,10 @@ from binlane.state.records.verifications import (
     save_progress,
 )
 from binlane.state.windows import Window, read_open_window
-from binlane.verify.accounts import KIND as ACCOUNT
 from binlane.verify.changes import Changes
 from binlane.verify.column_text import Compared, Key, key_shape
-from binlane.verify.definitions import DefinitionDifference, Definitions, Sees
+from binlane.verify.definitions.accounts import KIND as ACCOUNT
+from binlane.verify.definitions.comparison import DefinitionDifference, Definitions, Sees
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.pairing import Tables, pair
 from binlane.verify.row_states import FirstStates, Recorder

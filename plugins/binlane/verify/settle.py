@@ -16,7 +16,7 @@ from binlane.state.channels import Channel
 from binlane.state.records.verifications import DRIFT, PENDING, Suspect
 from binlane.verify.changes import Changes
 from binlane.verify.column_text import Key, Row
-from binlane.verify.definitions import NAMED, DefinitionDifference
+from binlane.verify.definitions.comparison import NAMED, DefinitionDifference
 from binlane.verify.judge import Proof, Verdict, judge
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.pairing import Tables

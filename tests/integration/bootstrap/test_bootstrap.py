@@ -16,7 +16,7 @@ from binlane.bootstrap.run import Options
 from binlane.bootstrap.throttle import Limits
 from binlane.bootstrap.values import selected
 from binlane.model import Flavor, TableKey
-from binlane.orchestration.commands.bootstrap import LogLines, first_copy
+from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.schema.model import Column
 from tests.integration.values.test_values import SESSION, tables
 from tests.integration.values.types import OPAQUE, SCHEMA_TYPES, TYPES

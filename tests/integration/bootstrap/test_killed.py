@@ -15,7 +15,7 @@ import pytest
 from binlane.bootstrap.definitions import make_behind_rows
 from binlane.bootstrap.run import Options, Outcome
 from binlane.errors import PrecheckError, TargetUnavailableError
-from binlane.orchestration.commands.bootstrap import LogLines, first_copy
+from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
 from binlane.state.records.bootstraps import read_bootstrap

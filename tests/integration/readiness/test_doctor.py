@@ -122,7 +122,7 @@ def test_an_object_that_the_target_refuses_later_is_named(
 ) -> None:
     grant(limited, capsys)
     # as if the setting had been changed behind the check
-    monkeypatch.setattr("binlane.orchestration.commands.bootstrap.require_ready", lambda *_: None)
+    monkeypatch.setattr("binlane.orchestration.commands.copies.bootstrap.require_ready", lambda *_: None)
     assert limited.cli("bootstrap", CHANNEL, "--users") == 1
     said = capsys.readouterr().err
     assert re.search(r"function shop\.twice: the server says: .*\(1419\); SET GLOBAL log_bin_trust_function", said)

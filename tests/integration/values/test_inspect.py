@@ -10,7 +10,7 @@ from typing import Final
 
 from binlane.binlog.reader import LogReader
 from binlane.model import Flavor
-from binlane.orchestration.commands.inspect import Detail, inspect_files
+from binlane.orchestration.commands.inspection.events import Detail, inspect_files
 from binlane.orchestration.terminal import Terminal
 from lab.compare import data_of
 from lab.servers import PrivateServer

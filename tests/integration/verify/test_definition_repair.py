@@ -13,7 +13,7 @@ import pytest
 from binlane.errors import TargetError
 from binlane.orchestration.commands import repair
 from binlane.orchestration.commands.verify import verify_channel
-from binlane.verify.definitions import DefinitionDifference
+from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.run import Options, Outcome
 from tests.conftest import requires_mysql
 from tests.forked import process

@@ -18,7 +18,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError, DriftError, WindowBusyError
 from binlane.orchestration import steps
-from binlane.orchestration.commands import recopy as command
+from binlane.orchestration.commands.copies import recopy as command
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.terminal import Terminal
 from binlane.repair import recopy as recopying

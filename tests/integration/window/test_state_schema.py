@@ -20,7 +20,8 @@ from binlane.health.health import Severity, State
 from binlane.orchestration import steps
 from binlane.orchestration.airflow import bootstrap_dag, run_outcome
 from binlane.orchestration.airflow.dag_shape import Kind
-from binlane.orchestration.commands import bootstrap, verify
+from binlane.orchestration.commands import verify
+from binlane.orchestration.commands.copies import bootstrap
 from binlane.orchestration.request import WindowRequest
 from binlane.state.tables import VERSION
 from binlane.work.files import WorkFolder

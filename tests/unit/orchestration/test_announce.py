@@ -13,7 +13,7 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.errors import ConfigError
-from binlane.orchestration import announce
+from binlane.orchestration.announcing import announce
 
 DONE = {"window": "w1", "seqno": 1_234, "gtid": "0-1-1234", "time": 1.5, "note": "done", "rows": 7}
 WRITES = "import sys, os, json; json.dump([sys.argv[1:], json.load(sys.stdin), sorted(os.environ)], open({!r}, 'w'))"

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from binlane.errors import BinlogError, ConfigError
-from binlane.orchestration.commands.inspect import inspect_files
+from binlane.orchestration.commands.inspection.events import inspect_files
 from binlane.orchestration.terminal import Terminal
 from tests.unit.plan.logs import rows, segment_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from binlane.verify.show_create import sequence_mend, table_mend, table_parts
+from binlane.verify.definitions.show_create import sequence_mend, table_mend, table_parts
 
 MARIADB = """CREATE TABLE `t` (
   `a``b` int(11) NOT NULL AUTO_INCREMENT COMMENT 'AUTO_INCREMENT=5, ENGINE=x',

@@ -66,7 +66,7 @@ Channel file: `{channel.file}`.
 
 def _task(channel: ChannelConfig) -> StepOperator:
     def copy_databases() -> dict[str, Any]:
-        from binlane.orchestration.commands import bootstrap
+        from binlane.orchestration.commands.copies import bootstrap
 
         context = get_current_context()
         with airflow_errors():
@@ -91,7 +91,7 @@ def options_of(context: Context) -> Options:
     """The options in the run's form. All tries of a task count as one order, so --replace drops databases once."""
     from binlane.bootstrap.run import Options
     from binlane.bootstrap.throttle import Limits
-    from binlane.orchestration.commands.bootstrap import patterns_of
+    from binlane.orchestration.commands.copies.bootstrap import patterns_of
 
     form, run = BootstrapForm.of(context["params"]), context["dag_run"]
     return Options(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import Asset
 
 from binlane.orchestration.airflow.releases import stats
-from binlane.orchestration.announce import asset_name
+from binlane.orchestration.announcing.announce import asset_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

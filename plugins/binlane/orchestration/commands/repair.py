@@ -28,7 +28,7 @@ from binlane.schema.model import Schema
 from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
 from binlane.state.records.verifications import DRIFT
-from binlane.verify.definitions import Definitions
+from binlane.verify.definitions.comparison import Definitions
 from binlane.verify.pairing import pair
 from binlane.verify.row_text import shown, words
 from binlane.verify.run import Options, Outcome

@@ -23,7 +23,7 @@ from binlane.extension import chosen
 from binlane.health.progress import size_text
 from binlane.model import plural
 from binlane.orchestration import report, step_progress, steps
-from binlane.orchestration.announce import announce
+from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.filter_engines import FILTER_ENGINES
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import NOW, WindowRequest

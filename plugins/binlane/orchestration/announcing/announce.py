@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ConfigError
-from binlane.orchestration.asset_event import send_event, site_of
+from binlane.orchestration.announcing.asset_event import send_event, site_of
 from binlane.orchestration.spark import without_airflow
 
 if TYPE_CHECKING:

@@ -26,8 +26,12 @@ from binlane.schema.normalize import SAME_COLLATION
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
-from binlane.verify import accounts
-from binlane.verify.definition_reader import (
+from binlane.verify.definitions import accounts
+from binlane.verify.definitions.equivalence import Equivalence
+from binlane.verify.definitions.mend import Mend, nothing
+from binlane.verify.definitions.mend import one as one_statement
+from binlane.verify.definitions.object_mends import creation, removal
+from binlane.verify.definitions.reader import (
     DATABASE,
     TRIGGER,
     VIEW,
@@ -38,13 +42,9 @@ from binlane.verify.definition_reader import (
     read_table_collations,
     table_statement,
 )
-from binlane.verify.equivalence import Equivalence
-from binlane.verify.mend import Mend, nothing
-from binlane.verify.mend import one as one_statement
-from binlane.verify.object_mends import creation, removal
+from binlane.verify.definitions.show_create import sequence_mend, table_mend, table_parts, without_collation
+from binlane.verify.definitions.table_facts import TableFacts, differing_parts, read_table_facts
 from binlane.verify.rows import Pair
-from binlane.verify.show_create import sequence_mend, table_mend, table_parts, without_collation
-from binlane.verify.table_facts import TableFacts, differing_parts, read_table_facts
 
 TABLE, SEQUENCE = "table", "sequence"
 NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})

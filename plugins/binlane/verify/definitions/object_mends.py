@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, SchemaObject
 from binlane.sql.scheduled_event import disabled
-from binlane.verify.mend import Mend, nothing, one
+from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.rows import Side
 
 

@@ -19,7 +19,7 @@ from binlane.binlog.types.json_sql import expression, is_more_than_text
 from binlane.binlog.types.literals import changed_document, identifier, literal, quoted
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.type_codes import ColumnType
-from binlane.orchestration.commands.inspect_rows import LoggedStatement, LoggedTable, Shown, present
+from binlane.orchestration.commands.inspection.rows import LoggedStatement, LoggedTable, Shown, present
 from binlane.safe_text import one_line
 
 _UTF: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "utf8mb3", "utf8mb4"})

@@ -18,7 +18,7 @@ from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Column, ForeignKey, Key, Schema, Table
 from binlane.schema.normalize import comparable
 from binlane.servers.variables import version_number
-from binlane.verify.mend import Mend, nothing, one
+from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.rows import Side
 
 _BY_HAND: Final = nothing("compare SHOW CREATE TABLE of both servers")

@@ -32,7 +32,7 @@ from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import recopy_lease
 from binlane.state.windows import read_open_window
 from binlane.verify.column_text import Compared
-from binlane.verify.definition_reader import read_sequences
+from binlane.verify.definitions.reader import read_sequences
 from binlane.verify.pairing import pair
 from binlane.verify.rows import source_side
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from binlane.verify.mend import Mend, nothing, one
+from binlane.verify.definitions.mend import Mend, nothing, one
 
 _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), what)

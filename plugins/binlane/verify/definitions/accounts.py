@@ -18,7 +18,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.errors import SourceError
 from binlane.model import Flavor, SchemaObject
 from binlane.servers.accounts import SERVERS_OWN
-from binlane.verify.mend import Mend, nothing
+from binlane.verify.definitions.mend import Mend, nothing
 from binlane.verify.rows import Side
 
 KIND: Final = "account "
