@@ -23,6 +23,7 @@ TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
 STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "state.records", "servers")
 APPLY: Final = ("apply.session", "apply.rows", "apply")
+VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "work", *STATE, "source", *APPLY)
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("machine_code",),
@@ -66,36 +67,45 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows"),
     "apply.lane": (*PLAN, *STATE, *APPLY),
     "precheck": (*WINDOW, "apply.lane"),
-    "verify": (*TRANSACTIONS, "work", *STATE, "source"),
-    "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "verify"),
+    "verify.rows": (*TRANSACTIONS, *STATE, "source"),
+    "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
+    "verify": (*TRANSACTIONS, "work", *STATE, "source", *VERIFY),
+    "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", *VERIFY),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
-    "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", "verify", "bootstrap"),
+    "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
     "health": (*BASE, *CONFIG, "work", "work.filter", "state", "state.records", "apply"),
     "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
+    "orchestration.announcing": ("errors", "config", "connections", "state.records", "orchestration"),
     "orchestration.commands": (
-        *(*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck"),
-        *("verify", "bootstrap", "readiness", "repair", "health", "orchestration"),
+        *(*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", *VERIFY),
+        *("bootstrap", "readiness", "repair", "health", "orchestration", "orchestration.announcing"),
+    ),
+    "orchestration.commands.inspection": (*WINDOW, "safe_text", "orchestration", "orchestration.commands"),
+    "orchestration.commands.copies": (
+        *(*WINDOW, "safe_text", "precheck", *VERIFY, "bootstrap", "readiness", "repair", "health"),
+        *("orchestration", "orchestration.commands"),
     ),
     "orchestration.airflow": (
         *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "health"),
-        *("orchestration", "orchestration.commands"),
+        *("orchestration", "orchestration.announcing", "orchestration.commands", "orchestration.commands.copies"),
     ),
     "cli_options": ("orchestration",),
     "cli_fleet": ("errors", "cli_options", "state.records", "orchestration.commands"),
     "cli": (
         *(*BASE, "cli_options", "cli_fleet"),
         *("verify", "bootstrap", "health", "orchestration", "orchestration.commands"),
+        *("orchestration.commands.copies", "orchestration.commands.inspection"),
     ),
     "board": (
         *(*WINDOW, "safe_text", "health"),
-        *("orchestration", "orchestration.commands", "orchestration.airflow"),
+        *("orchestration", "orchestration.commands", "orchestration.commands.inspection", "orchestration.airflow"),
     ),
     "airflow_plugin": ("errors", "safe_text", "connections", "health", "orchestration.airflow", "board"),
 }
 
 _ASKS_SERVERS: Final = (
     *(*STATE, "source", *APPLY, "apply.lane"),
-    *("precheck", "verify", "bootstrap", "readiness", "repair"),
+    *("precheck", *VERIFY, "bootstrap", "readiness", "repair"),
 )
 ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "airflow": ("orchestration.airflow", "airflow_plugin"),

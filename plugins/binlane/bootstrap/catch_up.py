@@ -21,8 +21,8 @@ from binlane.schema.model import Schema, Table
 from binlane.source.identity import Start, verified
 from binlane.source.protocol import EventSource
 from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Copying, count_rows
-from binlane.verify.column_text import Compared, Key, behind, one_of
 from binlane.verify.log_reader import ChangeReader
+from binlane.verify.rows.column_text import Compared, Key, behind, one_of
 
 _BATCH: Final = 500
 """Keys in a statement and a transaction."""

@@ -27,7 +27,7 @@ from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
-from binlane.verify.column_text import Compared, Key, behind, compared
+from binlane.verify.rows.column_text import Compared, Key, behind, compared
 
 STATEMENT_BYTES: Final = 1 << 20
 _TRIES: Final = 10

@@ -15,9 +15,9 @@ from binlane.json_codec.codec import Codec
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import Suspect
-from binlane.verify.column_text import Key, Row
 from binlane.verify.definitions.comparison import DefinitionDifference
-from binlane.verify.row_text import Changes, Values, changed_values, key_values, words
+from binlane.verify.rows.column_text import Key, Row
+from binlane.verify.rows.row_text import Changes, Values, changed_values, key_values, words
 
 _FORMAT: Final = 1
 _LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}")

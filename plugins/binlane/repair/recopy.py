@@ -25,9 +25,9 @@ from binlane.repair.plan import obstacle
 from binlane.schema.model import Schema, Table
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_table, save_repair
-from binlane.verify.column_text import Compared
-from binlane.verify.pairing import Tables
-from binlane.verify.rows import Pair, Side
+from binlane.verify.rows.column_text import Compared
+from binlane.verify.rows.pairing import Tables
+from binlane.verify.rows.sides import Pair, Side
 
 _SHOWN: Final = 10
 

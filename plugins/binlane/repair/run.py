@@ -30,11 +30,11 @@ from binlane.repair.plan import Action, DefinitionRepair, RepairPlan, RowRepair,
 from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, save_repair
-from binlane.verify.column_text import Compared, Key, Row, one_of
 from binlane.verify.definitions.reader import TRIGGER
-from binlane.verify.pairing import Tables
-from binlane.verify.row_text import row_values, words
-from binlane.verify.rows import row_of
+from binlane.verify.rows.column_text import Compared, Key, Row, one_of
+from binlane.verify.rows.pairing import Tables
+from binlane.verify.rows.row_text import row_values, words
+from binlane.verify.rows.sides import row_of
 
 BATCH: Final = 500
 """Rows in a transaction."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from binlane.model import TableKey
-from binlane.verify.column_text import Key
+from binlane.verify.rows.column_text import Key
 
 _OF_ACCOUNTS: Final = TableKey("", "")
 """The name of an account's ``SchemaObject``."""

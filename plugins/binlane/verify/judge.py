@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from binlane.schema.model import Column
-from binlane.verify.column_text import Row
-from binlane.verify.row_states import Cell, Cells, RowState, Unknown, same_cell
+from binlane.verify.rows.column_text import Row
+from binlane.verify.rows.row_states import Cell, Cells, RowState, Unknown, same_cell
 
 
 class Proof(StrEnum):

@@ -29,8 +29,8 @@ from binlane.source.identity import described
 from binlane.source.protocol import LOG_START, EventSource
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.verify.changes import Changes
-from binlane.verify.column_text import Compared, Key
-from binlane.verify.row_states import ImageTexts, Recorder
+from binlane.verify.rows.column_text import Compared, Key
+from binlane.verify.rows.row_states import ImageTexts, Recorder
 from binlane.verify.segment_keys import KeyColumns, can_read, distinct_keys
 from binlane.work.files import WorkFolder
 from binlane.work.lookup import read_manifest

@@ -53,13 +53,13 @@ from binlane.state.records.verifications import (
 )
 from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import Changes
-from binlane.verify.column_text import Compared, Key, key_shape
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions, Sees
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.pairing import Tables, pair
-from binlane.verify.row_states import FirstStates, Recorder
-from binlane.verify.rows import BATCH, Difference, Pair
+from binlane.verify.rows.column_text import Compared, Key, key_shape
+from binlane.verify.rows.pairing import Tables, pair
+from binlane.verify.rows.row_states import FirstStates, Recorder
+from binlane.verify.rows.sides import BATCH, Difference, Pair
 from binlane.verify.scope import Scope
 from binlane.verify.settle import Compare, Settled, Settler
 from binlane.verify.throttle import Throttle

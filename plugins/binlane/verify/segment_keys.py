@@ -18,7 +18,7 @@ from binlane.binlog.vector.frames import Frames, TableIndex, TableLayouts, row_i
 from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
 from binlane.schema.model import Column
-from binlane.verify.column_text import Key, key_text
+from binlane.verify.rows.column_text import Key, key_text
 
 _HIDDEN: Final = np.zeros(256, np.bool_)
 """Events whose rows are not in the log as they are."""

@@ -15,13 +15,13 @@ from binlane.model import LogPosition, TableKey
 from binlane.state.channels import Channel
 from binlane.state.records.verifications import DRIFT, PENDING, Suspect
 from binlane.verify.changes import Changes
-from binlane.verify.column_text import Key, Row
 from binlane.verify.definitions.comparison import NAMED, DefinitionDifference
 from binlane.verify.judge import Proof, Verdict, judge
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.pairing import Tables
-from binlane.verify.row_states import FirstStates, Keys, LastStates, RowState, Unknown
-from binlane.verify.rows import Difference, Pair
+from binlane.verify.rows.column_text import Key, Row
+from binlane.verify.rows.pairing import Tables
+from binlane.verify.rows.row_states import FirstStates, Keys, LastStates, RowState, Unknown
+from binlane.verify.rows.sides import Difference, Pair
 from binlane.work.files import WorkFolder
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from binlane.verify.rows import Pair
+from binlane.verify.rows.sides import Pair
 
 _PAUSE = 1.0
 """Seconds between two looks at a busy server."""

@@ -22,7 +22,7 @@ from binlane.servers.engines import engine_of
 from binlane.verify import log_reader
 from binlane.verify.changes import Changes
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.pairing import pair
+from binlane.verify.rows.pairing import pair
 from binlane.verify.run import Options, Outcome
 from binlane.verify.scope import Scope
 from binlane.verify.segment_keys import distinct_keys

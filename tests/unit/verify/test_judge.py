@@ -4,7 +4,7 @@ import pytest
 
 from binlane.schema.model import Column
 from binlane.verify.judge import Proof, judge
-from binlane.verify.row_states import Cells, RowState, Unknown
+from binlane.verify.rows.row_states import Cells, RowState, Unknown
 
 SAME, LOST = Unknown.UNCHANGED, Unknown.LOST
 COLUMNS = tuple(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from binlane.verify.rows import Pair, Side
+from binlane.verify.rows.sides import Pair, Side
 from binlane.verify.throttle import Throttle
 
 

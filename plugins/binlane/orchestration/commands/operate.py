@@ -14,7 +14,7 @@ from binlane.health.facts import Limits, facts_of
 from binlane.health.health import health_of
 from binlane.model import plural
 from binlane.orchestration import report
-from binlane.orchestration.commands.copies.status import copy_json, copy_view
+from binlane.orchestration.commands.copy_status import copy_json, copy_view
 from binlane.orchestration.commands.run import load, read_channel_status
 from binlane.orchestration.commands.status import status_json, status_view
 from binlane.orchestration.stop import seqno_of, settle

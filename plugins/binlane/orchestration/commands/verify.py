@@ -28,8 +28,8 @@ from binlane.servers.engines import engine_of
 from binlane.source.server import translated
 from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect
 from binlane.verify.definitions.comparison import Sees
-from binlane.verify.row_text import changed_values, key_values, words
-from binlane.verify.rows import Pair, source_side, target_side
+from binlane.verify.rows.row_text import changed_values, key_values, words
+from binlane.verify.rows.sides import Pair, source_side, target_side
 from binlane.verify.run import Options, Outcome, Verifier
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from binlane.errors import SourceError
 from binlane.model import Flavor, SchemaObject
 from binlane.servers.accounts import SERVERS_OWN
 from binlane.verify.definitions.mend import Mend, nothing
-from binlane.verify.rows import Side
+from binlane.verify.rows.sides import Side
 
 KIND: Final = "account "
 """Begin of an account's kind; the rest is its name, as SQL gives it: longer than a name of a table may be."""

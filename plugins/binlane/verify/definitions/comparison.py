@@ -44,7 +44,7 @@ from binlane.verify.definitions.reader import (
 )
 from binlane.verify.definitions.show_create import sequence_mend, table_mend, table_parts, without_collation
 from binlane.verify.definitions.table_facts import TableFacts, differing_parts, read_table_facts
-from binlane.verify.rows import Pair
+from binlane.verify.rows.sides import Pair
 
 TABLE, SEQUENCE = "table", "sequence"
 NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})

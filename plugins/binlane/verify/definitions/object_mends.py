@@ -9,7 +9,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, SchemaObject
 from binlane.sql.scheduled_event import disabled
 from binlane.verify.definitions.mend import Mend, nothing, one
-from binlane.verify.rows import Side
+from binlane.verify.rows.sides import Side
 
 
 class _Shown(NamedTuple):

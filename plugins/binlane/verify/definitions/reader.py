@@ -10,7 +10,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.normalize import charset_name, collation_name
-from binlane.verify.rows import Side
+from binlane.verify.rows.sides import Side
 
 Facts = Mapping[str, str | None]
 """The parts of a definition by name; None: absent, or not visible to the account."""

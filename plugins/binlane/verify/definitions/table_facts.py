@@ -19,7 +19,7 @@ from binlane.schema.model import Column, ForeignKey, Key, Schema, Table
 from binlane.schema.normalize import comparable
 from binlane.servers.variables import version_number
 from binlane.verify.definitions.mend import Mend, nothing, one
-from binlane.verify.rows import Side
+from binlane.verify.rows.sides import Side
 
 _BY_HAND: Final = nothing("compare SHOW CREATE TABLE of both servers")
 _ONLY_TARGET: Final = "only the target has it"

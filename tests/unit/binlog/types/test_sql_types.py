@@ -26,8 +26,8 @@ from binlane.model import Flavor, TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column
 from binlane.schema.normalize import parse_type
-from binlane.verify.column_text import Compared, expression
-from binlane.verify.column_text import literal as key_literal
+from binlane.verify.rows.column_text import Compared, expression
+from binlane.verify.rows.column_text import literal as key_literal
 from tests.integration.values.types import SCHEMA_TYPES, TYPES
 
 TABLE: Final = TableKey("shop", "t")

@@ -31,10 +31,10 @@ from binlane.source.server import translated
 from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import recopy_lease
 from binlane.state.windows import read_open_window
-from binlane.verify.column_text import Compared
 from binlane.verify.definitions.reader import read_sequences
-from binlane.verify.pairing import pair
-from binlane.verify.rows import source_side
+from binlane.verify.rows.column_text import Compared
+from binlane.verify.rows.pairing import pair
+from binlane.verify.rows.sides import source_side
 
 _ATTEMPTS: Final = 3
 """Snapshots that are taken while other runs apply windows beyond them."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from binlane.schema.model import Column, Table
-from binlane.verify.column_text import Key, Row, as_text, shown_columns
+from binlane.verify.rows.column_text import Key, Row, as_text, shown_columns
 
 Values = tuple[tuple[str, str | None], ...]
 """Names of columns, each with its value as text; None is NULL."""

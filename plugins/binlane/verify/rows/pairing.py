@@ -11,7 +11,7 @@ from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
-from binlane.verify.column_text import Compared, compared
+from binlane.verify.rows.column_text import Compared, compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import pytest
 
 from binlane.model import TableKey
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
-from binlane.verify.column_text import as_text
-from binlane.verify.row_text import changed_values, key_values, words
+from binlane.verify.rows.column_text import as_text
+from binlane.verify.rows.row_text import changed_values, key_values, words
 
 HASH = "ab12" * 16
 CASES: list[tuple[Column, str | None, str | None]] = [

@@ -22,7 +22,7 @@ from binlane.binlog.types.sql_values import FLOAT, JSON, LARGE, NOT_COPIED, OPAQ
 from binlane.model import TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column
-from binlane.verify.column_text import Compared, Key, key_text
+from binlane.verify.rows.column_text import Compared, Key, key_text
 
 
 class Unknown(Enum):

@@ -16,7 +16,7 @@ from binlane.binlog.types.json_equality import spelled_by_value
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, TableKey
 from binlane.source.server import translated
-from binlane.verify.column_text import Compared, Key, Row, behind, one_of
+from binlane.verify.rows.column_text import Compared, Key, Row, behind, one_of
 
 T = TypeVar("T")
 
