@@ -5,6 +5,7 @@ Every command and task runs this check before it reads or writes the schema.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Column, Connection, Dialect, Table, select, text
 from sqlalchemy.schema import CreateColumn
+from sqlalchemy.types import TypeEngine
 
 from binlane.errors import StateSchemaError
 from binlane.state.carried.temporary_tables import is_copy
@@ -156,10 +158,16 @@ def problems(found: Found, dialect: Dialect, coming: Collection[str] = ()) -> tu
 
 def shape_of(column: Column[object], dialect: Dialect) -> Shape:
     """A column of ``tables.py`` as information_schema shows it."""
-    kind = column.type.compile(dialect=dialect).lower().partition(" character set ")[0]
+    kind = _spelled(column.type, dialect)
     key = "PRI" if column.primary_key else "UNI" if column.unique else "MUL" if column.index else ""
     collation = "utf8mb4_bin" if kind.startswith(("varchar", "mediumtext")) else None
     return Shape(kind.replace("integer", "int"), collation, bool(column.nullable), key)
+
+
+@functools.lru_cache(maxsize=1024)
+def _spelled(kind: TypeEngine[object], dialect: Dialect) -> str:
+    """A type in SQL. Columns share type objects, and SQLAlchemy's compiler is most of what the check costs a lane."""
+    return kind.compile(dialect=dialect).lower().partition(" character set ")[0]
 
 
 def _table_problems(found: Found, table: Table, dialect: Dialect, coming: Collection[str]) -> Iterator[str]:
