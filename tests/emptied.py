@@ -30,15 +30,17 @@ class Origin:
 
     variables: dict[str, str]
     accounts: frozenset[tuple[str, str, str]]
+    plugins: frozenset[str]
+    """Those that were installed from a library."""
 
     @classmethod
     def of(cls, server: PrivateServer) -> Origin:
         """Of a server that nothing has used yet."""
         with _cursor(server) as cursor:
-            return cls(_variables(cursor), _accounts(cursor, server.flavor))
+            return cls(_variables(cursor), _accounts(cursor, server.flavor), _plugins(cursor))
 
     def restore(self, server: PrivateServer) -> None:
-        """End connections and prepared transactions, drop databases, accounts and roles, set global variables back.
+        """End connections and prepared transactions, drop databases, accounts, roles and plugins, set variables back.
 
         A new file of the log begins: what the module reads of the newest one is then its own.
         """
@@ -51,6 +53,9 @@ class Origin:
                     cursor.execute("DROP ROLE %s", (user,))
                 else:
                     cursor.execute("DROP USER %s@%s", (user, host))
+            # their variables go with them
+            for name in _plugins(cursor) - self.plugins:
+                cursor.execute(f"UNINSTALL PLUGIN {identifier(name)}")
             for name, value in _variables(cursor).items():
                 if value != self.variables.get(name):
                     _set_back(cursor, name, self.variables[name])
@@ -91,6 +96,11 @@ def _accounts(cursor: Cursor, flavor: Flavor) -> frozenset[tuple[str, str, str]]
     """User, host, and whether it is a role: MySQL's roles are accounts."""
     cursor.execute(f"SELECT user, host, {'is_role' if flavor is Flavor.MARIADB else repr('N')} FROM mysql.user")
     return frozenset(cursor.fetchall())
+
+
+def _plugins(cursor: Cursor) -> frozenset[str]:
+    cursor.execute("SELECT plugin_name FROM information_schema.plugins WHERE plugin_library IS NOT NULL")
+    return frozenset(str(name) for (name,) in cursor.fetchall())
 
 
 def _drop_databases(cursor: Cursor) -> None:

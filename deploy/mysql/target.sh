@@ -1,6 +1,6 @@
 # Run once by the MySQL image: the account that docs/accounts.md asks for on a target, for a channel that leaves out the
 # source's accounts (deploy/channels/fleet.toml). So it may not create accounts or grant privileges.
-. /etc/binlane/mysql/account.sh
+. "${BINLANE_ACCOUNT:-/etc/binlane/mysql/account.sh}"
 account "
 GRANT BINLOG_ADMIN, REPLICATION_APPLIER, SESSION_VARIABLES_ADMIN, CONNECTION_ADMIN ON *.* TO 'binlane'@'%';
 GRANT SET_ANY_DEFINER ON *.* TO 'binlane'@'%';

@@ -155,7 +155,7 @@ def test_many_changes_are_read_again_in_rounds_and_a_ddl_means_a_new_copy(
 ) -> None:
     fill(mariadb)
     assert copy_until(mariadb, rows, "copy_chunk", 12, die) == -signal.SIGKILL
-    monkeypatch.setattr("binlane.verify.changes._SPILLED", 3)
+    monkeypatch.setattr("binlane.verify.log_reader._SPILLED", 3)
     monkeypatch.setattr("binlane.bootstrap.catch_up._BATCH", 2)
     run_on(mariadb.source, *MEANWHILE, "FLUSH BINARY LOGS", "UPDATE shop.big SET u = 2000000 - u", "FLUSH BINARY LOGS")
     assert copy_until(mariadb, rows, "copy_chunk", 4, die) == -signal.SIGKILL
