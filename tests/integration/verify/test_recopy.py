@@ -173,8 +173,8 @@ KILLED: Final[tuple[tuple[str, str, int, bool], ...]] = (
     ("repair.recopy", "insert_rows", 1, True),
     ("repair.recopy", "insert_rows", 2, True),
     ("repair.recopy", "save_repair", 1, True),
-    ("orchestration.commands.recopy", "_brought_to", 1, False),
-    ("orchestration.commands.recopy", "_text", 1, False),
+    ("orchestration.commands.copies.recopy", "_brought_to", 1, False),
+    ("orchestration.commands.copies.recopy", "_text", 1, False),
 )
 
 
