@@ -31,8 +31,10 @@ VERSION: Final = 18
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
+_WINDOW_ID = VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin")
 _SEQNO = BIGINT(unsigned=True)
 _LONG = Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
+_BYTES = LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb")
 _TIME = DateTime().with_variant(DATETIME(fsp=6), "mysql", "mariadb")
 _OPTIONS: Final[dict[str, Any]] = {
     "mysql_engine": "InnoDB",
@@ -45,19 +47,21 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 metadata = MetaData(schema=SCHEMA)
 
-migrations = Table(
+
+def _table(name: str, *columns: Column[Any]) -> Table:
+    return Table(name, metadata, *columns, **_OPTIONS)
+
+
+migrations = _table(
     # one row for each migration step that has run; the highest version is the schema's
     "migrations",
-    metadata,
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("name", String(190), nullable=False),
     Column("at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-channels = Table(
+channels = _table(
     "channels",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     # random, so that a new channel never shares leases and GTIDs with an earlier one of the same name
     Column("uuid", String(36), nullable=False, unique=True),
@@ -77,14 +81,12 @@ channels = Table(
     Column("complete_through", Double),
     Column("created_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-windows = Table(
+windows = _table(
     "windows",
-    metadata,
     Column("channel", _NAME, primary_key=True),
-    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), primary_key=True),
+    Column("window_id", _WINDOW_ID, primary_key=True),
     Column("number", BigInteger, nullable=False),
     Column("state", String(10), nullable=False),
     Column("source_identity", _LONG, nullable=False),
@@ -113,18 +115,16 @@ windows = Table(
     Column("summary", _LONG),
     Column("created_at", _TIME, nullable=False),
     Column("finished_at", _TIME),
-    **_OPTIONS,
 )
 
-positions = Table(
+positions = _table(
     "positions",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     Column("lane", Integer, primary_key=True, autoincrement=False),
     Column("seqno", _SEQNO, nullable=False),
     # greater than seqno: the seqno of a running DDL, which commits implicitly and cannot be rolled back
     Column("begun", _SEQNO, nullable=False, server_default=text("0")),
-    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("window_id", _WINDOW_ID, nullable=False),
     Column("digest", String(128), nullable=False),
     Column("inserts", BigInteger, nullable=False),
     Column("updates", BigInteger, nullable=False),
@@ -132,13 +132,11 @@ positions = Table(
     Column("blocks", BigInteger, nullable=False),
     Column("transactions", BigInteger, nullable=False),
     Column("updated_at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-databases = Table(
+databases = _table(
     # each database that windows have changed, stored with a window's plan
     "databases",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     # the name on the target
     Column("database_name", _NAME, primary_key=True),
@@ -150,32 +148,28 @@ databases = Table(
     Column("row_changes", BigInteger, nullable=False),
     # the newest windows that change it, newest first, as JSON: number, transactions, row changes, last seqno and time
     Column("recent", _LONG, nullable=False),
-    **_OPTIONS,
 )
 
-progress = Table(
+progress = _table(
     # the step of a run that comes before lanes work: reading the log, or the filter job
     "progress",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     # extract or filter
     Column("step", String(10), nullable=False),
     # the window's id, also before the window is open
-    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("window_id", _WINDOW_ID, nullable=False),
     # bytes of log, or segments; the total is 0 where it is not known
     Column("done", BigInteger, nullable=False),
     Column("total", BigInteger, nullable=False),
     Column("begun_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-splits = Table(
+splits = _table(
     # blocks applied transaction by transaction, because a stop is inside them or a transaction is skipped
     "splits",
-    metadata,
     Column("channel", _NAME, primary_key=True),
-    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), primary_key=True),
+    Column("window_id", _WINDOW_ID, primary_key=True),
     Column("lane", Integer, primary_key=True, autoincrement=False),
     Column("first_seqno", _SEQNO, primary_key=True, autoincrement=False),
     Column("last_seqno", _SEQNO, nullable=False),
@@ -188,15 +182,13 @@ splits = Table(
     ),
     # transactions done, skipped ones included
     Column("done", BigInteger, nullable=False),
-    **_OPTIONS,
 )
 
-skips = Table(
+skips = _table(
     "skips",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
-    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("window_id", _WINDOW_ID, nullable=False),
     Column("lane", Integer, nullable=False),
     Column("gtid", _LONG, nullable=False),
     Column("source_file", String(512), nullable=False),
@@ -213,33 +205,27 @@ skips = Table(
     # requested, skipped or replayed
     Column("state", String(10), nullable=False),
     Column("state_at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-skipped_events = Table(
+skipped_events = _table(
     "skipped_events",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
     Column("part", Integer, primary_key=True, autoincrement=False),
-    Column("data", LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb"), nullable=False),
-    **_OPTIONS,
+    Column("data", _BYTES, nullable=False),
 )
 
-heartbeats = Table(
+heartbeats = _table(
     "heartbeats",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     Column("lane", Integer, primary_key=True, autoincrement=False),
     Column("holder", String(255), nullable=False),
     Column("connection_id", _SEQNO, nullable=False),
     Column("beat_at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-ddl = Table(
+ddl = _table(
     "ddl",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
     Column("lane", Integer, nullable=False),
@@ -248,13 +234,11 @@ ddl = Table(
     Column("fingerprint", String(128), nullable=False),
     Column("state", String(10), nullable=False),
     Column("at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-temporary = Table(
+temporary = _table(
     # copies of the source's temporary tables that are open at the serialized lane's position
     "temporary",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     # the lane's position at the time of the copy
@@ -271,12 +255,10 @@ temporary = Table(
     Column("copy", String(64), nullable=False),
     Column("copied_rows", BigInteger, nullable=False),
     Column("at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-prepared = Table(
+prepared = _table(
     "prepared",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     # as the source logs it; unique among prepared transactions
     Column("xid", VARCHAR(300, charset="utf8mb4", collation="utf8mb4_bin"), primary_key=True),
@@ -289,26 +271,22 @@ prepared = Table(
     # its manifest entry as a segment of its own, as JSON; prepared_chunks holds the bytes
     Column("segment", _LONG, nullable=False),
     Column("at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-prepared_chunks = Table(
+prepared_chunks = _table(
     "prepared_chunks",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
     Column("chunk", Integer, primary_key=True, autoincrement=False),
-    Column("data", LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb"), nullable=False),
-    **_OPTIONS,
+    Column("data", _BYTES, nullable=False),
 )
 
-conflicts = Table(
+conflicts = _table(
     # rows that differed from the log's before-image and were overwritten (on_conflict = "overwrite")
     "conflicts",
-    metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
-    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("window_id", _WINDOW_ID, nullable=False),
     Column("lane", Integer, nullable=False),
     # seqno of the transaction whose change found the conflict
     Column("seqno", _SEQNO, nullable=False),
@@ -322,15 +300,13 @@ conflicts = Table(
     Column("row_key", _LONG, nullable=False),
     Column("found", _LONG),
     Column("at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-errors = Table(
+errors = _table(
     "errors",
-    metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
-    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("window_id", _WINDOW_ID, nullable=False),
     Column("lane", Integer, nullable=False),
     Column("seqno", _SEQNO, nullable=False),
     Column("gtid", _LONG, nullable=False),
@@ -339,18 +315,16 @@ errors = Table(
     Column("code", Integer, nullable=False),
     Column("text", _LONG, nullable=False),
     Column("at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-verifications = Table(
+verifications = _table(
     "verifications",
-    metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
     # full or window
     Column("kind", String(10), nullable=False),
     # the window's id for kind window; else empty
-    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("window_id", _WINDOW_ID, nullable=False),
     # the watermark when the verification began; it proves equality up to this seqno
     Column("through_seqno", _SEQNO, nullable=False),
     # running, clean, pending or drift
@@ -374,13 +348,11 @@ verifications = Table(
     # of a full verification: approximate rows of all its tables, and the seconds that it has taken
     Column("expected_rows", BigInteger),
     Column("seconds", Double),
-    **_OPTIONS,
 )
 
-verified_tables = Table(
+verified_tables = _table(
     # tables of which every row was compared
     "verified_tables",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     Column("table_schema", _NAME, primary_key=True),
     Column("table_name", _NAME, primary_key=True),
@@ -388,13 +360,11 @@ verified_tables = Table(
     Column("verification", BigInteger, nullable=False),
     Column("through_seqno", _SEQNO, nullable=False),
     Column("at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-verified = Table(
+verified = _table(
     # the changes of a channel that verifications have covered
     "verified",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     # the rows of all windows after the first seqno, through the second, were compared
     Column("rows_after", _SEQNO, nullable=False),
@@ -402,13 +372,11 @@ verified = Table(
     # all rows of all tables were compared, at this watermark or later ones, and when that ended; NULL: never
     Column("full_through", _SEQNO),
     Column("full_at", _TIME),
-    **_OPTIONS,
 )
 
-suspects = Table(
+suspects = _table(
     # rows and parts of definitions that differed when they were last compared
     "suspects",
-    metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
     Column("table_schema", _NAME, nullable=False),
@@ -432,13 +400,11 @@ suspects = Table(
     Column("since", _TIME),
     # the end of the source's log when it was compared: what is pending is settled at a watermark behind it
     Column("log_end", _LONG),
-    **_OPTIONS,
 )
 
-repairs = Table(
+repairs = _table(
     # repairs of the target's rows by the plan of a verification
     "repairs",
-    metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
     # the plan's SHA-256 and its path
@@ -459,13 +425,11 @@ repairs = Table(
     Column("definitions", BigInteger, nullable=False, server_default=text("0")),
     Column("started_at", _TIME, nullable=False),
     Column("ended_at", _TIME),
-    **_OPTIONS,
 )
 
-bootstraps = Table(
+bootstraps = _table(
     # a channel's first copy; kept when finished, so that a retry of the same order gets its result and no refusal
     "bootstraps",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     # the chosen databases, as JSON
     Column("database_names", _LONG, nullable=False),
@@ -488,13 +452,11 @@ bootstraps = Table(
     Column("attempt_at", _TIME),
     Column("attempt_bytes", BigInteger),
     Column("updated_at", _TIME, nullable=False),
-    **_OPTIONS,
 )
 
-bootstrap_objects = Table(
+bootstrap_objects = _table(
     # objects of a first copy, recorded before they are created: a copy drops only objects that are listed here
     "bootstrap_objects",
-    metadata,
     Column("channel", _NAME, primary_key=True),
     # table, view, function, procedure ...
     Column("kind", String(20), primary_key=True),
@@ -510,5 +472,4 @@ bootstrap_objects = Table(
     # the source's estimates of the table's rows and bytes
     Column("source_rows", BigInteger),
     Column("source_bytes", BigInteger),
-    **_OPTIONS,
 )
