@@ -168,7 +168,9 @@ def _accounts(cursor: Cursor, flavor: Flavor) -> dict[str, str]:
             if exc.args[0] != _NO_SUCH_ACCOUNT:
                 raise
             lines = [("of a host name",)]
-        found[f"account {account}"] = "; ".join(str(line[0]) for line in lines)
+        # series of MariaDB quote the names of PROXY's grants in two ways
+        texts = (str(line[0]).replace("'", "`") if "GRANT PROXY" in line[0] else str(line[0]) for line in lines)
+        found[f"account {account}"] = "; ".join(texts)
     return found
 
 

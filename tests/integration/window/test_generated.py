@@ -198,5 +198,6 @@ def test_generated_sessions_leave_equal_data_on_the_target(
             # a statement that the source refuses is no concern of the log, or is in it as what it left behind
             with contextlib.suppress(pymysql.err.MySQLError):
                 cursor.execute(statement)
-    assert channel.run() is not None
+    # every statement may have been refused, and the tables be there: then no window is needed
+    channel.run()
     channel.assert_equal()

@@ -48,7 +48,7 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "inspect": (),
     "new": (),
     "plan": ((),),
-    "recopy": (("--table", "tenant_1.t"),),
+    "recopy": (("--table", "tenant_1.t", "--yes"),),
     "replay-skipped": (("1",),),
     "resume": ((),),
     "run": ((),),
