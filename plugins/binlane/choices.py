@@ -73,7 +73,8 @@ class Writer(Word):
 
 
 class OnConflict(Word):
-    """``apply.on_conflict``: a row on the target is not as the log expects it."""
+    """``apply.on_conflict``: a row on the target is not as the log expects it
+    (``apply.lane.conflict_policies.CONFLICT_POLICIES``)."""
 
     STOP = "stop", "a row that is missing or in the way stops all lanes"
     OVERWRITE = (
@@ -102,7 +103,7 @@ class VerifyScope(Word):
 
 
 class FilterKind(Word):
-    """``filter.kinds``: what a statement does (``shards.statement_kinds`` reads it from the text)."""
+    """``filter.kinds``: what a statement does (``sql.statement_kinds`` reads it from the text)."""
 
     CREATE = "create", "CREATE of anything in a database"
     ALTER = "alter", "ALTER of anything in a database"

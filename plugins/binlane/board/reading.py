@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from binlane.apply.target_state import target_state
 from binlane.binlog.row_values import Change
-from binlane.board import models, views
+from binlane.board import answers, models
 from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, declared_channels, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
@@ -73,7 +73,7 @@ class Reading:
     def channels(self, user: Any) -> list[models.Card]:
         """Every channel whose DAG the user may read. Targets are queried in parallel."""
         return [
-            views.card_of(look, dag := dag_id(look.health.channel), may_act=self._host.may(user, EDIT, dag))
+            answers.card_of(look, dag := dag_id(look.health.channel), may_act=self._host.may(user, EDIT, dag))
             for look in self._looks(user, DEFAULT_WINDOWS)
         ]
 
@@ -99,15 +99,15 @@ class Reading:
             source_identity=snapshot.status.channel.source_identity,
             target=str(self._target(place)),
             clock=snapshot.clock,
-            lanes=views.lanes_of(snapshot),
-            errors=views.errors_of(snapshot),
-            undecided=views.undecided_of(snapshot, may_edit=place.may_edit),
-            skips=views.skips_of(snapshot, may_edit=place.may_edit),
+            lanes=answers.lanes_of(snapshot),
+            errors=answers.errors_of(snapshot),
+            undecided=answers.undecided_of(snapshot, may_edit=place.may_edit),
+            skips=answers.skips_of(snapshot, may_edit=place.may_edit),
             more_skips=snapshot.more_skips,
-            verifications=views.verifications_of(snapshot),
+            verifications=answers.verifications_of(snapshot),
             verified_through=dict(snapshot.status.verified),
-            history=[views.row_of(window) for window in snapshot.history],
-            heat=views.heat_of(snapshot.history),
+            history=[answers.row_of(window) for window in snapshot.history],
+            heat=answers.heat_of(snapshot.history),
         )
 
     def skipped_events(self, user: Any, name: str, seqno: int) -> bytes:
@@ -121,11 +121,11 @@ class Reading:
         rows = self.on_target(
             self.place(user, name), lambda connection: read_history(connection, name, limit=limit, before=before)
         )
-        return [views.row_of(window) for window in rows]
+        return [answers.row_of(window) for window in rows]
 
     def window(self, user: Any, name: str, window_id: str) -> models.Window:
         """One window."""
-        return views.window_of(self._window(self.place(user, name), window_id)[0])
+        return answers.window_of(self._window(self.place(user, name), window_id)[0])
 
     def open_window(self, place: Place) -> str | None:
         """The id of the channel's unfinished window. Raises PositionError if the channel is not on the target."""
@@ -199,7 +199,7 @@ class Reading:
     def _summary(self, place: Place, run: LastRun | None) -> tuple[models.Card, Snapshot | None]:
         """The channel's card and snapshot; for an unreadable target, a card with the problem and None."""
         look = look_at(place.channel, self._host.resolve, run=run, last_windows=DEFAULT_WINDOWS)
-        return views.card_of(look, place.dag_id, may_act=place.may_edit), look.snapshot
+        return answers.card_of(look, place.dag_id, may_act=place.may_edit), look.snapshot
 
     def _target(self, place: Place) -> Endpoint:
         return resolve_endpoints(place.channel, self._host.resolve).target
@@ -318,7 +318,7 @@ def _block(header: BlockHeader, outline: Any, window: PastWindow, position: Lane
         inserts=outline.rows.inserts,
         updates=outline.rows.updates,
         deletes=outline.rows.deletes,
-        applied=views.is_applied(window, position, header.last_seqno),
+        applied=answers.is_applied(window, position, header.last_seqno),
     )
 
 

@@ -23,7 +23,7 @@ def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
         allow_nontransactional=apply.allow_nontransactional and together,
         collations=Collations(channel.collations).given,
         allow_triggers=frozenset(apply.allow_triggers if together else ()),
-        overwrite=apply.on_conflict.overwrites,
+        on_conflict=apply.on_conflict,
         limits=SessionLimits(
             lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout
         ),

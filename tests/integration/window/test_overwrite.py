@@ -123,7 +123,7 @@ def die_before_the_commit(config: ChannelConfig, endpoints: Endpoints, plan: str
         os.kill(os.getpid(), signal.SIGKILL)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("binlane.apply.lane.conflict_retry.record_conflicts", die)
+        patch.setattr("binlane.apply.lane.conflict_policies.record_conflicts", die)
         steps.apply_lane(config, endpoints, plan, lane)
 
 

@@ -18,7 +18,7 @@ import pymysql
 
 from binlane.apply.block import Applied, BlockPlace, apply_block, move_only
 from binlane.apply.lane.atomic_barrier import apply_atomically
-from binlane.apply.lane.conflict_retry import CountedItems, is_drift, overwrite
+from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems, FailedBlock
 from binlane.apply.lane.run_state import AttemptState, RunState, Stream
 from binlane.apply.nontransactional import is_refused
 from binlane.apply.temporary_copies import CopyKeeper
@@ -256,8 +256,8 @@ class LaneAttempt:
             return limit if is_last else header.last_seqno
 
         state.current = (place.lane, header, place.expected)
-        timeout, counted = state.options.ddl_lock_wait_timeout, CountedItems(block.items)
-        given = replace(block, items=counted) if state.options.overwrite else block
+        timeout, policy = state.options.ddl_lock_wait_timeout, CONFLICT_POLICIES[state.options.on_conflict]
+        given = replace(block, items=CountedItems(block.items)) if policy.rewrites else block
 
         def apply(block: Block, *, nontransactional: bool) -> Applied | Orders | None:
             planned = stream.planned
@@ -274,13 +274,8 @@ class LaneAttempt:
                     return
                 # the items of a piece are in memory and can be read again
                 applied = apply(block, nontransactional=True)
-            elif not state.options.overwrite or not is_drift(exc):
-                raise
             else:
-                # this also consumes the rest of the items: only then can the next block be read
-                total = counted.total()
-                planned = total if block.planned is None or stream.planned is None else stream.planned
-                applied = overwrite(state, attempt, place, given, end, planned, exc)
+                applied = policy.rewrite(state, attempt, FailedBlock(place, given, end, stream.planned, exc))
         if isinstance(applied, Orders):
             state.current = None
             attempt.forget_stream(place.lane)

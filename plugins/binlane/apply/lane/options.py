@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from binlane.apply.session.connection import SessionLimits
-from binlane.choices import Writer
+from binlane.choices import OnConflict, Writer
 from binlane.model import RowCounts
 
 
@@ -40,8 +40,8 @@ class ApplyOptions:
     """Tables with triggers, as ``database.table``, whose rows may be written as statements instead of row events."""
     writer: str = Writer.BINLOG
     """The row writer, by its word in ``writers.ROW_WRITERS``."""
-    overwrite: bool = False
-    """Rows that differ from what the log expects are overwritten and recorded; otherwise they stop the lanes."""
+    on_conflict: OnConflict = OnConflict.STOP
+    """What is done where rows differ from those that the log expects (``conflict_policies.CONFLICT_POLICIES``)."""
     limits: SessionLimits = field(default_factory=SessionLimits)
     interrupted: threading.Event | None = None
     """Set by a signal handler to end this run at its next block boundary."""

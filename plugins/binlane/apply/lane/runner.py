@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.lane.barriers import LaneAttempt
 from binlane.apply.lane.bisect import find_failing
-from binlane.apply.lane.conflict_retry import comparing
+from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES
 from binlane.apply.lane.errors import error_for, with_place
 from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
@@ -118,9 +118,8 @@ class _Runner:
             poll = stack.enter_context(state.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
             peers = Peers(poll, state.key, state.channel_uuid, state.options, state.memory)
             guard = self._guard(poll, session.flavor)
-            writer = BlockWriter(session, ContextSetter(session), guard, state.options.writer)
-            if state.options.overwrite:
-                writer = comparing(state, session, writer)
+            usual = BlockWriter(session, ContextSetter(session), guard, state.options.writer)
+            writer = CONFLICT_POLICIES[state.options.on_conflict].writer(state, session, usual)
             attempt = AttemptState(session, writer, peers, heartbeat, peers.positions())
             try:
                 yield attempt
@@ -212,7 +211,8 @@ class _Runner:
 
         A single transaction gives only the row of a missing or duplicate key; overwritten rows have been recorded.
         """
-        return header.transactions > 1 or (code in _SINGLE_ROW_ERRORS and not self.state.options.overwrite)
+        rewrites = CONFLICT_POLICIES[self.state.options.on_conflict].rewrites
+        return header.transactions > 1 or (code in _SINGLE_ROW_ERRORS and not rewrites)
 
     def _bisected(self, error: BinlaneError, header: BlockHeader) -> BlockHeader:
         """The failing transaction's header instead of its block's; the target's error for it goes into ``error``."""
