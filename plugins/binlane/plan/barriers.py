@@ -1,13 +1,8 @@
 """Barriers: seqnos at which lanes wait for each other, because one lane alone cannot apply the transactions there.
 
-Rules (docs/invariants.md, 3):
-
-- a transaction over several databases of one lane needs no barrier;
-- a transaction over several lanes makes a barrier of these lanes; the lowest of them applies it;
-- a transaction of a critical shard, of ``#GLOBAL`` or of ``#UNKNOWN`` makes a barrier of all lanes; the serialized lane
-  applies it, or the lane that the shard list names;
-- barriers with at most ``fold_gap`` transactions between them, and about one block's bytes, are joined: for all lanes
-  to commit and wait costs more than to apply the transactions between them in the source's order.
+``plan.window.barrier_rules`` decides which transactions need one. Barriers with at most ``fold_gap`` transactions
+between them, and about one block's bytes, are joined here: for all lanes to commit and wait costs more than to apply
+the transactions between them in the source's order.
 """
 
 from __future__ import annotations

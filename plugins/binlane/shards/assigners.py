@@ -1,4 +1,7 @@
-"""Shard assigners: which databases share a shard, and with it a lane and their commit order."""
+"""Shard assigners: which databases share a shard, and with it a lane and their commit order.
+
+The lane of a shard is ``shard_list.Partitioner.lane_of``'s: the shard list names it, or a hash of the shard's name does.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 Row events are sent as logged, or folded to their net effect (``reduce``), in self-contained BINLOG statements: each has
 all TABLE_MAPs that its rows events need, and STMT_END_F on its last rows event (``join_statements``). Logged statements
 are executed at their place between the rows. A statement that commits implicitly is a block of its own.
+
+Where a block ends: at the limits of ``BlockLimits``, here; at barriers, in ``segment.lane_writer``; among runs of plain
+transactions, which are cut many at a time, in ``segment.run_writer``.
 """
 
 from __future__ import annotations

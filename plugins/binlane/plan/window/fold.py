@@ -9,8 +9,7 @@ from functools import cached_property
 
 from binlane.errors import PlanError
 from binlane.extension import chosen
-from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
-from binlane.plan.barriers import BarrierRequest, fold
+from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, RowCounts, TableKey
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.division import Division
@@ -21,9 +20,8 @@ from binlane.plan.segment.map import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.route_key import TransactionClass
-from binlane.plan.transaction.temporary_stretches import stretches
-from binlane.plan.transaction.temporary_tables import lives
 from binlane.plan.transaction.xa import Pairs, pair
+from binlane.plan.window.barrier_rules import BarrierRules
 from binlane.plan.window.filter_guard import check_views
 from binlane.plan.window.placement import placements
 from binlane.plan.window.reduce import FoldedLane
@@ -36,12 +34,6 @@ from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.shard_list import Partitioner, critical_shards, parse_shard_list
 from binlane.sql.parse.facts import StatementKind
 
-EPOCH = "epoch"
-CRITICAL = "reference shard"
-CROSS_LANE = "several lanes"
-TEMPORARY = "temporary tables"
-UNREAD = "unknown: a definition that could not be read may join databases by a foreign key"
-DIVIDED = "statement of a divided shard"
 EMPTY = "(empty)"
 """Shard name of transactions without rows and statements."""
 
@@ -96,11 +88,7 @@ class _Fold:
     ) -> None:
         self._settings = settings
         self._scans, self._carried = scans, carried
-        self._window = (manifest.first_seqno, manifest.last_seqno)
-        self._restarts = manifest.restarts
-        self._fold_gap = min(settings.fold_gap, _transactions_of(settings.block_bytes, manifest))
-        self._schema = schema
-        self._serialized = settings.lanes
+        self._manifest, self._schema = manifest, schema
         facts = self._known = self._schema_facts(schema)
         check_views(settings.selection, settings.renaming, manifest.segments, scans, facts)
         self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
@@ -158,14 +146,25 @@ class _Fold:
                         yield seqno, shard
 
     def routing(self) -> Routing:
+        rules = BarrierRules(
+            self._manifest,
+            self._scans,
+            self._settings,
+            self._schema,
+            self._known,
+            self._partitioner,
+            self._classes,
+            frozenset(self._databases.values()),
+            self._division,
+        )
         return Routing(
             lanes=self._settings.lanes,
-            databases={name: Route(shard, self._home({shard})) for name, shard in sorted(self._databases.items())},
+            databases={name: Route(shard, rules.home({shard})) for name, shard in sorted(self._databases.items())},
             classes={
-                described.key: Route("+".join(sorted(shards)) or EMPTY, self._home(shards))
+                described.key: Route("+".join(sorted(shards)) or EMPTY, rules.home(shards))
                 for described, (shards, _) in self._classes.items()
             },
-            barriers=tuple(self._barriers()),
+            barriers=tuple(rules.barriers()),
             excluded=self._excluded(),
             division=self._division,
         )
@@ -191,63 +190,6 @@ class _Fold:
         found = placements([*self._scans, *self._carried], self._settings, self._schema, self._known, self._excluded())
         return Division(self._settings.lanes, tuple(sorted(divided)), lanes, found, self._known.letter_case.folds)
 
-    def _barriers(self) -> Iterator[Barrier]:
-        """Barriers of temporary tables, and between them those of the requests, or one barrier over everything."""
-        requests, serial = list(self._requests()), self._why_serial()
-        first, last = self._window
-        for stretch in (*self._of_temporary_tables(), None):
-            end = last if stretch is None else stretch.first - 1
-            if serial is not None and first <= end:
-                yield self._serial(first, end, serial)
-            elif serial is None:
-                between = (request for request in requests if first <= request.seqno <= end)
-                yield from fold(between, serialized=self._serialized, fold_gap=self._fold_gap)
-            if stretch is not None:
-                yield stretch
-                first = stretch.last + 1
-
-    def _serial(self, first: int, last: int, cause: str) -> Barrier:
-        return Barrier(first, last, self._serialized, tuple(range(self._serialized + 1)), {cause: last - first + 1})
-
-    def _of_temporary_tables(self) -> Iterator[Barrier]:
-        """Barriers for open temporary tables. Raises UnsupportedEventError for uses that cannot be replayed exactly."""
-        steps = [step for scan in self._scans for step in scan.temporary]
-        if not steps:
-            return
-        found = lives(steps, self._restarts, self._known_tables())
-        commits = self._commits() if found else []
-        for life in found:
-            for stretch in stretches(life, steps, commits):
-                yield dataclasses.replace(
-                    self._serial(stretch.first, stretch.last, TEMPORARY),
-                    together=stretch.together,
-                    leftovers=tuple(
-                        (each.thread_id, each.table.database, each.table.table) for each in stretch.leftovers
-                    ),
-                    temporary=stretch.copies,
-                )
-
-    def _commits(self) -> list[int]:
-        """Seqnos of transactions that commit implicitly."""
-        return sorted(
-            seqno
-            for scan in self._scans
-            for seqno, number in scan.members
-            if any(statement.facts.commits_implicitly for statement in scan.classes[number].statements)
-        )
-
-    def _known_tables(self) -> Callable[[TableKey], bool]:
-        """Predicate for tables and views that are on the target, or that a DDL of the window names."""
-        named = {
-            table
-            for described in self._classes
-            for statement in described.statements
-            if statement.facts.kind is not StatementKind.DML and not statement.facts.temporary
-            for table in statement.facts.tables | statement.facts.views
-        }
-        known = {str(table).casefold() for table in (*self._schema.tables, *self._schema.views, *named)}
-        return lambda table: str(table).casefold() in known
-
     def _excluded(self) -> Excluded:
         """Tables and databases not to be folded: the window's DDL names them, or their keys differ from the
         source's."""
@@ -265,79 +207,6 @@ class _Fold:
                 elif facts.kind is StatementKind.DDL:
                     databases |= dict.fromkeys(facts.databases, "a DDL of the window is about its database")
         return Excluded(tables, databases)
-
-    def _why_serial(self) -> str | None:
-        """Why the whole window goes through the serialized lane; None if it does not."""
-        if self._settings.level.serial:
-            return self._settings.consistency
-        if self._known.may_join:
-            return UNREAD
-        if any(self._partitioner.is_critical(shard) for shard in self._databases.values()):
-            # the scan did not know that they are critical, so it has not listed their transactions
-            return "reference shard joined by a foreign key of this window"
-        return None
-
-    @property
-    def _all_lanes(self) -> frozenset[int]:
-        return frozenset(range(self._settings.lanes))
-
-    def _home(self, shards: frozenset[str] | set[str]) -> int:
-        """The lane that applies transactions of these shards: the owner of their barrier if they need one."""
-        if FILTERED_SHARD in shards:
-            return 0
-        critical = [self._partitioner.lane_of(shard) for shard in shards if self._partitioner.is_critical(shard)]
-        if critical:
-            return max(critical)
-        return min((self._partitioner.lane_of(shard) for shard in shards), default=0)
-
-    def _requests(self) -> Iterator[BarrierRequest]:
-        """Barrier requests, ascending by seqno: of transactions, and of the first transaction of each epoch."""
-        found = self._epoch_requests()
-        for scan in self._scans:
-            for seqno, number in scan.members:
-                request = self._request(seqno, scan.classes[number])
-                if request is not None:
-                    found[seqno] = request
-        yield from (found[seqno] for seqno in sorted(found))
-
-    def _request(self, seqno: int, described: TransactionClass) -> BarrierRequest | None:
-        shards, cause = self._classes[described]
-        if self._division is not None:
-            return self._request_of_all(seqno, described)
-        if any(self._partitioner.is_critical(shard) for shard in shards):
-            return BarrierRequest(seqno, self._all_lanes, self._home(shards), cause or CRITICAL)
-        lanes = frozenset(self._partitioner.lane_of(shard) for shard in shards)
-        return BarrierRequest(seqno, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
-
-    def _request_of_all(self, seqno: int, described: TransactionClass) -> BarrierRequest | None:
-        """As ``_request``, in a window whose parallel lanes share one queue of blocks: each barrier is of all lanes."""
-        shards, cause = self._classes[described]
-        if any(self._partitioner.is_critical(shard) for shard in shards):
-            cause = cause or CRITICAL
-        elif len({self._partitioner.lane_of(shard) for shard in shards}) > 1:
-            cause = CROSS_LANE
-        elif any(self._partitioner.is_divided(shard) for shard in shards) and (described.statements or len(shards) > 1):
-            cause = DIVIDED if described.statements else CROSS_LANE
-        else:
-            return None
-        return BarrierRequest(seqno, self._all_lanes, self._serialized, cause)
-
-    def _epoch_requests(self) -> dict[int, BarrierRequest]:
-        first: dict[int, int] = {}
-        for scan in self._scans:
-            for epoch, seqno in scan.epochs:
-                first.setdefault(epoch, seqno)
-        # all lanes stand at the window's start, so its first epoch needs no barrier
-        return {
-            seqno: BarrierRequest(seqno, self._all_lanes, self._serialized, EPOCH)
-            for seqno in first.values()
-            if seqno != self._window[0]
-        }
-
-
-def _transactions_of(size: int, manifest: Manifest) -> int:
-    """Average number of this window's transactions in ``size`` bytes of log."""
-    return size * manifest.transactions // max(sum(segment.bytes for segment in manifest.segments), 1)
 
 
 def _table_counts(tally: Tally, key: TableKey) -> TableCounts:

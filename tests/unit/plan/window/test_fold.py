@@ -13,7 +13,7 @@ from binlane.model import TableKey
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.routing import Routing, first_appearance
 from binlane.plan.transaction.route_key import TransactionClass
-from binlane.plan.window.fold import UNREAD
+from binlane.plan.window.barrier_rules import UNREAD
 from binlane.shards.shard_list import hash_lane
 from tests.unit.plan.logs import EMPTY_SCHEMA, alone, filtered, rows, settings, statements
 

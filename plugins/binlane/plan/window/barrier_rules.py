@@ -1,0 +1,195 @@
+"""Which transactions need a barrier, for which lanes, who applies them, and why. ``plan.barriers`` joins what is near.
+
+Rules (docs/invariants.md, 3):
+
+- a transaction over several databases of one lane needs no barrier;
+- a transaction over several lanes makes a barrier of these lanes; the lowest of them applies it;
+- a transaction of a critical shard, of ``#GLOBAL`` or of ``#UNKNOWN`` makes a barrier of all lanes; the serialized lane
+  applies it, or the lane that the shard list names. ``shards.event_filter`` says which transactions these are;
+- where a shard is divided, each barrier is of all lanes and the serialized lane's: statements on a divided shard, and
+  transactions over it and another shard, make one, too;
+- the first transaction of an epoch makes a barrier of all lanes;
+- temporary tables make one barrier from the first to the last transaction that needs them;
+- a window of one lane, and one whose schema may join any two databases, is a single barrier of all lanes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from binlane.model import FILTERED_SHARD, Barrier, TableKey
+from binlane.plan.barriers import BarrierRequest, fold
+from binlane.plan.division import Division
+from binlane.plan.manifest import Manifest
+from binlane.plan.segment.map import ScanSummary
+from binlane.plan.settings import FilterSettings
+from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.transaction.temporary_stretches import stretches
+from binlane.plan.transaction.temporary_tables import lives
+from binlane.schema.dependencies import SchemaFacts
+from binlane.schema.model import Schema
+from binlane.shards.shard_list import Partitioner
+from binlane.sql.parse.facts import StatementKind
+
+EPOCH = "epoch"
+CRITICAL = "reference shard"
+CROSS_LANE = "several lanes"
+TEMPORARY = "temporary tables"
+UNREAD = "unknown: a definition that could not be read may join databases by a foreign key"
+DIVIDED = "statement of a divided shard"
+
+
+@dataclass(frozen=True)
+class BarrierRules:
+    """Finds the barriers of a window."""
+
+    manifest: Manifest
+    scans: Sequence[ScanSummary]
+    settings: FilterSettings
+    schema: Schema
+    """The target's, at the window's start."""
+    known: SchemaFacts
+    """What is known of the schema at any time of the window."""
+    partitioner: Partitioner
+    classes: Mapping[TransactionClass, tuple[frozenset[str], str | None]]
+    """Shards of each class of transactions, and why it is serialized, if it is."""
+    shards: frozenset[str]
+    """Those of all databases that only plain transactions write."""
+    division: Division | None
+
+    def barriers(self) -> Iterator[Barrier]:
+        """Barriers of temporary tables, and between them those of the requests, or one barrier over everything."""
+        requests, serial = list(self._requests()), self._why_serial()
+        fold_gap = min(self.settings.fold_gap, _transactions_of(self.settings.block_bytes, self.manifest))
+        first, last = self.manifest.first_seqno, self.manifest.last_seqno
+        for stretch in (*self._of_temporary_tables(), None):
+            end = last if stretch is None else stretch.first - 1
+            if serial is not None and first <= end:
+                yield self._serial(first, end, serial)
+            elif serial is None:
+                between = (request for request in requests if first <= request.seqno <= end)
+                yield from fold(between, serialized=self._serialized, fold_gap=fold_gap)
+            if stretch is not None:
+                yield stretch
+                first = stretch.last + 1
+
+    def _serial(self, first: int, last: int, cause: str) -> Barrier:
+        return Barrier(first, last, self._serialized, tuple(range(self._serialized + 1)), {cause: last - first + 1})
+
+    def _of_temporary_tables(self) -> Iterator[Barrier]:
+        """Barriers for open temporary tables. Raises UnsupportedEventError for uses that cannot be replayed exactly."""
+        steps = [step for scan in self.scans for step in scan.temporary]
+        if not steps:
+            return
+        found = lives(steps, self.manifest.restarts, self._known_tables())
+        commits = self._commits() if found else []
+        for life in found:
+            for stretch in stretches(life, steps, commits):
+                yield dataclasses.replace(
+                    self._serial(stretch.first, stretch.last, TEMPORARY),
+                    together=stretch.together,
+                    leftovers=tuple(
+                        (each.thread_id, each.table.database, each.table.table) for each in stretch.leftovers
+                    ),
+                    temporary=stretch.copies,
+                )
+
+    def _commits(self) -> list[int]:
+        """Seqnos of transactions that commit implicitly."""
+        return sorted(
+            seqno
+            for scan in self.scans
+            for seqno, number in scan.members
+            if any(statement.facts.commits_implicitly for statement in scan.classes[number].statements)
+        )
+
+    def _known_tables(self) -> Callable[[TableKey], bool]:
+        """Predicate for tables and views that are on the target, or that a DDL of the window names."""
+        named = {
+            table
+            for described in self.classes
+            for statement in described.statements
+            if statement.facts.kind is not StatementKind.DML and not statement.facts.temporary
+            for table in statement.facts.tables | statement.facts.views
+        }
+        known = {str(table).casefold() for table in (*self.schema.tables, *self.schema.views, *named)}
+        return lambda table: str(table).casefold() in known
+
+    def _why_serial(self) -> str | None:
+        """Why the whole window goes through the serialized lane; None if it does not."""
+        if self.settings.level.serial:
+            return self.settings.consistency
+        if self.known.may_join:
+            return UNREAD
+        if any(self.partitioner.is_critical(shard) for shard in self.shards):
+            # the scan did not know that they are critical, so it has not listed their transactions
+            return "reference shard joined by a foreign key of this window"
+        return None
+
+    @property
+    def _serialized(self) -> int:
+        return self.settings.lanes
+
+    @property
+    def _all_lanes(self) -> frozenset[int]:
+        return frozenset(range(self.settings.lanes))
+
+    def home(self, shards: frozenset[str] | set[str]) -> int:
+        """The lane that applies transactions of these shards: the owner of their barrier if they need one."""
+        if FILTERED_SHARD in shards:
+            return 0
+        critical = [self.partitioner.lane_of(shard) for shard in shards if self.partitioner.is_critical(shard)]
+        if critical:
+            return max(critical)
+        return min((self.partitioner.lane_of(shard) for shard in shards), default=0)
+
+    def _requests(self) -> Iterator[BarrierRequest]:
+        """Barrier requests, ascending by seqno: of transactions, and of the first transaction of each epoch."""
+        found = self._epoch_requests()
+        for scan in self.scans:
+            for seqno, number in scan.members:
+                request = self._request(seqno, scan.classes[number])
+                if request is not None:
+                    found[seqno] = request
+        yield from (found[seqno] for seqno in sorted(found))
+
+    def _request(self, seqno: int, described: TransactionClass) -> BarrierRequest | None:
+        shards, cause = self.classes[described]
+        if self.division is not None:
+            return self._request_of_all(seqno, described)
+        if any(self.partitioner.is_critical(shard) for shard in shards):
+            return BarrierRequest(seqno, self._all_lanes, self.home(shards), cause or CRITICAL)
+        lanes = frozenset(self.partitioner.lane_of(shard) for shard in shards)
+        return BarrierRequest(seqno, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
+
+    def _request_of_all(self, seqno: int, described: TransactionClass) -> BarrierRequest | None:
+        """As ``_request``, in a window whose parallel lanes share one queue of blocks: each barrier is of all lanes."""
+        shards, cause = self.classes[described]
+        if any(self.partitioner.is_critical(shard) for shard in shards):
+            cause = cause or CRITICAL
+        elif len({self.partitioner.lane_of(shard) for shard in shards}) > 1:
+            cause = CROSS_LANE
+        elif any(self.partitioner.is_divided(shard) for shard in shards) and (described.statements or len(shards) > 1):
+            cause = DIVIDED if described.statements else CROSS_LANE
+        else:
+            return None
+        return BarrierRequest(seqno, self._all_lanes, self._serialized, cause)
+
+    def _epoch_requests(self) -> dict[int, BarrierRequest]:
+        first: dict[int, int] = {}
+        for scan in self.scans:
+            for epoch, seqno in scan.epochs:
+                first.setdefault(epoch, seqno)
+        # all lanes stand at the window's start, so its first epoch needs no barrier
+        return {
+            seqno: BarrierRequest(seqno, self._all_lanes, self._serialized, EPOCH)
+            for seqno in first.values()
+            if seqno != self.manifest.first_seqno
+        }
+
+
+def _transactions_of(size: int, manifest: Manifest) -> int:
+    """Average number of this window's transactions in ``size`` bytes of log."""
+    return size * manifest.transactions // max(sum(segment.bytes for segment in manifest.segments), 1)
