@@ -1,6 +1,6 @@
 """Shard assigners: which databases share a shard, and with it a lane and their commit order.
 
-The lane of a shard is ``shard_list.Partitioner.lane_of``'s: the shard list names it, or a hash of the shard's name does.
+The lane of a shard is ``shard_list.Partitioner.lane_of``'s: the shard list names it, or a hash of the name does.
 """
 
 from __future__ import annotations
