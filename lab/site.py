@@ -27,6 +27,11 @@ from binlane.orchestration.airflow.replicate_dag import build_dags
 
 globals().update(build_dags())
 """
+WRONG_CHANNELS_FILE: Final = """\
+from binlane.orchestration.airflow.replicate_dag import require_right_channels
+
+require_right_channels()
+"""
 CHANNEL: Final = """\
 [source]
 connection = "shop_source"
@@ -93,8 +98,14 @@ class Site:
         return self.folder / "channels"
 
     def write(self) -> None:
-        """The channel's file and the file in the DAGs folder."""
-        for path, text in ((self.channels / "shop.toml", CHANNEL), (self.folder / "dags" / "binlane.py", DAG_FILE)):
+        """The channel's file and the files in the DAGs folder."""
+        dags = self.folder / "dags"
+        files = {
+            self.channels / "shop.toml": CHANNEL,
+            dags / "binlane.py": DAG_FILE,
+            dags / "wrong_channels.py": WRONG_CHANNELS_FILE,
+        }
+        for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 

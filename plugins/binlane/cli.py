@@ -20,6 +20,7 @@ from binlane.model import plural
 from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
 
 if TYPE_CHECKING:
+    from binlane.config import Declared
     from binlane.verify.run import Options
 
 app = typer.Typer(
@@ -293,10 +294,10 @@ def verify(
         return
     drifted: list[str] = []
 
-    def compare(name: str) -> str:
-        outcome = verification.verify(name, channels, options)
+    def compare(one: Declared) -> str:
+        outcome = verification.verify(one, channels, options)
         if outcome.of_state("drift"):
-            drifted.append(name)
+            drifted.append(one.name)
         return verification.outcome_text(outcome)
 
     of_each(channel, tag, channels, compare)

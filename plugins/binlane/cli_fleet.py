@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from binlane.cli_options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, MaybeChannel, Tag, err, out
 from binlane.errors import BinlaneError, ConfigError
+from binlane.orchestration.terminal import unexpected
+
+if TYPE_CHECKING:
+    from binlane.config import Declared
 
 
 def config(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
@@ -54,15 +59,16 @@ def find(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Find databases: channel, lane, last applied transaction, verification, row changes in the last windows."""
+    from binlane.config import declared_channels
     from binlane.orchestration.commands import find as finding
     from binlane.orchestration.commands.fleet import chosen
     from binlane.state.records.databases import Order, Search
 
-    names = () if channel is None and tag is None else chosen(channel, tag, channels)
+    asked = declared_channels(channels) if channel is None and tag is None else chosen(channel, tag, channels)
     if sort not in list(Order):
         raise ConfigError(f"--sort: expected one of {', '.join(Order)}, got {sort!r}")
     search = Search(pattern, lane, drifted, Order(sort))
-    view, problems = finding.find(channels, search, names, limit, as_json=as_json)
+    view, problems = finding.find(asked, search, limit, as_json=as_json)
     out.print(view)
     for problem in problems:
         err.message((problem, ""))
@@ -91,29 +97,31 @@ def stop(
     }
     if tag is not None and any(places.values()):
         raise ConfigError(f"--tag: expected none of {', '.join(places)}: they name a place of one channel's log")
-    of_each(channel, tag, channels, lambda name: operate.stop(name, channels, now=now, places=places))
+    of_each(channel, tag, channels, lambda one: operate.stop(one, channels, now=now, places=places))
 
 
 def resume(channel: MaybeChannel = None, tag: Tag = None, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
     """Cancel a stop request, so that the next run continues the channel."""
     from binlane.orchestration.commands import operate
 
-    of_each(channel, tag, channels, lambda name: operate.resume(name, channels))
+    of_each(channel, tag, channels, lambda one: operate.resume(one, channels))
 
 
-def of_each(channel: str | None, tag: str | None, channels: Path, act: Callable[[str], str]) -> None:
-    """Print the result of an action on each chosen channel. An error of one of several is printed, the others follow,
-    and the highest exit code of all is the command's."""
+def of_each(channel: str | None, tag: str | None, channels: Path, act: Callable[[Declared], str]) -> None:
+    """Print the result of an action on each chosen channel. An error of one of several, expected or not, is printed,
+    the others follow, and the highest exit code of all is the command's."""
     from binlane.orchestration.commands.fleet import chosen
 
-    code, names = 0, chosen(channel, tag, channels)
-    for name in names:
+    code, asked = 0, chosen(channel, tag, channels)
+    for one in asked:
         try:
-            out.print(act(name))
-        except BinlaneError as exc:
-            if len(names) == 1:
+            out.print(act(one))
+        except Exception as exc:
+            if len(asked) == 1:
                 raise
-            err.message((f"{name}: {type(exc).__name__}", "bold red"), (f": {exc}", ""))
-            code = max(code, exc.exit_code)
+            if not isinstance(exc, BinlaneError):
+                unexpected(traceback.format_exc())
+            err.message((f"{one.name}: {type(exc).__name__}", "bold red"), (f": {exc}", ""))
+            code = max(code, exc.exit_code if isinstance(exc, BinlaneError) else 1)
     if code:
         raise typer.Exit(code)

@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
 from binlane.cli import bootstrap
-from binlane.config import LAG_CALLBACK, declared_channels, load_channel
+from binlane.config import LAG_CALLBACK, ChannelConfig, declared_channels, load_channel
 from binlane.errors import (
     BinlaneError,
     ConfigError,
@@ -27,7 +27,7 @@ from binlane.errors import (
 )
 from binlane.orchestration.airflow import replicate_dag
 from binlane.orchestration.airflow.dag_shape import Kind, describe
-from binlane.orchestration.airflow.replicate_dag import build_dags
+from binlane.orchestration.airflow.replicate_dag import build_dags, require_right_channels
 from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.request import WindowRequest
 from lab import demo_view
@@ -167,14 +167,85 @@ def test_a_first_copy_is_from_a_live_source_by_hand_and_its_form_has_the_command
         assert (param.schema.get("minimum"), param.schema.get("maximum")) == (option.min, option.max), name
 
 
-def test_a_wrong_channel_is_an_import_error_and_harms_no_other(tmp_path: Path) -> None:
+WRONG = {
+    "bad": (CHANNEL + "[lanes]\ncount = 0\n", "bad.toml: lanes.count: expected an integer 1..256, got 0"),
+    "a b": (
+        CHANNEL,
+        "a b.toml: the file's name is the channel's: expected up to 64 letters, digits, - and _, got 'a b'",
+    ),
+    "<b>\u202e": (CHANNEL, ".toml: the file's name is the channel's"),
+    "tagged": (
+        f'tags = ["{101 * "x"}"]\n' + CHANNEL,
+        "tagged.toml: tags: expected a list of texts of at most 100 char",
+    ),
+    "owned": (f'owner = "{501 * "x"}"\n' + CHANNEL, "owned.toml: owner: expected text of at most 500 characters"),
+    "cron": (CHANNEL + '[window]\nschedule = "99 * * * *"\n', "cron.toml: window.schedule: expected a cron expression"),
+    "nested": (f"a = {10_000 * '['}", "nested.toml: expected TOML: "),
+    "long": (f"a = {5_000 * '9'}", "long.toml: expected TOML: "),
+}
+
+
+def site(folder: Path) -> DagBag:
+    """A DAGs folder with the project's files, as Airflow reads it."""
+    for name in ("replicate.py", "wrong_channels.py"):
+        (folder / "dags" / name).write_text((ROOT / "dags" / name).read_text())
+    return DagBag(folder / "dags", bundle_path=folder / "dags", bundle_name="site")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_channel_is_one_import_error_and_costs_no_other_its_dag(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    text, problem = WRONG[name]
     write_channel(tmp_path)
-    write_channel(tmp_path, "bad", CHANNEL + "[lanes]\ncount = 0\n")
-    (tmp_path / "dags" / "replicate.py").write_text((ROOT / "dags" / "replicate.py").read_text())
-    bag = DagBag(tmp_path / "dags")
+    write_channel(tmp_path, name, text)
+    bag = site(tmp_path)
     assert set(bag.dags) == {"replicate_shop", "bootstrap_shop"}
-    (error,) = bag.import_errors.values()
-    assert "bad.toml: lanes.count: expected an integer 1..256, got 0" in error
+    assert list(bag.import_errors) == ["wrong_channels.py"]
+    assert problem in bag.import_errors["wrong_channels.py"]
+    assert problem in caplog.text
+
+
+def test_what_airflow_refuses_of_one_channel_costs_no_other_its_dag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(channel: ChannelConfig) -> str:
+        if channel.name == "bad":
+            raise ValueError("not such a DAG")
+        return "text"
+
+    monkeypatch.setattr(replicate_dag, "_doc", refused)
+    write_channel(tmp_path, "bad")
+    folder = write_channel(tmp_path).parent
+    assert set(build_dags(folder)) == {"replicate_shop", "bootstrap_shop"}
+    with pytest.raises(
+        ConfigError, match=r"(?s)1 channel without a DAG:.*bad\.toml: channel bad: ValueError: not such"
+    ):
+        require_right_channels(folder)
+
+
+@pytest.mark.usefixtures("metadata_database")
+def test_a_wrong_channel_leaves_the_schedules_of_the_others(tmp_path: Path) -> None:
+    """Airflow marks every DAG of a file with an import error as stale, and begins none of its scheduled runs."""
+    from airflow.dag_processing.dagbag import sync_bag_to_db
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.errors import ParseImportError
+    from airflow.utils.session import create_session
+
+    write_channel(tmp_path)
+    for name, (text, _) in WRONG.items():
+        write_channel(tmp_path, name, text)
+    with create_session() as session:
+        session.merge(DagBundleModel(name="site"))
+        session.flush()
+        sync_bag_to_db(site(tmp_path), "site", None, session=session)
+        shop = session.get_one(DagModel, "replicate_shop")
+        assert (shop.is_stale, shop.has_import_errors) == (False, False)
+        (error,) = session.query(ParseImportError).filter_by(bundle_name="site")
+        assert error.filename == "wrong_channels.py"
+        assert f"{len(WRONG)} channels without a DAG:" in str(error.stacktrace)
+        session.rollback()
 
 
 def test_parsing_loads_no_driver_and_no_parser(tmp_path: Path) -> None:
@@ -235,10 +306,8 @@ def test_a_template_gives_each_of_its_channels_dags_and_a_wrong_one_costs_no_oth
         '[source]\nconnection = "${channel}_source"\n[target]\nconnection = "t"\n'
     )
     dags = build_dags(tmp_path)
-    assert {name for name in dags if name.startswith("replicate")} == {
-        "replicate_shop_eu", "replicate_shop_us", "replicate_shop_x",
-    }  # fmt: skip
+    assert {name for name in dags if name.startswith("replicate")} == {"replicate_shop_eu", "replicate_shop_us"}
     assert dags["replicate_shop_eu"].tags >= {"binlane", "eu"}
     assert dags["bootstrap_shop_us"].tags >= {"binlane", "us"}
     with pytest.raises(ConfigError, match="channel shop_x: tags: expected variable region"):
-        dags["replicate_shop_x"].validate()  # type: ignore[no-untyped-call]
+        require_right_channels(tmp_path)

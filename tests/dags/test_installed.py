@@ -11,7 +11,7 @@ from airflow.dag_processing.dagbag import DagBag
 
 from binlane.errors import ConfigError
 from binlane.orchestration.airflow import releases
-from lab.site import AIRFLOW, CHANNEL, COMMAND_LINE, DAG_FILE
+from lab.site import AIRFLOW, CHANNEL, COMMAND_LINE, DAG_FILE, WRONG_CHANNELS_FILE
 from tests.dags.scene import CHANNEL as SHOP
 from tests.dags.scene import ROOT, shop, write_channel
 
@@ -36,6 +36,7 @@ def test_two_lines_of_a_dag_file_build_the_dags_of_the_configured_folder(
     dags = tmp_path / "site" / "dags"
     dags.mkdir(parents=True)
     (dags / "binlane.py").write_text(DAG_FILE)
+    (dags / "wrong_channels.py").write_text(WRONG_CHANNELS_FILE)
     monkeypatch.delenv("BINLANE_CHANNELS", raising=False)
     monkeypatch.setenv("AIRFLOW__BINLANE__CHANNELS", str(channels))
     bag = DagBag(dags)
@@ -47,6 +48,7 @@ def test_two_lines_of_a_dag_file_build_the_dags_of_the_configured_folder(
 def test_the_page_has_the_files_and_commands_that_make_dist_runs() -> None:
     page = "".join(line.strip() + "\n" for line in (ROOT / "docs" / "install.md").read_text("utf-8").splitlines())
     assert DAG_FILE in page
+    assert WRONG_CHANNELS_FILE in page
     assert CHANNEL in page
     commands = {*COMMAND_LINE, *AIRFLOW} - {"airflow db migrate"}
     assert [command for command in commands if f"$ {command}\n" not in page] == []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +77,47 @@ def test_an_error_names_file_channel_key_and_variable(tmp_path: Path, before: st
         list(map(load_channel, declared_channels(tmp_path)))
     assert str(raised.value).startswith(str(tmp_path / "shops.toml"))
     assert message in str(raised.value)
+
+
+def test_the_value_of_a_variable_may_have_variables(tmp_path: Path) -> None:
+    text = TEMPLATE.replace("lanes = 4", 'lanes = 4\nhost = "${region}.db"\nhosts = ["${host}", "$${x}"]').replace(
+        'tags = ["shops", "${region}"]', 'tags = "${hosts}"'
+    )
+    channel = load_channel(find_channel("shop_eu", written(tmp_path, text)), {})
+    assert channel.tags == ("eu.db", "${x}")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            'a = "${b}"\nb = "x${a}"',
+            "shop_eu: tags: expected variable a to have a value without itself, got a -> b -> a",
+        ),
+        ('a = ["${a}"]', "shop_eu: tags: expected variable a to have a value without itself, got a -> a"),
+        ('a = "${absent}"', "shop_eu: tags: expected variable absent in [variables] or [instances], found none"),
+        ('a = "x"\nb = "${a}"', "variables.b: no key of the template has ${b}"),
+    ],
+)
+def test_a_variable_whose_value_cannot_be_found_is_named(tmp_path: Path, values: str, message: str) -> None:
+    text = TEMPLATE.replace("[variables]", f"[variables]\n{values}").replace('"${region}"]', '"${region}", "${a}"]')
+    with pytest.raises(ConfigError) as raised:
+        load_channel(find_channel("shop_eu", written(tmp_path, text)), {})
+    assert message in str(raised.value)
+
+
+def test_each_file_is_parsed_once_however_many_channels_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path)
+    written(tmp_path, '[source]\nconnection = "a"\n[target]\nconnection = "b"\n', "alone")
+    read, parsed = tomllib.load, list[str]()
+
+    def load(stream: Any) -> dict[str, Any]:
+        parsed.append(stream.name)
+        return read(stream)
+
+    monkeypatch.setattr(tomllib, "load", load)
+    assert [load_channel(each, {}).name for each in declared_channels(tmp_path)] == ["alone", "shop_eu", "shop_us"]
+    assert parsed == [str(tmp_path / "alone.toml"), str(tmp_path / "shops.toml")]
 
 
 def test_an_error_of_one_instance_leaves_the_others(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from binlane.board import models, record_models
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.metrics import CONTENT_TYPE, exposition
-from binlane.board.reading import NotFound, Reading
+from binlane.board.reading import NotFound, Place, Reading
 from binlane.board.records import Records
 from binlane.board.verifying import start_verification
 from binlane.choices import VerifyScope
@@ -213,10 +213,9 @@ def _add_records(app: FastAPI, host: Host) -> None:
         return records.locate(user, name, window_id, lane, seqno)
 
 
-def _act(host: Host, user: Any, name: str, what: str, do: Callable[[], str]) -> models.Done:
+def _act(host: Host, user: Any, name: str, what: str, do: Callable[[Place], str]) -> models.Done:
     """Check that the user may edit the channel's DAG, do the action, and log it."""
-    Reading(host).place(user, name, edit=True)
-    message = do()
+    message = do(Reading(host).place(user, name, edit=True))
     log.info("board: %s: %s of channel %s: %s", host.user_name(user), what, name, message)
     return models.Done(message=message)
 
@@ -232,23 +231,24 @@ def _add_actions(app: FastAPI, host: Host) -> None:
         """Ask the lanes of the open window to stop; `binlane stop`."""
         folder, by = host.channels(), f"{host.user_name(user)}, on the board"
 
-        def do() -> str:
-            return operate.stop(name, folder, now=body.now, places={}, by=by, resolve=host.resolve)
+        def do(place: Place) -> str:
+            return operate.stop(place.declared, folder, now=body.now, places={}, by=by, resolve=host.resolve)
 
         return act(user, name, "stop", do)
 
     @app.post("/api/channels/{name}/resume", dependencies=guarded)
     def resume(name: str, user: Any = user_of) -> models.Done:
         """Cancel a stop request; `binlane resume`."""
-        return act(user, name, "resume", lambda: operate.resume(name, host.channels(), resolve=host.resolve))
+        folder = host.channels()
+        return act(user, name, "resume", lambda place: operate.resume(place.declared, folder, resolve=host.resolve))
 
     @app.post("/api/channels/{name}/verify", dependencies=guarded)
     def verify(name: str, body: models.VerifyRequest, user: Any = user_of) -> models.Done:
         """Start a run of the channel's DAG that compares source and target and applies nothing; `binlane verify`."""
         kind = VerifyScope.FULL if body.full else VerifyScope.WINDOW
 
-        def do() -> str:
-            return start_verification(host, Reading(host), user, name, kind)
+        def do(place: Place) -> str:
+            return start_verification(host, Reading(host), user, place, kind)
 
         return act(user, name, f"verify {kind}", do)
 
@@ -257,7 +257,7 @@ def _add_actions(app: FastAPI, host: Host) -> None:
         """Record whether an undecided DDL has run; `binlane decide`."""
         folder = host.channels()
 
-        def do() -> str:
+        def do(_: Place) -> str:
             return operate.decide(name, folder, body.seqno, ran=body.ran, resolve=host.resolve)
 
         return act(user, name, f"decide {body.seqno} ran={body.ran}", do)
@@ -274,7 +274,7 @@ def _add_skips(app: FastAPI, host: Host) -> None:
         """Skip transactions of the open window, with a reason; `binlane skip`."""
         folder, by = host.channels(), f"{host.user_name(user)}, on the board"
 
-        def do() -> str:
+        def do(_: Place) -> str:
             which = skipping.Which(body.seqno, body.gtid, body.range)
             return skipping.skip(name, folder, which, body.reason, by=by, resolve=host.resolve)
 
@@ -285,7 +285,7 @@ def _add_skips(app: FastAPI, host: Host) -> None:
         """Cancel an order to skip that is not carried out yet; `binlane skip --cancel`."""
         folder = host.channels()
 
-        def do() -> str:
+        def do(_: Place) -> str:
             return skipping.cancel(name, folder, skipping.Which(seqno=body.seqno), resolve=host.resolve)
 
         return act(user, name, f"cancel-skip {body.seqno}", do)

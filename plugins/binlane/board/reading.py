@@ -6,15 +6,16 @@ import contextlib
 import itertools
 import posixpath
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from binlane.apply.target_state import target_state
 from binlane.binlog.row_values import Change
 from binlane.board import answers, models
 from binlane.board.host import EDIT, READ, Host
-from binlane.config import ChannelConfig, declared_channels, load_channel
+from binlane.config import ChannelConfig, Declared, declared_channels, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
 from binlane.errors import PlanError
 from binlane.health.facts import LastRun
@@ -42,6 +43,8 @@ from binlane.work.lane_files import block_outlines
 from binlane.work.plan_inputs import read_inputs, read_routing
 from binlane.work.planned import read_transactions
 
+Found = TypeVar("Found")
+
 _STATEMENT_LENGTH: Final = 2_000
 _VALUE_LENGTH: Final = 1_000
 """Characters of a value that are shown."""
@@ -51,6 +54,7 @@ _VALUE_LENGTH: Final = 1_000
 class Place:
     """A channel that a user may read."""
 
+    declared: Declared
     channel: ChannelConfig
     may_edit: bool
 
@@ -82,11 +86,15 @@ class Reading:
         return [look.health for look in self._looks(user)]
 
     def _looks(self, user: Any, last_windows: int = LAST_WINDOWS) -> list[Look]:
-        host = self._host
-        declared = [each for each in declared_channels(host.channels()) if host.may(user, READ, dag_id(each.name))]
-        return look_at_all(
-            declared, host.resolve, run_of=lambda name: host.last_run(dag_id(name)), last_windows=last_windows
-        )
+        def run_of(name: str) -> LastRun | None:
+            return self._host.last_run(dag_id(name))
+
+        return look_at_all(self.readable(user), self._host.resolve, run_of=run_of, last_windows=last_windows)
+
+    def readable(self, user: Any) -> list[Declared]:
+        """The channels whose DAG the user may read."""
+        declared = declared_channels(self._host.channels())
+        return [each for each in declared if self._host.may(user, READ, dag_id(each.name))]
 
     def channel(self, user: Any, name: str) -> models.Channel:
         """Everything about one channel."""
@@ -97,7 +105,7 @@ class Reading:
         return models.Channel(
             card=card,
             source_identity=snapshot.status.channel.source_identity,
-            target=str(self._target(place)),
+            target=str(self._target(place.channel)),
             clock=snapshot.clock,
             lanes=answers.lanes_of(snapshot),
             errors=answers.errors_of(snapshot),
@@ -113,28 +121,29 @@ class Reading:
     def skipped_events(self, user: Any, name: str, seqno: int) -> bytes:
         """A skipped transaction's events as a binlog file; only for those who may edit the DAG."""
         place = self.place(user, name, edit=True)
-        log: bytes = self.on_target(place, lambda connection: read_skip(connection, name, seqno)[1])
+        log: bytes = self.on_target(place.channel, lambda connection: read_skip(connection, name, seqno)[1])
         return log
 
     def windows(self, user: Any, name: str, before: int | None, limit: int) -> list[models.WindowRow]:
         """A page of the history, newest first."""
         rows = self.on_target(
-            self.place(user, name), lambda connection: read_history(connection, name, limit=limit, before=before)
+            self.place(user, name).channel,
+            lambda connection: read_history(connection, name, limit=limit, before=before),
         )
         return [answers.row_of(window) for window in rows]
 
     def window(self, user: Any, name: str, window_id: str) -> models.Window:
         """One window."""
-        return answers.window_of(self._window(self.place(user, name), window_id)[0])
+        return answers.window_of(self._window(self.place(user, name).channel, window_id)[0])
 
     def open_window(self, place: Place) -> str | None:
         """The id of the channel's unfinished window. Raises PositionError if the channel is not on the target."""
-        window = self.on_target(place, lambda connection: read_open_window(connection, place.channel.name))
+        window = self.on_target(place.channel, lambda connection: read_open_window(connection, place.channel.name))
         return None if window is None else str(window.bounds.window_id)
 
     def blocks(self, user: Any, name: str, window_id: str, lane: int, after: int, limit: int) -> models.Blocks:
         """A page of a lane's blocks, from the window's files."""
-        window, position = self._window(self.place(user, name), window_id, lane)
+        window, position = self._window(self.place(user, name).channel, window_id, lane)
         plan, folder = plan_of(window)
         if lane not in plan.all_lanes:
             raise NotFound(f"window {window_id} has no lane {lane}")
@@ -156,7 +165,7 @@ class Reading:
     ) -> models.Transactions:
         """A page of a block's transactions, read again from the source's own events."""
         place = self.place(user, name)
-        window, _ = self._window(place, window_id)
+        window, _ = self._window(place.channel, window_id)
         plan, folder = plan_of(window)
         header = _header(plan, folder, lane, first_seqno)
         with contextlib.closing(_found(window.work, lane, header, after + 1)) as read:
@@ -169,7 +178,7 @@ class Reading:
     ) -> models.Rows:
         """A page of a transaction's row changes, decoded from the source's events. For those who may edit the DAG."""
         place = self.place(user, name, edit=True)
-        window, _ = self._window(place, window_id)
+        window, _ = self._window(place.channel, window_id)
         plan, folder = plan_of(window)
         header = _header(plan, folder, lane, first_seqno)
         with contextlib.closing(_found(window.work, lane, header, seqno)) as read:
@@ -188,50 +197,44 @@ class Reading:
     def place(self, user: Any, name: str, *, edit: bool = False) -> Place:
         """The channel. Raises NotFound if there is none or the user may not read its DAG; PermissionError if ``edit``
         and the user may not edit it."""
-        known = {each.name: each for each in declared_channels(self._host.channels())}
-        if name not in known or not self._host.may(user, READ, dag_id(name)):
+        found = next((each for each in declared_channels(self._host.channels()) if each.name == name), None)
+        if found is None or not self._host.may(user, READ, dag_id(name)):
             raise NotFound(f"no channel {name!r}")
         may_edit = self._host.may(user, EDIT, dag_id(name))
         if edit and not may_edit:
             raise PermissionError(f"Airflow does not let you edit the DAG {dag_id(name)}")
-        return Place(load_channel(known[name]), may_edit)
+        return Place(found, load_channel(found), may_edit)
 
     def _summary(self, place: Place, run: LastRun | None) -> tuple[models.Card, Snapshot | None]:
         """The channel's card and snapshot; for an unreadable target, a card with the problem and None."""
         look = look_at(place.channel, self._host.resolve, run=run, last_windows=DEFAULT_WINDOWS)
         return answers.card_of(look, place.dag_id, may_act=place.may_edit), look.snapshot
 
-    def _target(self, place: Place) -> Endpoint:
-        return resolve_endpoints(place.channel, self._host.resolve).target
+    def _target(self, channel: ChannelConfig) -> Endpoint:
+        return resolve_endpoints(channel, self._host.resolve).target
 
-    def on_target(self, place: Place, read: Callable[[Any], Any]) -> Any:
+    def engine(self, channel: ChannelConfig) -> AbstractContextManager[Any]:
+        """The channel's target, which is given a few seconds to answer."""
+        return target_state(self._target(channel), timeout=TARGET_SECONDS)
+
+    def on_target(self, channel: ChannelConfig, read: Callable[[Any], Found]) -> Found:
         """What ``read`` makes of a connection to the channel's target."""
+        with self.engine(channel) as engine, engine.connect() as connection:
+            return read(connection)
 
-        def connected(engine: Any) -> Any:
-            with engine.connect() as connection:
-                return read(connection)
-
-        return self.with_engine(place, connected)
-
-    def with_engine(self, place: Place, read: Callable[[Any], Any]) -> Any:
-        """What ``read`` makes of the channel's target."""
-        target = self._target(place)
-        with target_state(target, timeout=TARGET_SECONDS) as engine:
-            return read(engine)
-
-    def window_of(self, place: Place, window_id: str) -> PastWindow:
+    def window_of(self, channel: ChannelConfig, window_id: str) -> PastWindow:
         """A window of the channel. Raises NotFound."""
-        return self._window(place, window_id)[0]
+        return self._window(channel, window_id)[0]
 
-    def _window(self, place: Place, window_id: str, lane: int | None = None) -> tuple[PastWindow, LanePosition | None]:
-        name = place.channel.name
-
+    def _window(
+        self, channel: ChannelConfig, window_id: str, lane: int | None = None
+    ) -> tuple[PastWindow, LanePosition | None]:
         def read(connection: Any) -> tuple[PastWindow | None, tuple[LanePosition, ...]]:
-            return read_past_window(connection, name, window_id), lane_positions(connection, name)
+            return read_past_window(connection, channel.name, window_id), lane_positions(connection, channel.name)
 
-        window, positions = self.on_target(place, read)
+        window, positions = self.on_target(channel, read)
         if window is None:
-            raise NotFound(f"channel {name}: no window {window_id!r}")
+            raise NotFound(f"channel {channel.name}: no window {window_id!r}")
         return window, next((each for each in positions if each.lane == lane), None)
 
 

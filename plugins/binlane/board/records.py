@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any, Final
 
 from binlane.board import record_models as models
-from binlane.board.host import READ, Host
+from binlane.board.host import Host
 from binlane.board.reading import NotFound, Reading, plan_of
-from binlane.config import declared_channels
+from binlane.config import ChannelConfig, Declared, load_channel
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
-from binlane.orchestration.airflow.dag_shape import dag_id
 from binlane.state.records.bootstraps import CopyRecord, read_copy
 from binlane.state.records.databases import DatabasePage, Search, read_databases
 from binlane.state.records.history import seconds_of
 from binlane.state.records.repairs import PastRepair, read_repairs
 from binlane.work.lane_files import block_outlines
+
+log = logging.getLogger(__name__)
 
 _THREADS: Final = 16
 _REPAIRS: Final = 20
@@ -27,29 +29,29 @@ class Records:
     """The answers for a user."""
 
     def __init__(self, host: Host) -> None:
-        self._host, self._reading = host, Reading(host)
+        self._reading = Reading(host)
 
     def databases(self, user: Any, name: str, search: Search, after: int, limit: int) -> models.Databases:
         """A page of a channel's databases."""
-        page = self._page(user, name, search, after, limit)
+        page = self._page(self._reading.place(user, name).channel, search, after, limit)
         found = [_database(name, each) for each in databases_of(page)]
         more = after + limit if page.count > after + len(found) else None
         return models.Databases(databases=found, count=page.count, next_after=more, problems=[])
 
     def find(self, user: Any, search: Search, limit: int) -> models.Databases:
         """The databases of every channel whose DAG the user may read, ``limit`` of each channel at the most."""
-        may = self._host.may
-        names = [each.name for each in declared_channels(self._host.channels()) if may(user, READ, dag_id(each.name))]
 
-        def ask(name: str) -> tuple[list[models.Database], int, str]:
+        def ask(one: Declared) -> tuple[list[models.Database], int, str]:
             try:
-                page = self._page(user, name, search, 0, limit)
-            except (BinlaneError, NotFound) as exc:
-                return [], 0, f"{name}: not asked: {type(exc).__name__}: {exc}"
-            return [_database(name, each) for each in databases_of(page)], page.count, ""
+                page = self._page(load_channel(one), search, 0, limit)
+                return [_database(one.name, each) for each in databases_of(page)], page.count, ""
+            except Exception as exc:
+                if not isinstance(exc, BinlaneError):
+                    log.error("channel %s cannot be asked", one.name, exc_info=exc)
+                return [], 0, f"{one.name}: not asked: {type(exc).__name__}: {exc}"
 
         with ThreadPoolExecutor(_THREADS) as pool:
-            answers = list(pool.map(ask, names))
+            answers = list(pool.map(ask, self._reading.readable(user)))
         return models.Databases(
             databases=[each for found, _, _ in answers for each in found],
             count=sum(count for _, count, _ in answers),
@@ -57,12 +59,9 @@ class Records:
             problems=[problem for _, _, problem in answers if problem],
         )
 
-    def _page(self, user: Any, name: str, search: Search, after: int, limit: int) -> DatabasePage:
-        place = self._reading.place(user, name)
-        page: DatabasePage = self._reading.with_engine(
-            place, lambda engine: read_databases(engine, name, search, offset=after, limit=limit)
-        )
-        return page
+    def _page(self, channel: ChannelConfig, search: Search, after: int, limit: int) -> DatabasePage:
+        with self._reading.engine(channel) as engine:
+            return read_databases(engine, channel.name, search, offset=after, limit=limit)
 
     def records(self, user: Any, name: str) -> models.Records:
         """The channel's repairs and its first copy."""
@@ -71,7 +70,7 @@ class Records:
         def read(connection: Any) -> tuple[tuple[PastRepair, ...], CopyRecord | None]:
             return read_repairs(connection, name, limit=_REPAIRS + 1), read_copy(connection, name)
 
-        repairs, copy = self._reading.on_target(place, read)
+        repairs, copy = self._reading.on_target(place.channel, read)
         return models.Records(
             repairs=[_repair(each) for each in repairs[:_REPAIRS]],
             more_repairs=len(repairs) > _REPAIRS,
@@ -81,7 +80,7 @@ class Records:
     def locate(self, user: Any, name: str, window_id: str, lane: int, seqno: int) -> models.Located:
         """The block of a lane that has a transaction."""
         place = self._reading.place(user, name)
-        plan, folder = plan_of(self._reading.window_of(place, window_id))
+        plan, folder = plan_of(self._reading.window_of(place.channel, window_id))
         if lane in plan.all_lanes:
             for file in plan.files[lane]:
                 if file.first_seqno <= seqno <= file.last_seqno:

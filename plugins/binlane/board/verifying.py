@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from binlane.board.host import Host
-from binlane.board.reading import Reading
+from binlane.board.reading import Place, Reading
 from binlane.choices import VerifyScope
 from binlane.errors import ConfigError, WindowBusyError
 
@@ -13,13 +13,13 @@ ACTIVE: Final = ("queued", "running")
 """States of an Airflow run that has not ended."""
 
 
-def start_verification(host: Host, reading: Reading, user: Any, name: str, kind: str) -> str:
+def start_verification(host: Host, reading: Reading, user: Any, place: Place, kind: str) -> str:
     """Trigger the run; a message that says when it begins.
 
     Raises ConfigError for a channel that reads an archive, WindowBusyError if a window is open and no run works on it
     (the verification would fail), PermissionError if the user may not start runs.
     """
-    place = reading.place(user, name, edit=True)
+    name = place.channel.name
     if place.channel.source.connection is None:
         raise ConfigError(
             f"{place.channel.file}: source: expected a live server to compare with, the channel has an archive"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ _CHANNEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A channel by its name, not read yet."""
+    """A channel by its name, not validated yet."""
 
     name: str
     file: Path
@@ -25,6 +25,8 @@ class Declared:
     """The file is a template, with other channels in it."""
     problem: str = ""
     """Why the channel cannot be read, where that is known already."""
+    node: Node | None = field(default=None, repr=False, compare=False)
+    """The parsed file, the same for all channels of a template; None: not read yet."""
 
 
 def declared_channels(folder: Path) -> tuple[Declared, ...]:
@@ -67,12 +69,12 @@ def _is_name(name: str) -> bool:
 
 def _declared(file: Path) -> Iterator[Declared]:
     try:
-        node = Node.read(file)
+        node = Node.read(file.absolute())
     except ConfigError as exc:
         yield Declared(file.stem, file, problem=str(exc))
         return
     if INSTANCES not in node.value:
-        yield Declared(file.stem, file)
+        yield Declared(file.stem, file, node=node)
         return
     instances = node.value[INSTANCES]
     if not isinstance(instances, Mapping) or not instances:
@@ -80,7 +82,7 @@ def _declared(file: Path) -> Iterator[Declared]:
         return
     for name in instances:
         if _is_name(name):
-            yield Declared(name, file, is_instance=True)
+            yield Declared(name, file, is_instance=True, node=node)
         else:
             text = f"expected a channel's name of up to 64 letters, digits, - and _, got {name!r}"
             yield Declared(file.stem, file, problem=f"{file}: {INSTANCES}: {text}")

@@ -22,9 +22,11 @@ from binlane.config.kinds import (
     DAY,
     FILTER_KINDS,
     LINK,
+    OWNER,
     SCHEDULE,
     TABLE,
     TABLE_PATTERNS,
+    TAGS,
     TEXT,
     TEXTS,
     TIME_ZONE,
@@ -375,11 +377,11 @@ class ChannelConfig:
     """The channel file, for messages."""
     root: Path
     """The project's folder: relative paths are relative to it."""
-    owner: str = key(TEXT, "binlane", "Owner of the DAG.")
+    owner: str = key(OWNER, "binlane", "Owner of the DAG.")
     owner_link: str | None = key(
         LINK, None, "Where the owner's name leads to in the list of DAGs: https://..., http://... or mailto:..."
     )
-    tags: tuple[str, ...] = key(TEXTS, (), 'Tags of the DAG, besides "binlane".')
+    tags: tuple[str, ...] = key(TAGS, (), 'Tags of the DAG, besides "binlane".')
     description: str = key(
         TEXT,
         PerChannel(lambda channel: f"Rolls the channel {channel} forward", "`Rolls the channel <channel> forward`"),

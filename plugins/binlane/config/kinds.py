@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -98,6 +98,22 @@ def texts(expected: str = "a list of texts", fits: Callable[[str], object] = boo
     )
 
 
+def short_text(length: int) -> Kind:
+    """Text of at most ``length`` characters."""
+    return replace(
+        text(f"text of at most {length:,} characters", lambda value: len(value) <= length),
+        title=f"text, up to {length:,} characters",
+    )
+
+
+def short_texts(length: int) -> Kind:
+    """A list of texts of at most ``length`` characters each."""
+    return replace(
+        texts(f"a list of texts of at most {length:,} characters", lambda each: len(each) <= length),
+        title=f"list of texts, up to {length:,} characters each",
+    )
+
+
 def choice(words: type[Word]) -> Kind:
     """One word of ``binlane.choices``."""
     *others, last = (f'`"{word}"`' for word in words)
@@ -183,7 +199,13 @@ TABLE: Final = table(_texts_of)
 FILTER_KINDS: Final = table(_policies)
 SCHEDULE: Final = text(f'a cron expression of five fields, {", ".join(CRON_PRESETS)} or "{BY_HAND}"', _is_schedule)
 TIME_ZONE: Final = text("the name of a time zone such as UTC or Europe/Berlin", _is_time_zone)
-LINK: Final = text("a link: https://host/..., http://host/... or mailto:name@host", _LINK.fullmatch)
+OWNER: Final = short_text(500)
+"""The lengths of owners, their links and tags are those of the columns in Airflow's database."""
+TAGS: Final = short_texts(100)
+LINK: Final = text(
+    "a link of at most 500 characters: https://host/..., http://host/... or mailto:name@host",
+    lambda value: len(value) <= 500 and _LINK.fullmatch(value),
+)
 CALLABLE: Final = text("the dotted path of a function, such as company.alerts.page", _DOTTED.fullmatch)
 TABLE_PATTERNS: Final = texts(
     "a list of database.table, patterns with one dot each (? stands for a dot in a name)", _TABLE_PATTERN.fullmatch

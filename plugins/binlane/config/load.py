@@ -30,10 +30,10 @@ def tables_of(declared: Declared) -> Node:
     if declared.problem:
         raise ConfigError(declared.problem)
     file = declared.file.absolute()
-    if declared.is_instance:
-        return expanded(Node.read(file), declared.name)
-    require_channel_name(declared.name, file)
-    return Node.read(file)
+    if not declared.is_instance:
+        require_channel_name(declared.name, file)
+    node = Node.read(file) if declared.node is None else declared.node
+    return expanded(node, declared.name) if declared.is_instance else node
 
 
 @dataclass(frozen=True, slots=True)

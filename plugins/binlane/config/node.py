@@ -30,7 +30,8 @@ class Node:
                 return cls(tomllib.load(stream), str(file))
         except OSError as exc:
             raise ConfigError(f"{file}: cannot be read: {exc.strerror}") from exc
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        # beside its own errors tomllib raises ValueError for a number of very many digits, RecursionError for nesting
+        except (ValueError, RecursionError) as exc:
             raise ConfigError(f"{file}: expected TOML: {exc}") from exc
 
     def at(self, key: str) -> str:

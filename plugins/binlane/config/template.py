@@ -1,7 +1,7 @@
 """Several channels from one file: a template with variables, and a table of the channels with their values.
 
 ``"${region}_source"`` becomes ``"eu_source"``; a text that is one variable alone, ``"${lanes}"``, becomes the
-variable's own value, a number or a list, too. ``$${`` stands for ``${``.
+variable's own value, a number or a list, too. A variable's value may have variables itself. ``$${`` stands for ``${``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def expanded(template: Node, channel: str) -> Node:
     """The channel's tables, as its own file would have them. ``template``: the whole file.
 
-    Raises ConfigError for a variable that is not given, is not used, or cannot stand inside a text.
+    Raises ConfigError for a variable that is not given, is not used, is defined by itself, or cannot stand inside a
+    text.
     """
     shared, own = template.table(VARIABLES), template.table(INSTANCES).table(channel)
     for node in (shared, own):
@@ -40,7 +41,7 @@ def expanded(template: Node, channel: str) -> Node:
     named = f"{template.file}, channel {channel}"
     expansion = _Expansion(named, {**shared.value, **own.value, CHANNEL: channel})
     tables = {key: value for key, value in template.value.items() if key not in (INSTANCES, VARIABLES)}
-    values, used = expansion.table(tables, ""), _used_by(tables)
+    values, used = expansion.table(tables, ""), _used_by(tables, expansion.values)
     for node in (own, shared):
         if unused := sorted(node.value.keys() - used):
             raise ConfigError(
@@ -50,9 +51,14 @@ def expanded(template: Node, channel: str) -> Node:
     return Node(values, named, written=expansion.written)
 
 
-def _used_by(value: Any) -> set[str]:
-    """The variables in a part of the template."""
-    return {found[2] for text in _texts(value) for found in _REFERENCE.finditer(text) if found[2]}
+def _used_by(tables: Any, values: Mapping[str, Any]) -> set[str]:
+    """The variables in the template's tables, and in the ``values`` of these variables."""
+    used, left = set[str](), [tables]
+    while left:
+        found = {each[2] for text in _texts(left.pop()) for each in _REFERENCE.finditer(text) if each[2]} - used
+        used |= found
+        left += [values.get(name) for name in found]
+    return used
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -90,18 +96,27 @@ class _Expansion:
     def _value(self, value: Any, at: str) -> Any:
         if isinstance(value, list):
             return [self._value(each, at) for each in value]
-        if not isinstance(value, str) or not _REFERENCE.search(value):
-            return value
-        whole = _REFERENCE.fullmatch(value)
-        found = self._of(whole[2], at) if whole is not None and whole[2] else self._text(value, at)
-        self.written[at] = value
-        return found
+        if isinstance(value, str) and _REFERENCE.search(value):
+            self.written[at] = value
+        return self._resolved(value, at, ())
 
-    def _text(self, text: str, at: str) -> str:
+    def _resolved(self, value: Any, at: str, inside: tuple[str, ...]) -> Any:
+        """``value`` without variables. ``inside``: the variables whose values have led to it."""
+        match value:
+            case str():
+                whole = _REFERENCE.fullmatch(value)
+                return self._of(whole[2], at, inside) if whole and whole[2] else self._text(value, at, inside)
+            case list():
+                return [self._resolved(each, at, inside) for each in value]
+            case Mapping():
+                return {self._text(key, at, inside): self._resolved(each, at, inside) for key, each in value.items()}
+        return value
+
+    def _text(self, text: str, at: str, inside: tuple[str, ...] = ()) -> str:
         def replaced(found: re.Match[str]) -> str:
             if found[1]:
                 return found[1]
-            value = self._of(found[2], at)
+            value = self._of(found[2], at, inside)
             if type(value) not in (str, int):
                 raise ConfigError(
                     f"{self.file}: {at}: expected variable {found[2]} to be text or a whole number inside {text!r}, "
@@ -111,11 +126,16 @@ class _Expansion:
 
         return _REFERENCE.sub(replaced, text)
 
-    def _of(self, name: str, at: str) -> Any:
+    def _of(self, name: str, at: str, inside: tuple[str, ...]) -> Any:
+        if name in inside:
+            raise ConfigError(
+                f"{self.file}: {at}: expected variable {name} to have a value without itself, got "
+                f"{' -> '.join((*inside, name))}"
+            )
         if name not in self.values:
             known = ", ".join(sorted(self.values))
             raise ConfigError(
                 f"{self.file}: {at}: expected variable {name} in [{VARIABLES}] or [{INSTANCES}], found none; "
                 f"known: {known}"
             )
-        return self.values[name]
+        return self._resolved(self.values[name], at, (*inside, name))

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from binlane.cli import main
+from binlane.config import Declared, declared_channels
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError
+from binlane.orchestration.commands import run as loading
+from binlane.orchestration.commands.find import find
 from binlane.orchestration.commands.fleet import chosen, status_all
 from binlane.orchestration.terminal import as_text
 from binlane.safe_text import printable
+from binlane.state.records.databases import Search
 
 CHANNEL = """tags = {tags}
 [source]
@@ -42,11 +48,15 @@ def run(folder: Path, *arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+def names(channel: str | None, tag: str | None, folder: Path) -> list[str]:
+    return [each.name for each in chosen(channel, tag, folder)]
+
+
 def test_a_tag_chooses_its_channels_and_those_whose_tags_cannot_be_read(folder: Path) -> None:
-    assert chosen("one", None, folder) == ("one",)
-    assert chosen(None, "eu", folder) == ("one", "two")
+    assert names("one", None, folder) == ["one"]
+    assert names(None, "eu", folder) == ["one", "two"]
     (folder / "broken.toml").write_text("tags = 3")
-    assert chosen(None, "us", folder) == ("broken", "three")
+    assert names(None, "us", folder) == ["broken", "three"]
 
 
 @pytest.mark.parametrize(("channel", "tag"), [(None, None), ("one", "eu")])
@@ -58,6 +68,55 @@ def test_a_channel_or_a_tag_and_not_both(folder: Path, channel: str | None, tag:
 def test_a_tag_that_no_channel_has_is_an_error_that_lists_the_tags(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"expected the tag of a channel, got 'asia'; known: .*eu, us"):
         chosen(None, "asia", folder)
+
+
+@pytest.mark.parametrize("command", [("find", "*"), ("status",), ("stop",), ("resume",), ("verify",)])
+def test_a_tag_or_a_channel_that_does_not_exist_is_an_error_of_every_command(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert run(folder, *command, "--tag", "asia") == 2
+    assert "expected the tag of a channel, got 'asia'; known: " in capsys.readouterr().err
+    assert run(folder, *command, *(("--channel",) if command[0] == "find" else ()), "typo") == 2
+    assert "no channel 'typo'; known: one, three, two" in capsys.readouterr().err
+
+
+def test_an_unexpected_error_of_one_channel_leaves_the_others_their_turn(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(one: Declared, *rest: Any) -> Any:
+        if one.name == "one":
+            raise RuntimeError("no such thing")
+        return loading.load(one, *rest)
+
+    monkeypatch.setattr("binlane.orchestration.commands.operate.load", load)
+    assert run(folder, "resume", "--tag", "eu") == 1
+    said = capsys.readouterr().err
+    assert "one: RuntimeError: no such thing" in said
+    assert "Traceback" in said
+    assert "two: TargetUnavailableError: " in said
+
+
+def test_an_unexpected_error_of_one_channel_is_shown_beside_what_the_others_have(folder: Path) -> None:
+    def resolve(_: str) -> Endpoint:
+        raise RuntimeError("no such thing")
+
+    view, problems = find(declared_channels(folder), Search(), 10, as_json=True, resolve=resolve)
+    assert (view, len(problems)) == ("[]", 3)
+    assert problems[0] == "one: not asked: RuntimeError: no such thing"
+
+
+def test_each_file_is_parsed_once_for_a_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, parsed = tomllib.load, list[str]()
+
+    def load(stream: Any) -> dict[str, Any]:
+        parsed.append(Path(stream.name).stem)
+        return read(stream)
+
+    monkeypatch.setattr(tomllib, "load", load)
+    for arguments in (("resume", "--tag", "eu"), ("status", "--tag", "eu"), ("find", "x")):
+        parsed.clear()
+        run(folder, *arguments)
+        assert parsed == ["one", "three", "two"], arguments
 
 
 def test_an_error_of_one_channel_leaves_the_others_their_turn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,7 +138,7 @@ def test_every_channel_is_listed_with_the_reason_it_cannot_be_read(folder: Path)
     assert [(each["channel"], each["health"]["state"], each["tags"]) for each in found] == [
         ("broken", "unreachable", []), ("one", "unreachable", ["eu"]), ("two", "unreachable", ["eu", HOSTILE])
     ]  # fmt: skip
-    assert "tags: expected a list of texts, got 3" in found[0]["health"]["findings"][0]["text"]
+    assert "tags: expected a list of texts of at most 100" in found[0]["health"]["findings"][0]["text"]
 
 
 def _nowhere(connection: str) -> Endpoint:

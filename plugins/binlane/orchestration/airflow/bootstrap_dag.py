@@ -45,6 +45,7 @@ def build_bootstrap_dag(channel: ChannelConfig) -> DAG:
         description=f"First copy of channel {channel.name}, triggered by hand, once",
         doc_md=_doc(channel),
         params={name: Param(**values) for name, values in BootstrapForm.params(channel).items()},
+        auto_register=False,
     ) as dag:
         _task(channel)
     return dag

@@ -66,10 +66,25 @@ _INTERRUPTED: Final = threading.Event()
 def build_dags(folder: Path | None = None) -> dict[str, DAG]:
     """The DAGs of every channel of ``folder``, by id: its windows and, from a live source, its first copy.
 
-    ``folder``: None for the one that Airflow's configuration names. An invalid channel becomes an import error of its
-    own; the other DAGs stay.
+    ``folder``: None for the one that Airflow's configuration names. A wrong channel has no DAG: it is a warning here,
+    and an import error where ``require_right_channels`` is called.
     """
-    dags: dict[str, DAG] = {}
+    dags, problems = _dags_and_problems(folder)
+    for problem in problems:
+        log.warning("no DAG for this channel: %s", problem)
+    return dags
+
+
+def require_right_channels(folder: Path | None = None) -> None:
+    """Raises ConfigError that names every channel without a DAG, for a DAG file of its own: Airflow ends the schedules
+    of all DAGs of a file that has an import error, also of those that it has read."""
+    _, problems = _dags_and_problems(folder)
+    if problems:
+        raise ConfigError("\n".join((f"{plural(len(problems), 'channel')} without a DAG:", *problems)))
+
+
+def _dags_and_problems(folder: Path | None) -> tuple[dict[str, DAG], list[str]]:
+    dags, problems = dict[str, DAG](), list[str]()
     for each in declared_channels(channels_folder() if folder is None else folder):
         try:
             channel = load_channel(each)
@@ -77,20 +92,11 @@ def build_dags(folder: Path | None = None) -> dict[str, DAG]:
             if channel.source.connection is not None:
                 dags[bootstrap_dag_id(each.name)] = build_bootstrap_dag(channel)
         except ConfigError as exc:
-            dags[dag_id(each.name)] = BrokenChannel(each.name, exc)
-    return dags
-
-
-class BrokenChannel(DAG):
-    """A placeholder for a channel whose file is invalid. Airflow validates DAGs one by one, so the others stay."""
-
-    def __init__(self, channel: str, error: ConfigError) -> None:
-        super().__init__(dag_id(channel), schedule=None)
-        self.error = error
-
-    def validate(self) -> None:
-        """Raise the error of the channel's file; Airflow shows it as an import error."""
-        raise self.error
+            problems.append(str(exc))
+        # a DAG that Airflow refuses must not cost the others theirs
+        except Exception as exc:
+            problems.append(f"{each.file}: channel {each.name}: {type(exc).__name__}: {exc}")
+    return dags, problems
 
 
 def build_dag(channel: ChannelConfig) -> DAG:
@@ -109,6 +115,8 @@ def build_dag(channel: ChannelConfig) -> DAG:
         doc_md=_doc(channel),
         params={name: Param(**values) for name, values in RunForm.params(channel).items()},
         render_template_as_native_obj=False,
+        # the file that gets the DAG from ``build_dags`` has it; a file that only checks the channels has none
+        auto_register=False,
     ) as dag:
         nodes: dict[Kind, Node] = {}
         for step in describe(channel):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.target_state import target_state
-from binlane.config import Declared, declared_channels, load_channel
+from binlane.config import Declared, load_channel
 from binlane.connections import Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
@@ -20,24 +20,24 @@ from binlane.orchestration.report import moment
 from binlane.orchestration.terminal import Grid, View
 from binlane.state.records.databases import Search, read_databases
 
+log = logging.getLogger(__name__)
+
 _THREADS: Final = 16
 _SHOWN: Final = 3
 """Windows in a line."""
 
 
 def find(
-    folder: Path,
+    channels: Sequence[Declared],
     search: Search,
-    channels: Sequence[str],
     limit: int,
     *,
     as_json: bool,
     resolve: Resolver | None = None,
 ) -> tuple[View, tuple[str, ...]]:
-    """The databases that a search finds in the channels of these names (none: in all), and the problems of channels
-    that could not be asked."""
+    """The databases that a search finds in these channels, and the problems of channels that could not be asked: no
+    error of one channel costs the answer about the others."""
     resolver = environment_resolver() if resolve is None else resolve
-    declared = [each for each in declared_channels(folder) if not channels or each.name in channels]
 
     def ask(one: Declared) -> tuple[str, tuple[Database, ...], int, str]:
         try:
@@ -45,11 +45,13 @@ def find(
             with target_state(endpoint, timeout=TARGET_SECONDS) as engine:
                 page = read_databases(engine, one.name, search, limit=limit)
             return one.name, databases_of(page), page.count, ""
-        except BinlaneError as exc:
+        except Exception as exc:
+            if not isinstance(exc, BinlaneError):
+                log.error("channel %s cannot be asked", one.name, exc_info=exc)
             return one.name, (), 0, f"{one.name}: not asked: {type(exc).__name__}: {exc}"
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        answers = list(pool.map(ask, declared))
+        answers = list(pool.map(ask, channels))
     problems = tuple(problem for *_, problem in answers if problem)
     rows = [(name, each) for name, found, _, _ in answers for each in found]
     if as_json:

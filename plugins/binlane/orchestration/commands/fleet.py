@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from binlane.config import Declared, declared_channels, load_channel
+from binlane.config import Declared, declared_channels, find_channel, load_channel
 from binlane.connections import Resolver, environment_resolver
 from binlane.errors import ConfigError
 from binlane.health.durations import span
@@ -19,19 +19,24 @@ from binlane.orchestration.terminal import Grid, View
 _ORDER = {state: number for number, state in enumerate(State)}
 
 
-def chosen(channel: str | None, tag: str | None, folder: Path) -> tuple[str, ...]:
-    """The names of the channels that a command was asked for: one by name, or all with a tag. The tags of a channel
-    whose file is wrong are not known: it is among them, and the command will name its error.
+def chosen(channel: str | None, tag: str | None, folder: Path) -> tuple[Declared, ...]:
+    """The channels that a command was asked for: one by name, or all with a tag.
 
-    Raises ConfigError for neither or both, and for a tag that no channel has.
+    Raises ConfigError for neither or both, a name that no channel has, and a tag that no channel has.
     """
     if (channel is None) == (tag is None):
         raise ConfigError(f"expected a channel or --tag, got {'neither' if channel is None else 'both'}")
-    if channel is not None:
-        return (channel,)
-    tags = {each.name: _tags(each) for each in declared_channels(folder)}
+    return (
+        (find_channel(channel, folder),) if channel is not None else _with_tag(tag, folder, declared_channels(folder))
+    )
+
+
+def _with_tag(tag: str | None, folder: Path, declared: Sequence[Declared]) -> tuple[Declared, ...]:
+    """The channels with a tag. The tags of a channel whose file is wrong are not known: it is among them, and the
+    command will name its error. Raises ConfigError for a tag that no channel has."""
+    tags = {each: _tags(each) for each in declared}
     if any(tag in its for its in tags.values() if its is not None):
-        return tuple(name for name, its in tags.items() if its is None or tag in its)
+        return tuple(each for each, its in tags.items() if its is None or tag in its)
     known = ", ".join(sorted({each for its in tags.values() for each in its or ()}))
     raise ConfigError(f"{folder}: --tag: expected the tag of a channel, got {tag!r}; known: {known or 'none'}")
 
@@ -45,10 +50,11 @@ def _tags(declared: Declared) -> tuple[str, ...] | None:
 
 def status_all(folder: Path, tag: str | None, *, as_json: bool, resolve: Resolver | None = None) -> View:
     """Every channel, or those with a tag, the most serious health first. A channel whose target cannot be read, or
-    whose file is wrong, is in the list with the reason, whatever its tags are."""
+    whose file is wrong, is in the list with the reason, whatever its tags are. Raises ConfigError for a tag that no
+    channel has."""
     declared = declared_channels(folder)
-    looks = look_at_all(declared, environment_resolver() if resolve is None else resolve)
-    shown = [look for look in looks if tag is None or look.channel is None or tag in look.channel.tags]
+    asked = declared if tag is None else _with_tag(tag, folder, declared)
+    shown = look_at_all(asked, environment_resolver() if resolve is None else resolve)
     shown.sort(key=lambda look: (-look.health.severity, _ORDER[look.health.state], look.health.channel))
     return json.dumps([_object(look) for look in shown], indent=1) if as_json else _table(shown, declared, tag)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from binlane.apply.target_state import target_state
+from binlane.config import Declared
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
 from binlane.health.facts import Limits, facts_of
@@ -36,7 +37,7 @@ def whoami() -> str:
 
 
 def stop(
-    name: str,
+    named: str | Declared,
     folder: Path,
     *,
     now: bool,
@@ -53,7 +54,8 @@ def stop(
     given = {option: place for option, place in places.items() if place is not None}
     if len(given) + now > 1:
         raise ConfigError(f"stop: expected one of {', '.join((*places, '--now'))} at most, got {len(given) + now}")
-    _, endpoints = load(name, folder, resolve)
+    channel, endpoints = load(named, folder, resolve)
+    name = channel.name
     with target_state(endpoints.target) as engine:
         with engine.connect() as connection:
             window = read_open_window(connection, name)
@@ -85,9 +87,10 @@ def stop(
         return f"channel {name}: is stopped at seqno {asked.seqno:,}; {back}"
 
 
-def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
+def resume(named: str | Declared, folder: Path, *, resolve: Resolver | None = None) -> str:
     """Cancel a stop request."""
-    _, endpoints = load(name, folder, resolve)
+    channel, endpoints = load(named, folder, resolve)
+    name = channel.name
     with target_state(endpoints.target) as engine:
         clear_stop(engine, name)
     return (

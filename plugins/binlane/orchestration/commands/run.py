@@ -16,7 +16,7 @@ from typing import Final
 
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
-from binlane.config import ChannelConfig, find_channel, load_channel
+from binlane.config import ChannelConfig, Declared, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import BinlaneError, LaneEndedError
 from binlane.extension import chosen
@@ -153,10 +153,10 @@ def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
         return read_status(engine, name)
 
 
-def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[ChannelConfig, Endpoints]:
-    """A channel's file and its servers; ``resolve``: resolves connections, if not from the environment. Raises
-    ConfigError."""
-    channel = load_channel(find_channel(name, folder))
+def load(named: str | Declared, folder: Path, resolve: Resolver | None = None) -> tuple[ChannelConfig, Endpoints]:
+    """A channel and its servers. ``named``: a channel of ``folder`` by name, or one that is found already;
+    ``resolve``: resolves connections, if not from the environment. Raises ConfigError."""
+    channel = load_channel(find_channel(named, folder) if isinstance(named, str) else named)
     return channel, resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
 
 

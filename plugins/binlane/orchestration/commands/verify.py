@@ -12,7 +12,7 @@ from typing import Any, Final
 from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
-from binlane.config import ChannelConfig
+from binlane.config import ChannelConfig, Declared
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError
 from binlane.health.durations import span
@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 _SHOWN: Final = 50
 
 
-def verify(name: str, folder: Path, options: Options, *, resolve: Resolver | None = None) -> Outcome:
+def verify(named: str | Declared, folder: Path, options: Options, *, resolve: Resolver | None = None) -> Outcome:
     """Compare a channel's servers. Raises ConfigError for a channel that reads an archive."""
-    channel, endpoints = load(name, folder, resolve)
+    channel, endpoints = load(named, folder, resolve)
     return verify_channel(channel, endpoints, options)
 
 
