@@ -6,6 +6,7 @@ Findings 2 to 5, 16, 19 and 20 of the design review; invariants 2, 4, 5, 7, 8 an
 from __future__ import annotations
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from binlane.errors import BinlaneError, UndecidableError
 from lab.servers import PrivateServer
@@ -71,7 +72,7 @@ def test_a_connection_lost_at_every_statement_is_made_anew(
             run_all(Faults(fault, kill=killer(target.url())).engine(target.url()), scene, PATIENT)
         except UndecidableError:
             asked = 1 + run_on(target, engine, scene)
-        except BinlaneError:
+        except (BinlaneError, OperationalError):
             asked = run_on(target, engine, scene)
         assert contents(target) == scene.contents, where
         assert state(target, errors=asked == 0) == expected, where

@@ -150,7 +150,10 @@ def test_children_of_a_parent_deleted_since_are_pending(channel: Channel) -> Non
 def test_a_table_created_since_is_pending_and_one_that_is_lacking_is_drift(filled: Channel) -> None:
     run_on(filled.source, "CREATE TABLE tenant_1.new (id INT PRIMARY KEY)")
     run_on(filled.target, "DROP TABLE tenant_1.two", log=False)
-    assert found(verify(filled)) == {("pending", "new", ("table",)), ("drift", "two", ("table",))}
+    # the definition, which a repair creates, and the rows, which nothing has compared then
+    assert found(verify(filled)) == {
+        (state, table, key) for state, table in (("pending", "new"), ("drift", "two")) for key in (("table",), ())
+    }
 
 
 def test_an_ended_full_verification_goes_on_and_loses_nothing(filled: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
