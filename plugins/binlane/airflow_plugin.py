@@ -5,14 +5,16 @@ Airflow loads this module in every service and task process, so the board itself
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.listeners import hookimpl
 from airflow.plugins_manager import AirflowPlugin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from airflow.models.dagrun import DagRun
@@ -20,13 +22,14 @@ if TYPE_CHECKING:
 
     from binlane.board.host import Host, Triggered
     from binlane.connections import Endpoint
-    from binlane.health.facts import LastRun
+    from binlane.health.airflow_runs import AirflowRuns, Run
 
 PREFIX: Final = "/binlane"
 NOTE_LENGTH: Final = 1_000
 """Characters that Airflow keeps of a run's note."""
-_LOOKED_AT: Final = 50
-"""Runs of a DAG among which the last one that tells something of its windows is looked for."""
+_BATCH: Final = 50
+"""Runs that are read at once."""
+_ACTIVE: Final = ("queued", "running")
 _HEALTH: Final = re.compile(r"(?m)^health:.*\n*")
 """The line of the channel's health in a note; the run's last task writes it."""
 
@@ -88,7 +91,8 @@ def _host() -> Host:
         may=_may,
         resolve=_resolve,
         channels=_channels,
-        last_run=_last_run,
+        runs=_runs,
+        scheduler_silent=_scheduler_silent,
         trigger=_trigger,
         database_error=OperationalError,
     )
@@ -148,44 +152,106 @@ def _resolve(connection_id: str) -> Endpoint:
         raise ConfigError(f"connection {connection_id!r}: Airflow has no connection of this name") from exc
 
 
-def _last_run(dag_id: str) -> LastRun | None:
+def _runs(dag_id: str) -> AirflowRuns:
     from airflow.models.dag import DagModel
-    from airflow.models.dagrun import DagRun
-    from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
-    from binlane.health.facts import LastRun
-    from binlane.orchestration.airflow.dag_shape import Kind
+    from binlane.health.airflow_runs import AirflowRuns
 
     with create_session() as session:
-        newest = select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(_LOOKED_AT)
-        run = next((each for each in session.scalars(newest) if not _says_nothing(each)), None)
-        if run is None:
-            return None
-        failed = session.scalars(
-            select(TaskInstance.task_id)
-            .where(TaskInstance.dag_id == dag_id, TaskInstance.run_id == run.run_id, TaskInstance.state == "failed")
-            .distinct()
-        ).all()
-        paused = session.scalar(select(DagModel.is_paused).where(DagModel.dag_id == dag_id))
-        return LastRun(
-            run_id=run.run_id,
-            state=str(run.state),
-            started_at=None if run.start_date is None else run.start_date.timestamp(),
-            ended_at=None if run.end_date is None else run.end_date.timestamp(),
-            # the last task's failure only follows from another task's
-            failed_tasks=tuple(sorted({*failed} - {Kind.CONFIRM.value} or failed)),
-            is_paused=bool(paused),
+        ended: list[DagRun] = []
+        active: list[DagRun] = []
+        for run in _newest(session, dag_id):
+            if run.state in _ACTIVE:
+                active.append(run)
+            elif _applies(run):
+                ended.append(run)
+                break
+            # a dry run, and a verification that succeeds, hide no earlier failure
+            elif run.state == "failed" and _only_verifies(run) and not ended:
+                ended.append(run)
+        first = next(filter(_applies, active), next(iter(active), None))
+        return AirflowRuns(
+            is_paused=bool(session.scalar(select(DagModel.is_paused).where(DagModel.dag_id == dag_id))),
+            ended=tuple(_run(session, run) for run in ended),
+            active=None if first is None else _run(session, first),
+            silent=_silence(session, active),
         )
 
 
-def _says_nothing(run: DagRun) -> bool:
-    """Whether a run proves nothing about windows, and so hides no earlier failure: a dry run applies none, and one that
-    only verifies and succeeds has applied none."""
-    form = run.conf if isinstance(run.conf, dict) else {}
-    only_verifies = bool(form.get("verify_only"))
-    return (bool(form.get("dry_run")) and not only_verifies) or (only_verifies and run.state == "success")
+def _newest(session: Session, dag_id: str) -> Iterator[DagRun]:
+    """The DAG's runs, newest first."""
+    from airflow.models.dagrun import DagRun
+    from sqlalchemy import select
+
+    query, last = select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(_BATCH), None
+    while batch := session.scalars(query if last is None else query.where(DagRun.id < last)).all():
+        yield from batch
+        last = batch[-1].id
+
+
+def _form(run: DagRun) -> Mapping[str, Any]:
+    return run.conf if isinstance(run.conf, dict) else {}
+
+
+def _only_verifies(run: DagRun) -> bool:
+    return bool(_form(run).get("verify_only"))
+
+
+def _applies(run: DagRun) -> bool:
+    return not _only_verifies(run) and not _form(run).get("dry_run")
+
+
+def _run(session: Session, run: DagRun) -> Run:
+    from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy import select
+
+    from binlane.health.airflow_runs import Run
+    from binlane.orchestration.airflow.dag_shape import Kind
+
+    failed = session.scalars(
+        select(TaskInstance.task_id)
+        .where(TaskInstance.dag_id == run.dag_id, TaskInstance.run_id == run.run_id, TaskInstance.state == "failed")
+        .distinct()
+    ).all()
+    return Run(
+        run_id=run.run_id,
+        state=str(run.state),
+        started_at=None if run.start_date is None else run.start_date.timestamp(),
+        ended_at=None if run.end_date is None else run.end_date.timestamp(),
+        # the last task's failure only follows from another task's
+        failed_tasks=tuple(sorted({*failed} - {Kind.CONFIRM.value} or failed)),
+        applies=_applies(run),
+    )
+
+
+def _silence(session: Session, active: Sequence[DagRun]) -> float | None:
+    """Seconds since one of these runs or their tasks has shown a sign of life."""
+    from airflow.models.taskinstance import TaskInstance as Task
+    from sqlalchemy import func, select
+
+    if not active:
+        return None
+    signs = (Task.scheduled_dttm, Task.queued_dttm, Task.start_date, Task.last_heartbeat_at, Task.end_date)
+    tasks = session.execute(
+        select(*map(func.max, signs)).where(
+            Task.dag_id == active[0].dag_id, Task.run_id.in_([run.run_id for run in active])
+        )
+    ).one()
+    seen = [sign for run in active for sign in (run.queued_at, run.start_date, *tasks) if sign is not None]
+    return max(0.0, (dt.datetime.now(dt.UTC) - max(seen)).total_seconds()) if seen else None
+
+
+def _scheduler_silent() -> float | None:
+    from airflow.jobs.job import most_recent_job
+
+    job = most_recent_job("SchedulerJob")
+    # by Airflow's own limit, [scheduler] scheduler_health_check_threshold
+    if job is not None and job.is_alive():
+        return None
+    beat = None if job is None else job.latest_heartbeat
+    return inf if beat is None else max(0.0, (dt.datetime.now(dt.UTC) - beat).total_seconds())
 
 
 def _write_note(dag_run: DagRun) -> None:

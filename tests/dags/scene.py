@@ -15,7 +15,8 @@ from binlane.config import load_channel
 from binlane.errors import (
     DriftError,
 )
-from binlane.health.facts import Facts, LastRun, Limits
+from binlane.health.airflow_runs import AirflowRuns
+from binlane.health.facts import Facts, Limits
 from binlane.health.health import Health, health_of
 from binlane.orchestration import commands
 from binlane.orchestration.airflow import run_outcome
@@ -80,12 +81,12 @@ HEALTH = "health: drifted: 3 rows or definitions known to differ from the source
 """In the note of every run: see ``drifted``."""
 
 
-def drifted(channel: str, failed: LastRun | None) -> Health:
+def drifted(channel: str, failed: AirflowRuns | None) -> Health:
     """Stands for what the target would be asked for."""
     facts = Facts(
         channel=channel, clock=9.0, created=1.0, seqno=7, committed=8.0, complete=None, stopped=None, window=None,
         error=None, drifted=3, pending=0, is_comparable=True, verified=0,
-        unverified_since=None, full_at=None, compared_at=None, ran_at=None, run=failed,
+        unverified_since=None, full_at=None, compared_at=None, ran_at=None, runs=failed,
     )  # fmt: skip
     return health_of(facts, Limits(0, 0))
 

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Final
 
 from binlane.board import models
-from binlane.health.facts import ALIVE_SECONDS, LastRun
+from binlane.health.airflow_runs import Run
+from binlane.health.facts import ALIVE_SECONDS
 from binlane.health.health import Health
 from binlane.health.look import Look
 from binlane.health.ways_out import way_out
@@ -19,7 +20,8 @@ HEAT_SHARDS: Final = 24
 
 def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
     """A channel in the list. One whose file is wrong has nothing of it, and nobody may act on it."""
-    snapshot, channel, run = look.snapshot, look.channel, look.run
+    snapshot, channel = look.snapshot, look.channel
+    run = None if look.runs is None else look.runs.last
     history = () if snapshot is None else snapshot.history
     stage = None if look.health.facts is None else look.health.facts.stage
     return models.Card(
@@ -33,6 +35,7 @@ def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
         findings=findings_of(look.health),
         may_act=may_act and channel is not None,
         run=None if run is None else run_of(run),
+        is_paused=look.runs is not None and look.runs.is_paused,
         stopped=None if snapshot is None else snapshot.status.channel.stopped,
         mark=None if snapshot is None else mark_of(snapshot),
         progress=None if snapshot is None else progress_of(snapshot),
@@ -49,7 +52,7 @@ def findings_of(health: Health) -> list[models.Finding]:
     ]
 
 
-def run_of(run: LastRun) -> models.Run:
+def run_of(run: Run) -> models.Run:
     """Airflow's run."""
     return models.Run(
         run_id=run.run_id,
@@ -57,7 +60,6 @@ def run_of(run: LastRun) -> models.Run:
         started_at=run.started_at,
         ended_at=run.ended_at,
         failed_tasks=list(run.failed_tasks),
-        is_paused=run.is_paused,
     )
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fastapi import HTTPException, Request, status
 
 from binlane.connections import Resolver
-from binlane.health.facts import LastRun
+from binlane.health.airflow_runs import AirflowRuns
 
 COOKIE: Final = "_token"
 """Airflow's session cookie; its value is a signed token, unknown to every other site."""
@@ -57,8 +57,10 @@ class Host:
     resolve: Resolver
     channels: Callable[[], Path]
     """The folder of the channel files."""
-    last_run: Callable[[str], LastRun | None]
-    """The newest run of a DAG, by its id."""
+    runs: Callable[[str], AirflowRuns]
+    """The runs of a DAG, by its id."""
+    scheduler_silent: Callable[[], float | None]
+    """Seconds since the heartbeat of Airflow's scheduler; None: it is alive."""
     trigger: Trigger
     database_error: type[Exception] = ConnectionError
     """Raised while a database does not answer; another try may succeed."""

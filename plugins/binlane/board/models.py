@@ -33,14 +33,13 @@ class Session(Answer):
 
 
 class Run(Answer):
-    """The newest run of the channel's DAG."""
+    """The run of the channel's DAG that applies windows, or the last that says something of them."""
 
     run_id: str
     state: str
     started_at: float | None
     ended_at: float | None
     failed_tasks: list[str]
-    is_paused: bool
 
 
 class Mark(Answer):
@@ -189,6 +188,8 @@ class Card(Answer):
     """All that holds, the most serious first."""
     may_act: bool
     run: Run | None
+    is_paused: bool
+    """The DAG is paused in Airflow."""
     stopped: str | None
     """Where and by whom, if the channel was asked to stop."""
     mark: Mark | None

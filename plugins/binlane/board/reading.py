@@ -7,7 +7,7 @@ import itertools
 import posixpath
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,7 @@ from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, Declared, declared_channels, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
 from binlane.errors import PlanError
-from binlane.health.facts import LastRun
+from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import Health
 from binlane.health.look import LAST_WINDOWS, TARGET_SECONDS, Look, look_at, look_at_all
 from binlane.model import BlockHeader, RowCounts, TableKey
@@ -86,10 +86,12 @@ class Reading:
         return [look.health for look in self._looks(user)]
 
     def _looks(self, user: Any, last_windows: int = LAST_WINDOWS) -> list[Look]:
-        def run_of(name: str) -> LastRun | None:
-            return self._host.last_run(dag_id(name))
+        readable, silent = self.readable(user), self._host.scheduler_silent()
 
-        return look_at_all(self.readable(user), self._host.resolve, run_of=run_of, last_windows=last_windows)
+        def runs_of(name: str) -> AirflowRuns:
+            return replace(self._host.runs(dag_id(name)), scheduler_silent=silent)
+
+        return look_at_all(readable, self._host.resolve, runs_of=runs_of, last_windows=last_windows)
 
     def readable(self, user: Any) -> list[Declared]:
         """The channels whose DAG the user may read."""
@@ -99,7 +101,8 @@ class Reading:
     def channel(self, user: Any, name: str) -> models.Channel:
         """Everything about one channel."""
         place = self.place(user, name)
-        card, snapshot = self._summary(place, self._host.last_run(place.dag_id))
+        runs = replace(self._host.runs(place.dag_id), scheduler_silent=self._host.scheduler_silent())
+        card, snapshot = self._summary(place, runs)
         if snapshot is None:
             return models.Channel(card=card)
         return models.Channel(
@@ -205,9 +208,9 @@ class Reading:
             raise PermissionError(f"Airflow does not let you edit the DAG {dag_id(name)}")
         return Place(found, load_channel(found), may_edit)
 
-    def _summary(self, place: Place, run: LastRun | None) -> tuple[models.Card, Snapshot | None]:
+    def _summary(self, place: Place, runs: AirflowRuns) -> tuple[models.Card, Snapshot | None]:
         """The channel's card and snapshot; for an unreadable target, a card with the problem and None."""
-        look = look_at(place.channel, self._host.resolve, run=run, last_windows=DEFAULT_WINDOWS)
+        look = look_at(place.channel, self._host.resolve, runs=runs, last_windows=DEFAULT_WINDOWS)
         return answers.card_of(look, place.dag_id, may_act=place.may_edit), look.snapshot
 
     def _target(self, channel: ChannelConfig) -> Endpoint:

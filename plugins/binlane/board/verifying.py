@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from binlane.board.host import Host
 from binlane.board.reading import Place, Reading
 from binlane.choices import VerifyScope
 from binlane.errors import ConfigError, WindowBusyError
-
-ACTIVE: Final = ("queued", "running")
-"""States of an Airflow run that has not ended."""
 
 
 def start_verification(host: Host, reading: Reading, user: Any, place: Place, kind: str) -> str:
@@ -24,8 +21,8 @@ def start_verification(host: Host, reading: Reading, user: Any, place: Place, ki
         raise ConfigError(
             f"{place.channel.file}: source: expected a live server to compare with, the channel has an archive"
         )
-    window, run = reading.open_window(place), host.last_run(place.dag_id)
-    if window is not None and (run is None or run.state not in ACTIVE):
+    window, active = reading.open_window(place), host.runs(place.dag_id).active
+    if window is not None and (active is None or not active.applies):
         raise WindowBusyError(
             f"channel {name}: window {window} is unfinished, and rows can be compared only while the target stands at "
             f"its watermark; run {place.dag_id} to the window's end first"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.progress import Stage, stage_of
 from binlane.state.records.progress import RunStep
 from binlane.state.records.verifications import PENDING
@@ -21,24 +22,6 @@ HEARTBEAT_SECONDS: Final = 5.0
 """A lane's holder writes a heartbeat this often; the last may come after the error that ends it."""
 ALIVE_SECONDS: Final = 20.0
 """A heartbeat that is older says nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class LastRun:
-    """The newest run of a channel's DAG. Times are Airflow's."""
-
-    run_id: str
-    state: str
-    started_at: float | None
-    ended_at: float | None
-    failed_tasks: tuple[str, ...]
-    is_paused: bool
-
-    @property
-    def is_active(self) -> bool:
-        """Whether its tasks run, or will without anybody's help. Airflow starts no task of a paused DAG, not even of
-        a run that has begun; tasks that still work show by their lanes' heartbeats."""
-        return self.state in ("queued", "running") and not self.is_paused
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +95,7 @@ class Facts:
     """When the last verification ended, whatever it found."""
     ran_at: float | None
     """When the last window was finished, or a later run found nothing to apply."""
-    run: LastRun | None
+    runs: AirflowRuns | None
     """None outside Airflow."""
     stage: Stage | None = None
     """The step that takes time now."""
@@ -136,15 +119,15 @@ class Facts:
         return max(0.0, self.clock - (self.created if self.full_at is None else self.full_at))
 
     @property
-    def is_running(self) -> bool:
-        """A run reads the log, lanes apply the open window, or a run of the DAG is active."""
+    def is_applying(self) -> bool:
+        """A run reads the log, lanes apply the open window, or a run of the DAG that applies windows is worked on."""
         reads = self.stage is not None and self.stage.step is RunStep.EXTRACT
         applies = self.window is not None and self.window.is_applied
-        return reads or applies or (self.run is not None and self.run.is_active)
+        return reads or applies or (self.runs is not None and self.runs.is_applying)
 
 
-def facts_of(snapshot: Snapshot, channel: ChannelConfig, run: LastRun | None) -> Facts:
-    """What the target says of a channel, and Airflow of its last run."""
+def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | None) -> Facts:
+    """What the target says of a channel, and Airflow of its runs."""
     status = snapshot.status
     mark, error = status.channel.watermark, snapshot.standing_error
     ran = [snapshot.complete_at, *(past.finished_at for past in snapshot.history)]
@@ -166,7 +149,7 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, run: LastRun | None) ->
         full_at=snapshot.full_at,
         compared_at=snapshot.compared_at,
         ran_at=max((time for time in ran if time is not None), default=None),
-        run=run,
+        runs=runs,
         stage=stage_of(snapshot),
     )
 

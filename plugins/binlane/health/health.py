@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from math import isinf
 from typing import Final
 
+from binlane.health.airflow_runs import Run
 from binlane.health.durations import span
 from binlane.health.facts import VERIFY_TASK, Facts, Limits
 from binlane.health.ways_out import way_out
@@ -32,6 +34,8 @@ class State(StrEnum):
     """Rows or definitions are known to differ."""
     BEHIND = "behind"
     """What the target is known to hold is older than `alert.max_age`."""
+    STALLED = "stalled"
+    """Airflow does not work: its scheduler shows no sign of life, or no task of the active run does."""
     STOPPING = "stopping"
     """Somebody has requested a stop, and lanes still work."""
     STOPPED = "stopped"
@@ -110,7 +114,7 @@ def unknown(channel: str, problem: str, state: State = State.UNREACHABLE) -> Hea
 def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
     """Until the lane has begun again, whoever else is still at work: the other lanes stop at their next block."""
     error = facts.error
-    if error is None or (error.is_retried and facts.is_running):
+    if error is None or (error.is_retried and facts.is_applying):
         return None
     text = f"lane {error.lane} stopped at seqno {error.seqno:,}: {error.text}"
     return Finding(State.FAILED, Severity.CRITICAL, text, way_out(error.code))
@@ -119,14 +123,10 @@ def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
 def _run_failed(facts: Facts, _: Limits) -> Finding | None:
     """Only as long as nothing has succeeded since. A failed comparison is superseded by a later one, everything else
     by a later run that finished a window or found nothing to apply."""
-    run = facts.run
-    if run is None or run.state != "failed" or facts.error is not None or facts.is_running:
+    if facts.runs is None or facts.error is not None or facts.is_applying:
         return None
-    only_compared = set(run.failed_tasks) == {VERIFY_TASK}
-    if only_compared and facts.drifted:
-        return None  # this is why it failed
-    since = facts.compared_at if only_compared else facts.ran_at
-    if since is not None and run.ended_at is not None and since > run.ended_at:
+    run = next((each for each in facts.runs.ended if _stands(each, facts)), None)
+    if run is None:
         return None
     where = f" at {', '.join(run.failed_tasks)}" if run.failed_tasks else ""
     return Finding(
@@ -135,6 +135,17 @@ def _run_failed(facts: Facts, _: Limits) -> Finding | None:
         f"the last run in Airflow, {run.run_id}, failed{where}",
         "The failed task's log has the reason and what to do. Then clear the task, or run the channel again.",
     )
+
+
+def _stands(run: Run, facts: Facts) -> bool:
+    """Whether the run has failed, and nothing has succeeded since."""
+    if run.state != "failed":
+        return False
+    only_compared = set(run.failed_tasks) == {VERIFY_TASK}
+    if only_compared and facts.drifted:
+        return False  # this is why it failed
+    since = facts.compared_at if only_compared else facts.ran_at
+    return since is None or run.ended_at is None or since <= run.ended_at
 
 
 def _drifted(facts: Facts, _: Limits) -> Finding | None:
@@ -158,11 +169,27 @@ def _behind(facts: Facts, limits: Limits) -> Finding | None:
 def _catch_up(facts: Facts) -> str:
     if facts.stopped is not None:
         return f"`binlane resume {facts.channel}`, then run the channel again."
-    if facts.is_running:
+    if facts.is_applying:
         return "A run is active: look whether the lanes' positions move."
-    if facts.run is not None and facts.run.is_paused:
+    if facts.runs is not None and facts.runs.is_paused:
         return "Unpause the DAG in Airflow."
     return f"Find out why no run applies windows, or run `binlane run {facts.channel}`."
+
+
+def _stalled(facts: Facts, _: Limits) -> Finding | None:
+    """Not of a paused DAG: nobody expects Airflow to run it."""
+    runs = facts.runs
+    if runs is None or runs.is_paused:
+        return None
+    if (silent := runs.scheduler_silent) is not None:
+        last = "has never shown a sign of life" if isinf(silent) else f"has shown no sign of life for {span(silent)}"
+        text = f"Airflow's scheduler {last}: it begins no run and no task"
+        return Finding(State.STALLED, Severity.CRITICAL, text, "Start Airflow's scheduler; its log says why it ended.")
+    if runs.active is None or runs.is_worked_on or runs.silent is None:
+        return None
+    text = f"run {runs.active.run_id} is {runs.active.state}, and no task of it has worked for {span(runs.silent)}"
+    step = "Look at the run's tasks in Airflow: does a worker of their queue run, and has their pool a free slot?"
+    return Finding(State.STALLED, Severity.WARNING, text, step)
 
 
 def _stopped(facts: Facts, _: Limits) -> Finding | None:
@@ -194,7 +221,7 @@ def _unverified(facts: Facts, limits: Limits) -> Finding | None:
 
 def _unfinished(facts: Facts, _: Limits) -> Finding | None:
     window = facts.window
-    if window is None or facts.is_running or facts.stopped is not None:
+    if window is None or facts.is_applying or facts.stopped is not None:
         return None
     severity = Severity.WARNING if window.quiet > QUIET_SECONDS else Severity.OK
     text = f"window {window.window_id} is open, and nobody has worked on it for {span(window.quiet)}"
@@ -203,9 +230,11 @@ def _unfinished(facts: Facts, _: Limits) -> Finding | None:
 
 
 def _running(facts: Facts, _: Limits) -> Finding | None:
-    if not facts.is_running:
-        return None
-    window = facts.window
+    window, runs = facts.window, facts.runs
+    if not facts.is_applying:
+        if runs is None or runs.active is None or not runs.is_worked_on:
+            return None
+        return Finding(State.RUNNING, Severity.OK, f"run {runs.active.run_id} is active, and applies no window")
     what = facts.stage.told if facts.stage is not None else "a run is active"
     return Finding(State.RUNNING, Severity.OK, what if window is None else f"window {window.window_id}: {what}")
 
@@ -215,6 +244,7 @@ _RULES: Final[tuple[Callable[[Facts, Limits], Finding | None], ...]] = (
     _run_failed,
     _drifted,
     _behind,
+    _stalled,
     _stopped,
     _unverified,
     _unfinished,

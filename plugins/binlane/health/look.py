@@ -12,7 +12,8 @@ from binlane.apply.target_state import target_state
 from binlane.config import Declared, load_channel
 from binlane.connections import resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PositionError
-from binlane.health.facts import LastRun, Limits, facts_of
+from binlane.health.airflow_runs import AirflowRuns
+from binlane.health.facts import Limits, facts_of
 from binlane.health.health import Health, State, health_of, unknown
 from binlane.state.records.history import read_snapshot
 
@@ -40,52 +41,52 @@ class Look:
     """What it was computed from; None if the target could not be read."""
     channel: ChannelConfig | None = None
     """None if its file is wrong."""
-    run: LastRun | None = None
-    """Airflow's last run, if Airflow was asked."""
+    runs: AirflowRuns | None = None
+    """If Airflow was asked."""
 
 
 def look_at(
     channel: ChannelConfig,
     resolve: Resolver,
     *,
-    run: LastRun | None = None,
+    runs: AirflowRuns | None = None,
     limits: Limits | None = None,
     last_windows: int = LAST_WINDOWS,
 ) -> Look:
-    """``run``: Airflow's last run, if Airflow is asked. ``limits``: instead of the channel's own."""
+    """An error is an answer, too. ``runs``: if Airflow is asked. ``limits``: instead of the channel's own."""
     try:
         target = resolve_endpoints(channel, resolve).target
         with target_state(target, timeout=TARGET_SECONDS) as engine:
             snapshot = read_snapshot(engine, channel.name, last_windows=last_windows)
+        health = health_of(facts_of(snapshot, channel, runs), Limits.of(channel) if limits is None else limits)
     except PositionError as exc:
-        return Look(unknown(channel.name, str(exc), State.NEW), None, channel, run)
-    except BinlaneError as exc:
-        return Look(unknown(channel.name, f"{type(exc).__name__}: {exc}"), None, channel, run)
-    health = health_of(facts_of(snapshot, channel, run), Limits.of(channel) if limits is None else limits)
-    return Look(health, snapshot, channel, run)
+        return Look(unknown(channel.name, str(exc), State.NEW), None, channel, runs)
+    except Exception as exc:
+        if not isinstance(exc, BinlaneError):
+            log.error("channel %s cannot be read", channel.name, exc_info=exc)
+        return Look(unknown(channel.name, f"{type(exc).__name__}: {exc}"), None, channel, runs)
+    return Look(health, snapshot, channel, runs)
 
 
 def look_at_all(
     declared: Sequence[Declared],
     resolve: Resolver,
     *,
-    run_of: Callable[[str], LastRun | None] = lambda _: None,
+    runs_of: Callable[[str], AirflowRuns | None] = lambda _: None,
     last_windows: int = LAST_WINDOWS,
 ) -> list[Look]:
     """Every channel, several at the same time; no error of one channel costs the answer about the others.
 
-    ``run_of``: Airflow's last run of a channel; an error of Airflow's own database is raised, for it is no channel's.
+    ``runs_of``: Airflow's runs of a channel; an error of Airflow's own database is raised, for it is no channel's.
     """
 
     def look(one: Declared) -> Look:
-        run = run_of(one.name)
+        runs = runs_of(one.name)
         try:
-            return look_at(load_channel(one), resolve, run=run, last_windows=last_windows)
+            channel = load_channel(one)
         except ConfigError as exc:
-            return Look(unknown(one.name, str(exc)), None, run=run)
-        except Exception as exc:
-            log.error("channel %s cannot be read", one.name, exc_info=exc)
-            return Look(unknown(one.name, f"{type(exc).__name__}: {exc}"), None, run=run)
+            return Look(unknown(one.name, str(exc)), None, runs=runs)
+        return look_at(channel, resolve, runs=runs, last_windows=last_windows)
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(look, declared))

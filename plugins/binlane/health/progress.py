@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-from binlane.errors import PlanError
 from binlane.health.durations import span
 from binlane.model import plural
 from binlane.state.records.history import Snapshot, seconds_of
@@ -16,6 +19,14 @@ from binlane.work.filter.progress import filter_progress
 QUIET_SECONDS: Final = 30.0
 """Extraction writes its progress every two seconds, a lane its heartbeat every five: what is older was left by a run
 that has ended."""
+log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+_FOLDER_SECONDS: Final = 3.0
+"""For an answer of the work folder's file system."""
+_FREE: Final = threading.Semaphore(32)
+"""Questions to file systems that are not answered yet, at most."""
+
 _UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -68,14 +79,41 @@ def _extracting(row: StepRow, elapsed: float) -> Stage:
 
 
 def _filtering(work: str, row: StepRow, elapsed: float) -> Stage:
+    segments = plural(row.total, "segment")
     try:
-        found = filter_progress(WorkFolder(work))
-    except (PlanError, OSError):  # the folder is not of this machine
-        return Stage(row.step, f"filter job: {plural(row.total, 'segment')}", None, None)
+        found = _within(_FOLDER_SECONDS, lambda: filter_progress(WorkFolder(work), row.total))
+    # the file system's library is the site's own: one that is missing or fails costs this figure alone
+    except Exception as exc:
+        log.warning("%s: the filter job's progress cannot be read", work, exc_info=exc)
+        return Stage(row.step, f"filter job: {segments}, progress not known ({type(exc).__name__})", None, None)
+    if found is None:  # the folder is not of this machine
+        return Stage(row.step, f"filter job: {segments}, progress not known", None, None)
     if not found.is_scanned:
-        return Stage(row.step, f"filter job: scanning {plural(found.segments, 'segment')}", 0.0, None)
-    text = f"filter job: {found.built:,} of {plural(found.segments, 'segment')} built"
+        return Stage(row.step, f"filter job: scanning {segments}", 0.0, None)
+    text = f"filter job: {found.built:,} of {segments} built"
     return Stage(row.step, text, found.share, _left(found.share, 1 - found.share, elapsed))
+
+
+def _within(seconds: float, ask: Callable[[], Found]) -> Found:
+    """The answer of ``ask``, which a file system can hold for longer than whoever looks may wait. Raises TimeoutError.
+
+    Threads of a pool would hold the end of the process as well.
+    """
+    free = _FREE
+    if not free.acquire(blocking=False):
+        raise TimeoutError("earlier questions to this or another folder are not answered yet")
+    answer = Future[Found]()
+
+    def answered() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as exc:
+            answer.set_exception(exc)
+        finally:
+            free.release()
+
+    threading.Thread(target=answered, name="binlane-look", daemon=True).start()
+    return answer.result(seconds)
 
 
 def _left(done: float, rest: float, elapsed: float) -> float | None:

@@ -22,7 +22,7 @@ from binlane.board.host import COOKIE, EDIT, Host, Triggered
 from binlane.config import ChannelConfig, load_channel
 from binlane.connections import environment_resolver
 from binlane.errors import DriftError
-from binlane.health.facts import LastRun
+from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
@@ -174,11 +174,14 @@ def _user_of(request: Request) -> str:
     return user
 
 
-def _last_run(dag_id: str) -> LastRun | None:
-    runs = {RUNNING: "running", FAILED: "failed"}
-    state = runs.get(dag_id.removeprefix("replicate_"))
-    failed = ("apply_lane",) if state == "failed" else ()
-    return None if state is None else LastRun("manual__1", state, 1_767_225_600.0, None, failed, state == "failed")
+def _runs(dag_id: str) -> AirflowRuns:
+    started = 1_767_225_600.0
+    failed = Run("manual__1", "failed", started, None, ("apply_lane",))
+    runs = {
+        RUNNING: AirflowRuns(active=Run("manual__1", "running", started, None)),
+        FAILED: AirflowRuns(is_paused=True, ended=(failed,)),
+    }
+    return runs.get(dag_id.removeprefix("replicate_"), AirflowRuns())
 
 
 @contextlib.contextmanager
@@ -193,7 +196,8 @@ def _served(channel: Channel, asked: list[tuple[str, dict[str, Any]]]) -> Iterat
         may=lambda user, method, dag_id: user != STRANGER and (method != EDIT or user == EDITOR),
         resolve=environment_resolver(channel.environment),
         channels=lambda: channel.channels,
-        last_run=_last_run,
+        runs=_runs,
+        scheduler_silent=lambda: None,
         trigger=trigger,
     )
     outer = FastAPI()

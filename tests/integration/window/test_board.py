@@ -3,6 +3,7 @@
 import hashlib
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from binlane.binlog.rows import RowsEvent
 from binlane.board.api import FILES, STATIC, build_app
 from binlane.board.host import Host, Triggered
 from binlane.connections import environment_resolver
-from binlane.health.facts import LastRun
+from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
@@ -47,7 +48,7 @@ Asked = list[tuple[str, str, dict[str, Any]]]
 
 def client_of(
     channel: Channel,
-    run: LastRun | None = None,
+    runs: AirflowRuns | None = None,
     asked: Asked | None = None,
     *,
     is_paused: bool = False,
@@ -70,7 +71,8 @@ def client_of(
         may=may,
         resolve=environment_resolver(channel.environment),
         channels=lambda: channel.channels,
-        last_run=lambda dag_id: run,
+        runs=lambda dag_id: AirflowRuns() if runs is None else runs,
+        scheduler_silent=lambda: None,
         trigger=trigger,
         database_error=OperationalError,
     )
@@ -258,8 +260,9 @@ def test_an_error_is_shown_with_its_way_out(channel: Channel, run_state: str | N
     hostile = "<img src=x onerror=alert(1)>"
     with engine_of(channel.endpoints.target).begin() as connection:
         record_error(connection, key, 1, None, 1062, hostile)
-    run = None if run_state is None else LastRun("r1", run_state, 1.0, None, ("apply_lane",), False)
-    found = get(client_of(channel, run), API)
+    run = None if run_state is None else Run("r1", run_state, 1.0, None, ("apply_lane",))
+    runs = AirflowRuns(active=run) if run_state == "running" else AirflowRuns(ended=() if run is None else (run,))
+    found = get(client_of(channel, runs), API)
     assert found["card"]["state"] == expected
     (error,) = found["errors"]
     assert (error["lane"], error["current"], error["text"]) == (1, True, hostile)
@@ -365,8 +368,8 @@ def test_verifications_are_shown_with_what_they_found(channel: Channel) -> None:
 def test_a_verification_is_a_run_that_applies_nothing_and_no_window_may_be_left_open(channel: Channel) -> None:
     asked: Asked = []
 
-    def verify(run: LastRun | None, headers: dict[str, str] = EDIT, **body: Any) -> tuple[int, str]:
-        client = client_of(channel, run, asked, is_paused=run is None)
+    def verify(runs: AirflowRuns | None, headers: dict[str, str] = EDIT, **body: Any) -> tuple[int, str]:
+        client = client_of(channel, runs, asked, is_paused=runs is None)
         answer = client.post(f"{API}/verify", json=body, headers=headers)
         return answer.status_code, answer.text
 
@@ -377,9 +380,11 @@ def test_a_verification_is_a_run_that_applies_nothing_and_no_window_may_be_left_
     assert asked == [("editor", f"replicate_{CHANNEL}", {"verify": "full", "verify_only": True})]
     channel.traffic(30)
     window = half_way(channel)
-    ended, running = (LastRun("r1", state, 1.0, None, (), False) for state in ("failed", "running"))
-    code, said = verify(ended)
-    assert (code, f"window {window['window']} is unfinished" in said, len(asked)) == (503, True, 1)
+    run = Run("r1", "running", 1.0, None)
+    running = AirflowRuns(active=run)
+    for others in (AirflowRuns(ended=(replace(run, state="failed"),)), AirflowRuns(active=replace(run, applies=False))):
+        code, said = verify(others)
+        assert (code, f"window {window['window']} is unfinished" in said, len(asked)) == (503, True, 1)
     code, said = verify(running)
     assert (code, "as soon as no other run of the DAG is active" in said) == (200, True)
     assert asked[1][2] == {"verify": "window", "verify_only": True}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from binlane.health.facts import LastRun
+from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
@@ -25,8 +25,10 @@ ROWS = Mix(cross_database=0.0, reference=0.0, ddl=0.0, accounts=0.0, statements=
 """No lane waits for another one."""
 
 
-def shown(channel: Channel, capsys: pytest.CaptureFixture[str], run: LastRun | None = None) -> tuple[list[str], int]:
-    """The states that every screen shows, and the exit code of the plugin. ``run``: for the board."""
+def shown(
+    channel: Channel, capsys: pytest.CaptureFixture[str], runs: AirflowRuns | None = None
+) -> tuple[list[str], int]:
+    """The states that every screen shows, and the exit code of the plugin. ``runs``: for the board."""
     capsys.readouterr()
     assert channel.cli("status", CHANNEL, "--json") == 0
     told: dict[str, Any] = json.loads(capsys.readouterr().out)["health"]
@@ -36,14 +38,14 @@ def shown(channel: Channel, capsys: pytest.CaptureFixture[str], run: LastRun | N
     assert re.search(rf"^health +{states[0]}: ", capsys.readouterr().out, re.MULTILINE)
     code = channel.cli("check", CHANNEL)
     assert f"BINLANE {('OK', 'WARNING', 'CRITICAL')[code]}: {CHANNEL}: " in capsys.readouterr().out
-    client = client_of(channel, run)
+    client = client_of(channel, runs)
     [listed], card = get(client, "/api/channels"), get(client, API)["card"]
     on_board = [each["state"] for each in card["findings"]]
     assert [each["state"] for each in listed["findings"]] == on_board
     assert card["state"] == on_board[0]
     severity = ("ok", "warning", "critical").index(card["findings"][0]["severity"])
     assert f'binlane_health_severity{{channel="{CHANNEL}"}} {severity}.0' in client.get("/metrics").text
-    if run is None:
+    if runs is None:
         assert (on_board, severity) == (states, code)
     return on_board, code
 
@@ -104,7 +106,7 @@ def test_an_idle_source_that_is_read_is_no_lag_and_a_run_without_work_recovers_f
         "UPDATE binlane.channels SET source_time = source_time - 86500",
         "UPDATE binlane.windows SET finished_at = finished_at - INTERVAL 2 DAY",
     )
-    failed = LastRun("r1", "failed", 1.0, time.time() - 3600, ("extract_segments",), False)
+    failed = AirflowRuns(ended=(Run("r1", "failed", 1.0, time.time() - 3600, ("extract_segments",)),))
     assert shown(channel, capsys, failed) == (["failed", "behind"], 2)
     assert channel.run() is None
     assert shown(channel, capsys, failed) == (["idle"], 0)
@@ -191,7 +193,7 @@ def test_a_failure_lasts_until_the_command_line_has_recovered_from_it(
         record_error(connection, key, 1, None, 1062, "DriftError: a row is in the way")
     last = steps.read_plan(window["plan"]).files[1][-1].last_seqno
     run_on(channel.target, f"UPDATE binlane.errors SET seqno = {last}")
-    failed = LastRun("r1", "failed", 1.0, 2.0, ("apply_lane",), False)
+    failed = AirflowRuns(ended=(Run("r1", "failed", 1.0, 2.0, ("apply_lane",)),))
     assert shown(channel, capsys, failed) == (["failed", "unfinished"], 2)
     # another lane works, and the one with the error stays where it is
     steps.apply_lane(channel.config, channel.endpoints, window["plan"], 0)

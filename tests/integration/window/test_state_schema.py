@@ -16,6 +16,7 @@ from binlane.bootstrap.run import Options
 from binlane.cli import app
 from binlane.connections import environment_resolver
 from binlane.errors import StateSchemaError
+from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import Severity, State
 from binlane.orchestration import steps
 from binlane.orchestration.airflow import bootstrap_dag, run_outcome
@@ -137,7 +138,8 @@ def host_of(channel: Channel) -> Host:
         channels=lambda: channel.channels,
         resolve=environment_resolver(channel.environment),
         may=lambda *_: True,
-        last_run=lambda _: None,
+        runs=lambda _: AirflowRuns(),
+        scheduler_silent=lambda: None,
         trigger=lambda *_: pytest.fail("nothing is triggered"),
     )
 

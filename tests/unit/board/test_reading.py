@@ -11,7 +11,7 @@ import pytest
 from binlane.board.host import Host, Triggered
 from binlane.board.reading import Reading
 from binlane.connections import Endpoint, endpoint
-from binlane.health.facts import LastRun
+from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import State
 
 CHANNEL = '[source]\nconnection = "{0}_source"\n[target]\nconnection = "{0}_target"\n'
@@ -33,10 +33,10 @@ def reading(folder: Path, resolve_error: Exception | None = None, database: Exce
             raise resolve_error
         return endpoint(connection_id, conn_type="mysql", host="127.0.0.1", port=1, user="u", password="p", extra={})
 
-    def last_run(_: str) -> LastRun | None:
+    def runs(_: str) -> AirflowRuns:
         if database is not None:
             raise database
-        return None
+        return AirflowRuns()
 
     def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
         raise AssertionError("nothing is started")
@@ -44,7 +44,7 @@ def reading(folder: Path, resolve_error: Exception | None = None, database: Exce
     return Reading(
         Host(
             get_user=lambda: None, user_name=str, may=lambda *_: True, resolve=resolve, channels=lambda: folder,
-            last_run=last_run, trigger=trigger, database_error=DatabaseError,
+            runs=runs, scheduler_silent=lambda: None, trigger=trigger, database_error=DatabaseError,
         )
     )  # fmt: skip
 

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from math import inf
 from typing import Any
 
 import pytest
 
-from binlane.health.facts import Facts, LaneStop, LastRun, Limits, OpenWindow
+from binlane.health.airflow_runs import AirflowRuns, Run
+from binlane.health.facts import Facts, LaneStop, Limits, OpenWindow
 from binlane.health.health import Health, Severity, State, health_of, unknown
 from binlane.health.progress import Stage, size_text
 from binlane.state.records.progress import RunStep
@@ -19,7 +21,7 @@ HEALTHY = Facts(
     channel="shop", clock=NOW, created=NOW - 90 * DAY, seqno=131, committed=NOW - 60, complete=None, stopped=None,
     window=None, error=None, drifted=0, pending=0, is_comparable=True, verified=131,
     unverified_since=NOW - DAY, full_at=NOW - DAY, compared_at=NOW - DAY,
-    ran_at=NOW - 50, run=None,
+    ran_at=NOW - 50, runs=None,
 )  # fmt: skip
 APPLIED = OpenWindow("w1", is_applied=True, quiet=3.0)
 LEFT = OpenWindow("w1", is_applied=False, quiet=60.0)
@@ -36,8 +38,19 @@ def of(**changes: Any) -> Health:
     return health_of(replace(HEALTHY, **changes), LIMITS)
 
 
-def run(state: str, *failed: str, ended: float | None = NOW - 10, paused: bool = False) -> LastRun:
-    return LastRun("r1", state, NOW - 100, ended, failed, paused)
+def run(
+    state: str, *failed: str, ended: float | None = NOW - 10, paused: bool = False, applies: bool = True
+) -> AirflowRuns:
+    if state in ("failed", "success"):
+        return AirflowRuns(paused, ended=(Run("r1", state, NOW - 100, ended, failed),))
+    return AirflowRuns(paused, active=Run("r2", state, NOW - 5, None, (), applies))
+
+
+FAILED = run("failed", "extract_segments").ended
+RUNNING = Run("r2", "running", NOW - 5, None)
+QUEUED = replace(RUNNING, state="queued")
+VERIFYING = replace(RUNNING, applies=False)
+NOT_COMPARED = Run("r3", "failed", NOW - 5, NOW - 2, ("verify_target",), applies=False)
 
 
 def states(health: Health) -> list[str]:
@@ -53,17 +66,17 @@ def states(health: Health) -> list[str]:
             id="a new channel",
         ),
         pytest.param({"window": APPLIED}, ["running"], 0, id="lanes alive"),
-        pytest.param({"window": LEFT, "run": run("running")}, ["running"], 0, id="between two steps of a run"),
-        pytest.param({"run": run("queued")}, ["running"], 0, id="a run that is about to begin"),
-        pytest.param({"run": run("queued", paused=True)}, ["idle"], 0, id="a queued run of a paused DAG waits"),
-        pytest.param({"run": run("success")}, ["idle"], 0, id="the last run ended well"),
+        pytest.param({"window": LEFT, "runs": run("running")}, ["running"], 0, id="between two steps of a run"),
+        pytest.param({"runs": run("queued")}, ["running"], 0, id="a run that is about to begin"),
+        pytest.param({"runs": run("queued", paused=True)}, ["idle"], 0, id="a queued run of a paused DAG waits"),
+        pytest.param({"runs": run("success")}, ["idle"], 0, id="the last run ended well"),
         pytest.param({"stage": READING}, ["running"], 0, id="a run outside Airflow that reads the log"),
         pytest.param({"window": LEFT, "stage": FILTERING}, ["unfinished"], 0, id="a filter job that nobody may run"),
         pytest.param({"window": LEFT}, ["unfinished"], 0, id="a window that was just left"),
         pytest.param({"window": FORGOTTEN}, ["unfinished"], 1, id="a window that was left"),
         pytest.param({"stopped": "now, by x", "window": APPLIED}, ["stopping", "running"], 1, id="stopping"),
         pytest.param({"stopped": "now, by x", "window": FORGOTTEN}, ["stopped"], 1, id="stopped inside a window"),
-        pytest.param({"stopped": "now, by x", "run": run("running")}, ["stopped", "running"], 1, id="verified"),
+        pytest.param({"stopped": "now, by x", "runs": run("running")}, ["stopped", "running"], 1, id="verified"),
         pytest.param({"committed": NOW - DAY - 1}, ["behind"], 2, id="behind, and nobody runs the channel"),
         pytest.param({"committed": None, "created": NOW - DAY - 1}, ["behind"], 2, id="created, and never run"),
         pytest.param({"committed": NOW - 9 * DAY, "complete": NOW - 60}, ["idle"], 0, id="an idle source that is read"),
@@ -73,7 +86,7 @@ def states(health: Health) -> list[str]:
         pytest.param({"committed": NOW - DAY - 1, "window": APPLIED}, ["behind", "running"], 2, id="behind, running"),
         pytest.param({"committed": NOW - DAY - 1, "stopped": "now"}, ["behind", "stopped"], 2, id="behind, stopped"),
         pytest.param(
-            {"committed": NOW - DAY - 1, "run": run("success", paused=True)}, ["behind"], 2, id="behind, paused"
+            {"committed": NOW - DAY - 1, "runs": run("success", paused=True)}, ["behind"], 2, id="behind, paused"
         ),
         pytest.param({"drifted": 5_947}, ["drifted"], 2, id="drift"),
         pytest.param({"drifted": 1, "window": APPLIED}, ["drifted", "running"], 2, id="drift while running"),
@@ -82,7 +95,7 @@ def states(health: Health) -> list[str]:
         pytest.param({"window": LEFT, "error": ERROR}, ["failed", "unfinished"], 2, id="a lane failed"),
         pytest.param({"window": APPLIED, "error": ERROR}, ["failed", "running"], 2, id="a lane failed, others work"),
         pytest.param(
-            {"window": LEFT, "error": ERROR, "run": run("running", paused=True)}, ["failed", "unfinished"], 2,
+            {"window": LEFT, "error": ERROR, "runs": run("running", paused=True)}, ["failed", "unfinished"], 2,
             id="a lane failed, and its run is paused",
         ),
         pytest.param({"window": APPLIED, "error": RETRIED}, ["running"], 0, id="a lane failed and is tried again"),
@@ -90,29 +103,74 @@ def states(health: Health) -> list[str]:
         pytest.param(
             {"window": LEFT, "error": ERROR, "stopped": "now"}, ["failed", "stopped"], 2, id="a lane failed, stopped"
         ),
-        pytest.param({"run": run("failed", "extract_segments")}, ["failed"], 2, id="a run failed"),
+        pytest.param({"runs": run("failed", "extract_segments")}, ["failed"], 2, id="a run failed"),
         pytest.param(
-            {"run": run("failed", "extract_segments"), "ran_at": NOW - 5}, ["idle"], 0,
+            {"runs": run("failed", "extract_segments"), "ran_at": NOW - 5}, ["idle"], 0,
             id="a run failed, and the command line has finished a window since",
         ),
         pytest.param(
-            {"run": run("failed", "extract_segments", ended=None), "ran_at": NOW - 5}, ["failed"], 2,
+            {"runs": run("failed", "extract_segments", ended=None), "ran_at": NOW - 5}, ["failed"], 2,
             id="a run failed, and nobody knows when",
         ),
         pytest.param(
-            {"run": run("failed", "extract_segments"), "compared_at": NOW - 5}, ["failed"], 2,
+            {"runs": run("failed", "extract_segments"), "compared_at": NOW - 5}, ["failed"], 2,
             id="a verification recovers no window",
         ),
-        pytest.param({"run": run("failed", "verify_target")}, ["failed"], 2, id="a verification failed"),
+        pytest.param({"runs": run("failed", "verify_target")}, ["failed"], 2, id="a verification failed"),
         pytest.param(
-            {"run": run("failed", "verify_target"), "ran_at": NOW - 5}, ["failed"], 2,
+            {"runs": run("failed", "verify_target"), "ran_at": NOW - 5}, ["failed"], 2,
             id="a window recovers no verification",
         ),
         pytest.param(
-            {"run": run("failed", "verify_target"), "compared_at": NOW - 5}, ["idle"], 0,
+            {"runs": run("failed", "verify_target"), "compared_at": NOW - 5}, ["idle"], 0,
             id="a verification failed, and a later one did not",
         ),
-        pytest.param({"run": run("failed", "verify_target"), "drifted": 3}, ["drifted"], 2, id="failed by drift"),
+        pytest.param({"runs": run("failed", "verify_target"), "drifted": 3}, ["drifted"], 2, id="failed by drift"),
+        pytest.param(
+            {"runs": AirflowRuns(ended=FAILED, active=VERIFYING)}, ["failed", "running"], 2,
+            id="a run that verifies hides no failure",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(ended=FAILED, active=replace(VERIFYING, state="queued"))}, ["failed", "running"], 2,
+            id="nor one that will verify",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(is_paused=True, ended=FAILED, active=QUEUED)}, ["failed"], 2,
+            id="a queued run of a paused DAG hides no failure",
+        ),
+        pytest.param({"runs": AirflowRuns(ended=FAILED, active=QUEUED)}, ["running"], 0, id="a run that tries again"),
+        pytest.param(
+            {"runs": AirflowRuns(ended=(NOT_COMPARED, *FAILED)), "compared_at": NOW}, ["failed"], 2,
+            id="a verification that succeeds hides no failure before the one that failed",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(active=VERIFYING), "window": FORGOTTEN}, ["unfinished", "running"], 1,
+            id="a verification finishes no window",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(active=RUNNING, silent=1_000.0)}, ["stalled"], 1, id="no task of the run works",
+        ),
+        pytest.param({"runs": AirflowRuns(active=RUNNING, silent=800.0)}, ["running"], 0, id="tasks wait for a retry"),
+        pytest.param(
+            {"runs": AirflowRuns(ended=FAILED, active=RUNNING, silent=1_000.0)}, ["failed", "stalled"], 2,
+            id="a run that no task works for hides no failure",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(active=RUNNING, silent=100.0, scheduler_silent=100.0)}, ["stalled"], 2,
+            id="no scheduler, and a run between two tasks",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(active=RUNNING, silent=3.0, scheduler_silent=100.0)}, ["stalled", "running"], 2,
+            id="no scheduler, and a task that still works",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(scheduler_silent=inf), "window": APPLIED}, ["stalled", "running"], 2,
+            id="no scheduler ever",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(is_paused=True, active=QUEUED, scheduler_silent=100.0)}, ["idle"], 0,
+            id="a paused DAG needs no scheduler",
+        ),
         pytest.param({"unverified_since": NOW - 8 * DAY}, ["unverified"], 1, id="a change not verified for long"),
         pytest.param({"unverified_since": None}, ["idle"], 0, id="every change is verified"),
         pytest.param({"unverified_since": None, "full_at": None}, ["unverified"], 1, id="not all rows, ever"),
@@ -137,7 +195,7 @@ def every() -> Iterator[dict[str, Any]]:
     for values in product(windows, runs, (0, 3), (None, "now, by x"), (60.0, 2 * DAY), (DAY, None), (None, ERROR)):
         window, last, drifted, stopped, age, equal, error = values
         yield {
-            "window": window, "run": last, "drifted": drifted, "stopped": stopped, "committed": NOW - age,
+            "window": window, "runs": last, "drifted": drifted, "stopped": stopped, "committed": NOW - age,
             "unverified_since": 0.0 if equal is None else NOW - equal, "error": error if window is not None else None,
         }  # fmt: skip
 
@@ -178,7 +236,7 @@ def test_limits_of_zero_ask_for_nothing() -> None:
     [
         ({"stopped": "now"}, "binlane resume shop"),
         ({"window": APPLIED}, "positions move"),
-        ({"run": run("success", paused=True)}, "Unpause the DAG"),
+        ({"runs": run("success", paused=True)}, "Unpause the DAG"),
         ({}, "binlane run shop"),
     ],
 )

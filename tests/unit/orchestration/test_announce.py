@@ -78,6 +78,25 @@ def test_the_arguments_of_a_program_that_runs_too_long_are_in_no_error(
     assert "4711" not in shown_of(error.value)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cannot reach https://anna:Secret@-4711@host/x",
+        "401 for Authorization: Bearer Secret-4711",
+        '{"token": "Secret-4711", "topic": "shop"}',
+        "GET /hook?access_key=Secret-4711&topic=shop",
+        "no such account: o'x\nSecret-4711",
+        "bad value o%27x%0ASecret-4711",
+    ],
+)
+def test_secrets_in_what_a_program_says_are_hidden(tmp_path: Path, said: str) -> None:
+    code = f"import sys; sys.exit({said!r})"
+    with pytest.raises(ConfigError) as error:
+        told(tmp_path, sys.executable, "-c", code, "--token", "o'x\nSecret-4711")
+    assert "exit code 1: " in str(error.value)
+    assert "4711" not in shown_of(error.value)
+
+
 def test_a_channel_without_a_program_announces_nothing(tmp_path: Path) -> None:
     told(tmp_path)
 
@@ -156,6 +175,9 @@ def test_a_token_needs_no_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ([(302, "http://127.0.0.1:1/elsewhere")], "POST /auth/token: Airflow answers 302"),
         ([(200, "<html>")], "POST /auth/token: expected an answer of Airflow"),
         ([(200, {})], "POST /auth/token: expected an answer of Airflow"),
+        ([(422, {"detail": [{"input": {"username": "anna", "password": "Secret-4711"}}]})], "POST /auth/token: A"),
+        ([(422, f"{490 * 'x'} Secret-4711")], "POST /auth/token: Airflow answers 422: xxx"),
+        ([LOGIN, (403, "Bearer Secret-4711t0ken is not valid")], "GET /api/v2/assets: Airflow answers 403: Bearer"),
     ],
 )  # fmt: skip
 def test_an_airflow_that_refuses_is_an_error_without_the_password(
@@ -170,10 +192,20 @@ def test_an_airflow_that_refuses_is_an_error_without_the_password(
     assert "4711" not in shown_of(error.value)
 
 
+def test_a_token_that_is_no_header_s_value_is_in_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"conn_type": "http", "host": "127.0.0.1", "port": 1, "extra": {"token": "Secret\n-4711"}}
+    with pytest.raises(ConfigError, match="expected an answer of Airflow, got Invalid header value") as error:
+        told_airflow(tmp_path, monkeypatch, json.dumps(fields))
+    assert "4711" not in shown_of(error.value)
+
+
 @pytest.mark.parametrize(
     "connection",
-    ["", "ftp://anna:Secret-4711@host/", "http://host/", "http://anna:Secret-4711@host:x/", "{Secret-4711"],
-)
+    [
+        '{"conn_type": "http", "host": "anna:Secret-4711@host", "login": "a", "password": "b"}',
+        "", "ftp://anna:Secret-4711@host/", "http://host/", "http://anna:Secret-4711@host:x/", "{Secret-4711",
+    ],
+)  # fmt: skip
 def test_a_connection_that_is_no_airflow_is_an_error_without_the_password(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connection: str
 ) -> None:

@@ -55,14 +55,14 @@ function channelTitle(data, tools) {
 
 const TITLES = {
   unreachable: "The state is unknown", new: "Not on the target yet", failed: "Failed", drifted: "Source and target differ",
-  behind: "Behind", stopping: "Stopping", stopped: "Stopped", unverified: "Not verified", unfinished: "Unfinished",
+  behind: "Behind", stalled: "Airflow does not work", stopping: "Stopping", stopped: "Stopped", unverified: "Not verified", unfinished: "Unfinished",
 };
 
 /** What holds of the channel and what to do, the most serious first. */
 function notices(data, tools) {
   const { card } = data;
   const found = card.findings.filter((each) => each.next_step).map((each) => banner(each, data, tools));
-  if (card.run?.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: scheduled runs do not start.")));
+  if (card.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: scheduled runs do not start.")));
   for (const question of data.undecided) found.push(undecided(question, card, tools));
   return found;
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
-from binlane.health.facts import LastRun
+from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.health.health import unknown
 from binlane.health.look import look_at
 from binlane.orchestration.airflow.dag_shape import Kind
@@ -97,16 +97,16 @@ def _task(name: str) -> str:
     return name if name in set(Kind) else _MAPPED.sub("", name)
 
 
-def failed_run(run_id: str, outcome: RunOutcome) -> LastRun:
-    """A run that is about to fail, as the health sees the last one."""
-    return LastRun(run_id, "failed", None, None, tuple(outcome.failed()), is_paused=False)
+def failed_run(run_id: str, outcome: RunOutcome) -> AirflowRuns:
+    """A run that is about to fail, as the health sees it."""
+    return AirflowRuns(ended=(Run(run_id, "failed", None, None, tuple(outcome.failed())),))
 
 
-def health_after(channel: ChannelConfig, resolve: Resolver, failed: LastRun | None) -> Health:
+def health_after(channel: ChannelConfig, resolve: Resolver, failed: AirflowRuns | None) -> Health:
     """The channel's health at the end of a run. ``failed``: the run, if it ends so. No error of this look decides the
     run's state."""
     try:
-        return look_at(channel, resolve, run=failed).health
+        return look_at(channel, resolve, runs=failed).health
     except Exception as exc:
         return unknown(channel.name, f"{type(exc).__name__}: {exc}")
 

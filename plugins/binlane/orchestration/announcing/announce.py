@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ConfigError
 from binlane.orchestration.announcing.asset_event import send_event, site_of
+from binlane.orchestration.announcing.redaction import redacted, secret_arguments
 from binlane.orchestration.spark import without_airflow
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def _run_command(channel: ChannelConfig, watermark: Mapping[str, Any]) -> None:
         # the error itself shows all arguments, which may be secret
         raise ConfigError(f"announce.command: {command[0]}: timed out after {SECONDS} seconds") from None
     except (OSError, ValueError) as exc:
-        raise ConfigError(f"announce.command: {exc}") from exc
+        raise ConfigError(f"announce.command: {redacted(str(exc), secret_arguments(command))}") from None
     if ended.returncode:
-        said = (ended.stderr.strip().splitlines() or [""])[-1]
+        # redacted as a whole: a secret can have line breaks
+        said = (redacted(ended.stderr, secret_arguments(command)).strip().splitlines() or [""])[-1]
         raise ConfigError(f"announce.command: exit code {ended.returncode}: {said}")

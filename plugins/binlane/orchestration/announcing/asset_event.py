@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from binlane.connections import PREFIX
 from binlane.errors import ConfigError
+from binlane.orchestration.announcing.redaction import redacted
 
 SECONDS: Final = 30.0
 """For one answer of Airflow."""
 _SCHEMES: Final = ("http", "https")
 _MOST: Final = 1 << 20
 """Bytes of an answer that are read."""
+_SHOWN: Final = 500
+"""Characters of an answer that are shown."""
+_HOST: Final = re.compile(r"[^\s@/?#\\]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,8 @@ def _of_json(value: str) -> AirflowSite:
 
 
 def _url(scheme: str | None, host: str | None, port: int | str | None, path: str | None) -> str:
-    if scheme not in _SCHEMES or not host:
+    # a host with an account in it would be shown in errors
+    if scheme not in _SCHEMES or not host or not _HOST.fullmatch(host):
         raise ValueError("no URL of an Airflow")
     place = f"{scheme}://{host}" + (f":{int(port)}" if port is not None else "")
     inner = (path or "").strip("/")
@@ -117,12 +124,15 @@ def _call(
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(site.url + path, data, headers, method=method)
-    place = path.partition("?")[0]
+    place, secrets = path.partition("?")[0], (site.password, site.token, token)
     try:
         with _OPENER.open(request, timeout=SECONDS) as answer:
             return dict(json.loads(answer.read(_MOST)))
     except urllib.error.HTTPError as exc:
-        said = exc.read(500).decode("utf-8", "replace").strip()
+        # a validation error quotes the request
+        said = redacted(exc.read(_MOST).decode("utf-8", "replace").strip(), secrets)[:_SHOWN]
         raise ConfigError(f"{site.url}: {method} {place}: Airflow answers {exc.code}: {said or exc.reason}") from None
-    except (OSError, ValueError, TypeError) as exc:
-        raise ConfigError(f"{site.url}: {method} {place}: expected an answer of Airflow, got {exc}") from None
+    except (OSError, HTTPException, ValueError, TypeError) as exc:
+        # an error of a header quotes it
+        got = redacted(str(exc), secrets)[:_SHOWN]
+        raise ConfigError(f"{site.url}: {method} {place}: expected an answer of Airflow, got {got}") from None

@@ -18,7 +18,7 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig, Declared, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.errors import BinlaneError, LaneEndedError
+from binlane.errors import LaneEndedError
 from binlane.extension import chosen
 from binlane.health.progress import size_text
 from binlane.model import plural
@@ -135,7 +135,7 @@ def apply_window(
     if window["work"] is None:
         return window
     if window["plan"] is None:
-        with _timed(seconds, "filter", console), _counted_segments(WorkFolder(window["work"]), console):
+        with _timed(seconds, "filter", console), _counted_segments(window, console):
             _filtered(channel, engine, WorkFolder(window["work"]))
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"])
@@ -173,7 +173,7 @@ def _read_bytes(bars: Bars) -> step_progress.Told:
 
 
 @contextmanager
-def _counted_segments(work: WorkFolder, console: Terminal) -> Iterator[None]:
+def _counted_segments(window: steps.Answer, console: Terminal) -> Iterator[None]:
     """Around the filter job: shows its segments in a bar, on a terminal alone."""
     if not console.is_terminal:
         yield
@@ -185,8 +185,10 @@ def _counted_segments(work: WorkFolder, console: Terminal) -> Iterator[None]:
         def count() -> None:
             while not ended.wait(_POLL_SECONDS):
                 # a figure that cannot be read now is no error of the job
-                with suppress(BinlaneError, OSError):
-                    found = filter_progress(work)
+                with suppress(Exception):
+                    found = filter_progress(WorkFolder(window["work"]), window["segments"])
+                    if found is None:
+                        continue
                     what = f"{found.built:,} of {found.segments:,} built" if found.is_scanned else "scanning"
                     bars.show(bar, int(1_000 * found.share), said=f"{plural(found.segments, 'segment')}: {what}")
 

@@ -1,14 +1,21 @@
-"""How far the filter job of a window is, by the files that it has written: the same for every engine."""
+"""How far the filter job of a window is, by the names of the files that it has written: the same for every engine.
+
+No file is read: whoever looks may look every second, and the inputs of a large window are large.
+"""
 
 from __future__ import annotations
 
-import posixpath
+import re
 from dataclasses import dataclass
+from typing import Final
 
-from binlane.choices import Reduce
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.plan_inputs import read_inputs
+
+_KEY: Final = re.compile(r"[0-9a-f]{16}")
+"""The name of a plan's folder."""
+_MOST_LANES: Final = 32
+"""Lanes whose files are listed. A segment that changes no shard of the first lanes is counted when the job ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +34,17 @@ class FilterProgress:
         return (self.segments * self.is_scanned + self.built) / (2 * self.segments) if self.segments else 0.0
 
 
-def filter_progress(work: WorkFolder) -> FilterProgress:
-    """The job on the window's folder. Raises PlanError if the folder has no inputs, OSError if it cannot be read."""
-    inputs = read_inputs(work)
-    plans, segments = work.child(inputs.key), len(inputs.manifest.segments)
-    if not plans.exists(files.CONTEXT):
+def filter_progress(work: WorkFolder, segments: int) -> FilterProgress | None:
+    """The job on the folder of a window with that many segments; None if the folder is not of this machine, or holds
+    the plans of several settings. Raises what its file system raises."""
+    if not work.exists(files.MANIFEST):
+        return None
+    keys = [name for name in work.children() if _KEY.fullmatch(name)]
+    if len(keys) > 1:
+        return None
+    if not keys or not (plans := work.child(keys[0])).exists(files.CONTEXT):
         return FilterProgress(segments, is_scanned=False, built=0)
-    place = plans.child("parts" if inputs.settings.reduce == Reduce.WINDOW else "lanes")
-    built = {posixpath.basename(name) for lane in place.children() for name in place.child(lane).names()}
-    return FilterProgress(segments, is_scanned=True, built=len({name for name in built if name.endswith(".parquet")}))
+    # with reduce = "window", segments are built as parts of lanes
+    place = plans.child("parts" if "parts" in plans.children() else "lanes")
+    built = {name for lane in place.children()[:_MOST_LANES] for name in place.child(lane).names()}
+    return FilterProgress(segments, is_scanned=True, built=sum(name.endswith(".parquet") for name in built))
