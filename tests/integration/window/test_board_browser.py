@@ -18,10 +18,20 @@ import pytest
 
 from binlane.board.host import COOKIE
 from lab.servers import private_server
-from tests.integration.window.board_scene import EDITOR, FAILED, HOSTILE, READER, RUNNING, Page, Scene, scene_of
+from tests.integration.window.board_scene import (
+    EDITOR,
+    FAILED,
+    HOSTILE,
+    READER,
+    RUNNING,
+    UNREACHABLE,
+    Page,
+    Scene,
+    scene_of,
+)
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
     from playwright.sync_api import Page as Tab
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -352,6 +362,33 @@ def test_the_list_is_filtered_and_channels_are_stopped_and_resumed_together(look
         tab.wait_for_selector("dialog", state="hidden")
         tab.wait_for_selector(f".filters button:has-text('{'Resume' if verb == 'Stop' else 'Stop'} 2')")
     tab.locator("button.tag", has_text="pair").first.click()
+    assert watch.found == []
+
+
+def test_channels_that_cannot_be_asked_are_named_and_cancel_ends_what_is_not_sent(look: Look) -> None:
+    tab, watch = look.tab(EDITOR)
+    look.open(tab, Page("#/", RUNNING))
+    tab.locator("input[placeholder^=name]").fill("Rolls the channel")
+    sent: list[str] = []
+
+    def held(route: Route) -> None:
+        sent.append(route.request.url)
+        tab.locator("dialog button", has_text="Cancel").click()
+        route.fulfill(json={"message": "asked to stop"})
+
+    tab.route("**/stop", held)
+    tab.locator(".filters button", has_text="Stop 4").click()
+    tab.wait_for_selector("dialog[open]")
+    without = tab.locator("dialog .without").inner_text()
+    assert "Not done for 1 channel:" in without
+    assert f"{UNREACHABLE}: TargetUnavailableError" in without
+    tab.locator("dialog button.go").click()
+    tab.wait_for_selector("dialog button:has-text('Close')")
+    done, left = tab.locator("dialog .refused .notice").all_inner_texts()
+    assert (done, left.partition(": ")[0]) == ("asked to stop", "Cancelled. Not sent for 3 channels")
+    assert len(sent) == 1
+    tab.keyboard.press("Escape")
+    tab.unroute("**/stop")
     assert watch.found == []
 
 

@@ -1,6 +1,6 @@
 // The board: routes in the address's hash, one view at a time, refreshed while it is visible.
 
-import { h, patch, resize } from "./draw.js";
+import { h, patch, plural, resize } from "./draw.js";
 import * as fleet from "./fleet.js";
 import { glossary } from "./help.js";
 import * as views from "./views.js";
@@ -193,16 +193,17 @@ function show(name, where, nodes) {
 }
 
 /** Confirm an action, send it, show its result. `fields`: nodes of a form, read by name. `each`: names and paths of
- * several actions instead of `path`, sent in turn. */
-function confirm({ title, text, button, danger, path, body, fields = [], each = null }) {
+ * several actions instead of `path`, sent in turn until somebody cancels; `without`: names that get no action, and why. */
+function confirm({ title, text, button, danger, path, body, fields = [], each = null, without = [] }) {
   const close = () => ask.close();
+  const cancel = h("button", { type: "button", onclick: close }, "Cancel");
   const send = async (event) => {
     event.preventDefault();
     const values = Object.fromEntries(new FormData(event.target));
     const go = ask.querySelector("button.go"), refused = ask.querySelector(".refused");
     go.disabled = true;
     refused.replaceChildren();
-    if (each !== null) { await inTurn(each, body(values), refused); go.remove(); refresh(); return; }
+    if (each !== null) { go.remove(); await inTurn(each, body(values), refused, cancel); refresh(); return; }
     try { say((await act(path, body(values))).message); }
     catch (error) {
       // the input stays, with the reason of the refusal beside it
@@ -215,22 +216,36 @@ function confirm({ title, text, button, danger, path, body, fields = [], each = 
     refresh();
   };
   ask.replaceChildren(h("form", { onsubmit: send, method: "dialog" },
-    h("h2", { id: "ask-title" }, title), h("p", { class: "quiet" }, text), fields, h("div", { class: "refused", role: "alert" }),
-    h("div", { class: "actions" }, h("button", { type: "button", onclick: close }, "Cancel"),
+    h("h2", { id: "ask-title" }, title), h("p", { class: "quiet" }, text), fields,
+    without.length ? h("div", { class: "without" }, h("p", {}, `Not done for ${plural(without.length, "channel")}:`), without.map(([name, why]) => h("div", { class: "notice warn" }, h("p", { class: "text" }, `${name}: ${why}`)))) : null,
+    h("div", { class: "refused", role: "alert" }),
+    h("div", { class: "actions" }, cancel,
       h("button", { type: "submit", class: danger ? "go danger" : "go main" }, button))));
   ask.showModal();
   const first = ask.querySelector("input, textarea");
   if (first) { first.focus(); first.select?.(); }
 }
 
-/** Send an action for each name; what came of each is listed as it comes, whatever came of the others. */
-async function inTurn(each, body, place) {
-  for (const [name, path] of each) {
-    let line, kind = "";
-    try { line = (await act(path, body)).message; }
-    catch (error) { line = `${name}: ${error.message}`; kind = "bad"; }
-    place.append(h("div", { class: `notice ${kind}` }, h("p", { class: "text" }, line)));
+/** Send an action for each name; the result of each is listed as it comes, whatever the others' are. `cancel`, and the
+ * Escape key, end it: nothing more is sent, and the names that are left are listed. */
+async function inTurn(each, body, place, cancel) {
+  const list = (kind, line) => place.append(h("div", { class: `notice ${kind}` }, h("p", { class: "text" }, line)));
+  const left = [...each];
+  let cancelled = false;
+  const end = () => { cancelled = true; };
+  const close = cancel.onclick;
+  cancel.onclick = end;
+  ask.addEventListener("close", end, { once: true });
+  while (left.length && !cancelled) {
+    const [name, path] = left.shift();
+    try { list("", (await act(path, body)).message); }
+    catch (error) { list("bad", `${name}: ${error.message}`); }
   }
+  if (left.length) list("warn", `Cancelled. Not sent for ${plural(left.length, "channel")}: ${left.map(([name]) => name).join(", ")}`);
+  if (left.length && !ask.open) say(`Cancelled: sent for ${each.length - left.length} of ${plural(each.length, "channel")}`);
+  ask.removeEventListener("close", end);
+  cancel.onclick = close;
+  cancel.textContent = "Close";
 }
 
 let quieten = 0;

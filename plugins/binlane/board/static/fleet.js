@@ -60,11 +60,12 @@ function filters(cards, found, tools) {
     together(found, tools));
 }
 
-/** Actions on every channel of the list that the user may act on. */
+/** Actions on every channel of the list that the user may act on; the dialog names the others, and why they are left. */
 function together(found, tools) {
   const mine = found.filter((card) => card.may_act && card.mark);
-  if (mine.length < 2 || !(chosen.tag || chosen.text || chosen.state)) return null;
-  const act = (verb, paths, text, fields, body) => tools.confirm({ title: `${verb} ${plural(paths.length, "channel")}`, button: verb, danger: verb === "Stop", text, fields, body,
+  if (found.length < 2 || mine.length === 0 || !(chosen.tag || chosen.text || chosen.state)) return null;
+  const without = found.filter((card) => !mine.includes(card)).map((card) => [card.name, whyNot(card)]);
+  const act = (verb, paths, text, fields, body) => tools.confirm({ title: `${verb} ${plural(paths.length, "channel")}`, button: verb, danger: verb === "Stop", text, fields, body, without,
     each: paths.map(({ name }) => [name, `api/channels/${encodeURIComponent(name)}/${verb.toLowerCase()}`]) });
   const running = mine.filter((card) => card.stopped === null), halted = mine.filter((card) => card.stopped !== null);
   const names = (cards) => `These channels, in turn: ${cards.map((card) => card.name).join(", ")}.`;
@@ -72,6 +73,12 @@ function together(found, tools) {
     h("button", { type: "button", onclick: () => act("Verify", mine, `Starts a run of each DAG that compares source and target. ${names(mine)}`, [], () => ({ full: false })) }, `Verify ${mine.length} …`),
     running.length ? h("button", { type: "button", class: "danger", onclick: () => act("Stop", running, `All lanes of each channel continue to one seqno and end. ${names(running)}`, [], () => ({ now: false })) }, `Stop ${running.length} …`) : null,
     halted.length ? h("button", { type: "button", onclick: () => act("Resume", halted, `Cancels the stop requests. ${names(halted)}`, [], () => ({})) }, `Resume ${halted.length} …`) : null);
+}
+
+/** Why a channel gets no action: its target or file cannot be read, or the user may not act on it. */
+function whyNot(card) {
+  const [problem] = wrong(card);
+  return card.mark === null && problem ? problem.text.split("\n")[0] : "Airflow does not let you edit its DAG";
 }
 
 function channelRow(card, tools) {
