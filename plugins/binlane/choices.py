@@ -38,7 +38,7 @@ class Consistency(Word):
 
     EVENTUAL = "eventual", "lanes meet at barriers and at the window's end"
     ANY_TIME = "any_time", "one lane applies everything in the source's order"
-    EPOCH = "epoch", "lanes meet also every `lanes.epoch_seconds` of source time"
+    EPOCH = "epoch", "lanes meet also every `lanes.epoch_seconds` of source time or `lanes.epoch_transactions`"
 
 
 class Divide(Word):

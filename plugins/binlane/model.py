@@ -204,6 +204,19 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Epoch:
+    """The end of an epoch: a seqno at which all lanes meet, and its place in the source's log."""
+
+    seqno: int
+    end: LogPosition
+    """Where the next transaction begins."""
+    gtid_set: str
+    """All GTIDs up to ``end``, in the source's notation; empty if the source has no GTIDs."""
+    time: float
+    """Commit time of the epoch's last transaction, Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableKey:
     """A table's database and name."""
 

@@ -18,11 +18,13 @@ from binlane.apply.nontransactional import NontransactionalChanges
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.orders.skips import mark_skipped
-from binlane.state.positions import Counted, PlanKey, move_position, settle
+from binlane.state.positions import Counted, PlanKey, lock_position, move_position, settle
 from binlane.state.records.ddl_intents import forget_intent
 from binlane.state.splits import add_piece
 
 if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.model import Item
@@ -94,9 +96,11 @@ def rewrite_block(
     return _Task(session, writer, place, block, end, planned, write).transaction(iter(block.items))
 
 
-def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> Orders | bool:
+def move_only(
+    session: LaneSession, place: BlockPlace, seqno: int, record: Callable[[Cursor], None] | None = None
+) -> Orders | bool:
     """Move the positions to ``seqno`` if the lane has no more blocks before it. Returns False if they stand elsewhere,
-    Orders if they must not move there."""
+    Orders if they must not move there. ``record`` writes to the state in the same transaction."""
     session.begin()
     try:
         if not move_position(session.cursor, place.key, place.lanes, place.expected, seqno):
@@ -106,11 +110,25 @@ def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> Orders | b
         if orders.forbids(seqno):
             session.rollback()
             return orders
+        if record is not None:
+            record(session.cursor)
     except BaseException:
         undo(session)
         raise
     session.commit()
     return True
+
+
+def record_arrived(session: LaneSession, place: BlockPlace, record: Callable[[Cursor], None]) -> None:
+    """Write ``record`` in a transaction of its own, unless another runner has moved the lane on."""
+    session.begin()
+    try:
+        if lock_position(session.cursor, place.key.channel, place.lane) == place.expected:
+            record(session.cursor)
+    except BaseException:
+        undo(session)
+        raise
+    session.commit()
 
 
 def undo(session: LaneSession) -> None:

@@ -117,6 +117,12 @@ class LanesConfig:
         "Seconds of source time between two meetings of the lanes.",
         only=Only("consistency", Consistency.EPOCH),
     )
+    epoch_transactions: int = key(
+        integer(0, 1_000_000),
+        0,
+        "Lanes meet also after this number of transactions. 0: after any number.",
+        only=Only("consistency", Consistency.EPOCH),
+    )
     fold_gap: int = key(
         integer(0, 1_000_000),
         500,

@@ -140,6 +140,7 @@ def _settings(
         assigner=channel.lanes.assigner,
         consistency=channel.lanes.consistency,
         epoch_seconds=channel.lanes.epoch_seconds,
+        epoch_transactions=channel.lanes.epoch_transactions or None,
         fold_gap=channel.lanes.fold_gap,
         block_transactions=(
             request.block_transactions if request.block_transactions is not None else channel.blocks.transactions

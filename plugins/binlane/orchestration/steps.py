@@ -31,6 +31,7 @@ from binlane.orchestration.retention import remove_old
 from binlane.orchestration.shorten_window import is_forgotten
 from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.orchestration.terminal import as_text
+from binlane.plan.consistency import EpochStarts, level_of
 from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import facts_of, lane_name
@@ -379,6 +380,8 @@ def _read_log(
     with engine.connect() as connection:
         prepared = read_open_xa(connection, channel.name)
     xa, temporary = XaTracker(each.xid for each in prepared), TemporaryTracker()
+    lanes = channel.lanes
+    epochs = EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None)
     manifest = extract_segments(
         source_of(channel, endpoints),
         start_of(begin, state.source_identity),
@@ -390,6 +393,7 @@ def _read_log(
         progress=progress,
         xa=xa,
         temporary=temporary,
+        epochs=epochs,
     )
     end = temporary.open_since
     if end is not None:

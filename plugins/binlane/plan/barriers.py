@@ -29,12 +29,15 @@ class BarrierRequest:
     """The lanes that wait; without the owner if the owner is the serialized lane."""
     owner: int
     cause: str
+    begins_epoch: bool = False
+    """All lanes must stand at the seqno before."""
 
 
 def fold(requests: Iterable[BarrierRequest], *, serialized: int, fold_gap: int) -> tuple[Barrier, ...]:
     """Join requests, ascending by seqno, into barriers over disjoint ranges of seqnos.
 
-    Requests with at most ``fold_gap`` transactions between them share a barrier of all their lanes. Its owner is the
+    Requests with at most ``fold_gap`` transactions between them share a barrier of all their lanes, but a request that
+    begins an epoch is the first of its barrier. Its owner is the
     ``serialized`` lane if that owns one of the requests, else the lowest owner.
     """
     return tuple(_barrier(group, serialized) for group in _groups(requests, fold_gap))
@@ -45,7 +48,7 @@ def _groups(requests: Iterable[BarrierRequest], fold_gap: int) -> Iterator[list[
     for request in requests:
         if group and request.seqno <= group[-1].seqno:
             raise PlanError(f"barrier requests out of order: seqno {request.seqno} after {group[-1].seqno}")
-        if group and request.seqno - group[-1].seqno - 1 > fold_gap:
+        if group and (request.begins_epoch or request.seqno - group[-1].seqno - 1 > fold_gap):
             yield group
             group = []
         group.append(request)

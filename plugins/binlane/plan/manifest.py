@@ -10,7 +10,7 @@ from typing import Final
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
-from binlane.model import Flavor, LogPosition, plural
+from binlane.model import Epoch, Flavor, LogPosition, plural
 
 VERSION: Final = 1
 
@@ -86,6 +86,8 @@ class Manifest:
     """XIDs of XA transactions whose changes are on the target already, as an operator has declared."""
     restarts: tuple[int, ...] = ()
     """First seqnos after a restart of the source's server, for restarts that dropped temporary tables."""
+    epochs: tuple[Epoch, ...] = ()
+    """The ends of epochs inside the window, ascending; none unless the channel has epochs."""
 
     @property
     def transactions(self) -> int:
@@ -139,5 +141,5 @@ class Manifest:
             )
 
 
-MANIFEST: Final = Codec("run the extract step again")
+MANIFEST: Final = Codec("run the extract step again", left_out=frozenset({"epochs"}))
 """Codec of manifest.json, and of the segments that the target's state keeps."""

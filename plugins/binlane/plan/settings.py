@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from binlane.binlog.rows_payload import PACKET_SHARE
-from binlane.extension import chosen
 from binlane.json_codec.codec import Codec
 from binlane.plan.block.builder import BlockLimits
-from binlane.plan.consistency import LEVELS, ConsistencyLevel
+from binlane.plan.consistency import ConsistencyLevel, level_of
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.collations import Collations
 from binlane.schema.canonical import canonical_json
@@ -65,6 +64,8 @@ class FilterSettings:
     """The channel's ``[collations]``: source collation and target collation of each rule."""
     folds_names: bool = False
     """The target compares names of databases and tables without regard to case."""
+    epoch_transactions: int | None = None
+    """``lanes.epoch_transactions``; the manifest has the epochs."""
     divide: str | None = None
     """``lanes.divide``; None without divided shards."""
     measures_rows: bool = True
@@ -89,7 +90,7 @@ class FilterSettings:
     @property
     def level(self) -> ConsistencyLevel:
         """The consistency level. Raises ConfigError if the site's own class cannot be imported."""
-        return chosen(LEVELS, self.consistency, "lanes.consistency")(self.epoch_seconds)
+        return level_of(self.consistency, self.epoch_seconds)
 
     @property
     def limits(self) -> BlockLimits:
@@ -113,5 +114,5 @@ class FilterSettings:
         return SETTINGS.load(cls, SETTINGS.parsed(data, where), where)
 
 
-SETTINGS: Final = Codec("extract the window again", left_out=frozenset({"collations", "divide"}))
+SETTINGS: Final = Codec("extract the window again", left_out=frozenset({"collations", "divide", "epoch_transactions"}))
 """Codec of channel.json."""

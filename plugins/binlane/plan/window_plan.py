@@ -17,6 +17,7 @@ from binlane.json_codec.codec import Codec
 from binlane.model import (
     Barrier,
     BlockHeader,
+    Epoch,
     Flavor,
     Item,
     LogPosition,
@@ -168,6 +169,8 @@ class WindowPlan:
     """Databases that the channel renames: source name -> target name. All other names in the plan are target names."""
     division: Division | None = None
     """How the parallel lanes share divided shards; None if the window has none."""
+    epochs: tuple[Epoch, ...] = ()
+    """The ends of epochs, ascending; each is the seqno before a barrier of all lanes."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
@@ -278,7 +281,7 @@ PLAN: Final = Codec(
             *(RuleCounts, ShardCounts, TableKey, TemporaryCopies, Widest),
         }
     ),
-    left_out=frozenset({"temporary", "division"}),
+    left_out=frozenset({"temporary", "division", "epochs"}),
     numbers=frozenset({"together"}),
     by_text=frozenset({"table_maps"}),
 )

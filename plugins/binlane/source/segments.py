@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,7 +26,8 @@ from binlane.binlog.vector.frames import Frames, frame
 from binlane.binlog.vector.simple_transactions import IS_INSIDE, NumberedTransactions, numbered
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent, check_crc, type_name, where
 from binlane.errors import BinlogError, SourceIdentityError, UnsupportedEventError
-from binlane.model import LogPosition
+from binlane.model import Epoch, LogPosition
+from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest
 from binlane.source.end_position import Bound, Until, UntilPosition, bound_of, first_of
 from binlane.source.gtid_set import parse_gtid_set
@@ -77,10 +78,11 @@ def extract(
     progress: Progress | None = None,
     xa: XaTracker | None = None,
     temporary: TemporaryTracker | None = None,
+    epochs: EpochStarts | None = None,
 ) -> Manifest:
     """Write the segments from ``start`` up to ``until`` into ``folder``; the manifest is returned, not written.
 
-    ``xa`` and ``temporary`` see every transaction.
+    ``xa``, ``temporary`` and ``epochs`` see every transaction.
 
     The same part of the log and the same ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError:
     too early; SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for an unreadable
@@ -89,7 +91,7 @@ def extract(
     state = source.state()
     run = Extraction(
         source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress, None, xa, temporary,
-        source.event_bytes,
+        source.event_bytes, epochs,
     )  # fmt: skip
     with contextlib.closing(verified(source, state, start)) as chunks:
         try:
@@ -130,8 +132,11 @@ class Extraction:
         xa: XaTracker | None = None,
         temporary: TemporaryTracker | None = None,
         event_bytes: int = LARGEST_EVENT,
+        epochs: EpochStarts | None = None,
     ) -> None:
         self._event_bytes = event_bytes
+        self._epochs = EpochStarts(Eventual(0), None) if epochs is None else epochs
+        self._ended: list[Epoch] = []
         self._xa, self._temporary = xa, temporary
         self.sink = sink
         self.seqno = start.seqno
@@ -185,6 +190,8 @@ class Extraction:
             identity=self._state.identity,
             fingerprint=self._fingerprint(),
             segments=self.sink.segments,
+            # the transaction that began the last epoch may have been left for the next window
+            epochs=tuple(epoch for epoch in self._ended if epoch.seqno < self.seqno),
             restarts=() if self._temporary is None else tuple(self._temporary.restarts),
         )
 
@@ -316,6 +323,7 @@ class Extraction:
         count = first_of(times > self._state.clock)
         if self._stop is not None and self._file == self._stop.file:
             count = min(count, int(np.searchsorted(begins, self._stop.offset)))
+        count = self._in_epoch(times[:count].tolist())
         count = self._bound.passes(times[:count])
         if count == 0:
             return event
@@ -340,6 +348,16 @@ class Extraction:
         self._last = (int(begins[count - 1]), chunk.offset + int(frames.offset[last[count - 1]]))
         self.end = LogPosition(chunk.file, int(ends[count - 1]))
         return int(last[count - 1]) + 1
+
+    def _in_epoch(self, times: Sequence[float]) -> int:
+        """How many transactions from the next one on are of one epoch. Ends the one before if the next begins one."""
+        behind = self._epochs.first_in(self.seqno + 1, times)
+        if behind > 0 or not times:
+            return behind
+        self._epochs.begin(self.seqno + 1, times[0])
+        if self.seqno > self._start.seqno:
+            self._ended.append(Epoch(self.seqno, self.end, str(self.gtids), self.time))
+        return self._epochs.first_in(self.seqno + 1, times)
 
     def _event(self, frames: Frames, index: int, at: int, size: int, chunk: LogChunk) -> None:
         """Pass one event to the boundaries and handle the begin or end of a transaction."""
@@ -422,6 +440,7 @@ class Extraction:
         if self._bound.stops_before(opened.gtid, time):
             self._is_done = True
             return
+        self._in_epoch((opened.time,))
         self._open = replace(opened, time=time)
 
     def _gtid(self, frames: Frames, index: int, chunk: LogChunk) -> _Open:

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, 
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 18
+VERSION: Final = 19
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -46,6 +46,12 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 
 metadata = MetaData(schema=SCHEMA)
+
+
+def _place(name: str, in_window: str) -> str:
+    """A column of a seqno's place in the source's log: the watermark's, an epoch's or the open window's end's."""
+    mark = f"WHEN c.watermark_seqno = COALESCE(p.seqno, c.watermark_seqno) THEN c.{name}"
+    return f"CASE {mark} WHEN w.last_seqno = p.seqno THEN w.{in_window} ELSE e.{name} END AS {name}"
 
 
 def _table(name: str, *columns: Column[Any]) -> Table:
@@ -132,6 +138,24 @@ positions = _table(
     Column("blocks", BigInteger, nullable=False),
     Column("transactions", BigInteger, nullable=False),
     Column("updated_at", _TIME, nullable=False),
+)
+
+epochs = _table(
+    # ends of epochs at which all lanes have stood
+    "epochs",
+    Column("channel", _NAME, primary_key=True),
+    Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
+    # 1, 2, 3 ... in the channel
+    Column("number", BigInteger, nullable=False),
+    Column("window_id", _WINDOW_ID, nullable=False),
+    Column("source_identity", _LONG, nullable=False),
+    # where the next transaction begins
+    Column("source_file", String(512), nullable=False),
+    Column("source_offset", _SEQNO, nullable=False),
+    Column("gtid_set", _LONG, nullable=False),
+    # commit time of the epoch's last transaction
+    Column("source_time", Double, nullable=False),
+    Column("at", _TIME, nullable=False),
 )
 
 databases = _table(
@@ -426,6 +450,28 @@ repairs = _table(
     Column("started_at", _TIME, nullable=False),
     Column("ended_at", _TIME),
 )
+
+CONSISTENT: Final = "consistent"
+"""The view of the snapshots that readers can trust. INVOKER: its readers need SELECT on its tables, and no account of
+binlane must stay for it."""
+CONSISTENT_COLUMNS: Final = (
+    *("channel", "seqno", "source_identity", "source_file", "source_offset", "gtid_set", "source_time", "skipped"),
+)
+CONSISTENT_VIEW: Final = f"""SQL SECURITY INVOKER VIEW {SCHEMA}.{CONSISTENT} AS
+SELECT c.channel, COALESCE(p.seqno, c.watermark_seqno) AS seqno, c.source_identity,
+  {_place("source_file", "end_file")}, {_place("source_offset", "end_offset")}, {_place("gtid_set", "end_gtid_set")},
+  {_place("source_time", "end_time")},
+  (SELECT COUNT(*) FROM {SCHEMA}.skips AS s WHERE s.channel = c.channel AND s.state = 'skipped') AS skipped
+FROM {SCHEMA}.channels AS c
+LEFT JOIN (
+  SELECT channel, MIN(seqno) AS seqno, MAX(seqno) AS last_seqno, MAX(begun) AS begun
+  FROM {SCHEMA}.positions GROUP BY channel
+) AS p ON p.channel = c.channel
+LEFT JOIN {SCHEMA}.windows AS w ON w.channel = c.channel AND w.state = 'open' AND w.last_seqno = p.seqno
+LEFT JOIN {SCHEMA}.epochs AS e ON e.channel = c.channel AND e.seqno = p.seqno
+WHERE p.channel IS NULL OR (p.seqno = p.last_seqno AND p.begun <= p.seqno)"""
+"""A channel has a row where all its positions are equal and no DDL runs, and where it has none, before its first window
+(docs/consistency.md). The seqno's place in the source's log is NULL where the state does not have it."""
 
 bootstraps = _table(
     # a channel's first copy; kept when finished, so that a retry of the same order gets its result and no refusal

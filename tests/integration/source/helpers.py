@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from binlane.model import Flavor
+from binlane.plan.consistency import EpochStarts
 from binlane.plan.manifest import Manifest, Segment
 from binlane.source.end_position import Until, UntilLogEnd
 from binlane.source.identity import Start
@@ -83,11 +84,12 @@ def window(
     until: Until | None = None,
     *,
     segment_bytes: int = 1 << 20,
+    epochs: EpochStarts | None = None,
 ) -> Manifest:
     """One window, written into ``folder``."""
     wanted = UntilLogEnd() if until is None else until
     place = WorkFolder(str(folder))
-    return extract(source, start, wanted, place, channel="test", window="w", segment_bytes=segment_bytes)
+    return extract(source, start, wanted, place, channel="test", window="w", segment_bytes=segment_bytes, epochs=epochs)
 
 
 def behind(manifest: Manifest) -> Start:

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,14 @@ import zstandard
 
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import WindowOpenError
-from binlane.model import Flavor, LogPosition
+from binlane.model import Epoch, Flavor, LogPosition
+from binlane.plan.consistency import EpochStarts, level_of
 from binlane.plan.manifest import Manifest
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilGtid, UntilPosition, UntilTime
+from binlane.source.position_at import place_of
 from binlane.source.start_position import begin
+from binlane.work.files import WorkFolder
 from tests.integration.source.helpers import behind, counted_by_server, fill, live, log_bytes, purge_to, run, window
 
 if TYPE_CHECKING:
@@ -86,6 +90,29 @@ def test_the_source_holds_a_segments_bytes_at_its_offsets(own_server: PrivateSer
         assert stretch == source[segment.start_offset : segment.end_offset]
         first = SegmentOffset(segment.header_length)
         assert segment.source_position(first) == LogPosition("binlog.000001", segment.start_offset)
+
+
+def test_an_epochs_end_is_where_a_window_that_ends_there_ends(server: PrivateServer, tmp_path: Path) -> None:
+    start = begin(live(server), "now")
+    fill(server, 40, flush_every=11)
+    # of these no two are read in one run
+    run(server, *(f"CREATE DATABASE filled_{number}" for number in range(7)))
+    run(server, *(f"DROP DATABASE filled_{number}" for number in range(7)))
+    epochs = EpochStarts(level_of("epoch", 86_400), 3)
+    manifest = window(live(server), start, tmp_path, segment_bytes=5000, epochs=epochs)
+    every_third = [seqno for seqno in range(start.seqno + 1, manifest.last_seqno) if seqno % 3 == 0]
+    assert [epoch.seqno for epoch in manifest.epochs if epoch.seqno % 3 == 0] == every_third
+    assert len(every_third) >= 17
+    for epoch in manifest.epochs:
+        place = place_of(WorkFolder(str(tmp_path)), manifest, start, epoch.seqno)
+        found = Epoch(epoch.seqno, place.position, place.gtid_set, place.time)
+        # bookkeeping events, such as a new file's head, may stand between the two transactions
+        assert replace(epoch, end=found.end) == found
+        assert (epoch.end.file, epoch.end.offset) >= (found.end.file, found.end.offset)
+    assert Manifest.from_json(manifest.to_json(), "manifest.json") == manifest
+    plain = window(live(server), start, tmp_path / "plain", UntilPosition(manifest.end), segment_bytes=5000)
+    assert replace(manifest, epochs=()) == plain
+    assert b"epochs" not in plain.to_json()
 
 
 def test_windows_go_on_exactly_at_the_next_transaction(server: PrivateServer, tmp_path: Path) -> None:

@@ -94,7 +94,8 @@ def test_every_table_is_innodb_whatever_the_default_is(target: PrivateServer) ->
 
     create(made)
     engines = target.query(
-        "SELECT DISTINCT LOWER(engine) FROM information_schema.tables WHERE table_schema = 'binlane'"
+        "SELECT DISTINCT LOWER(engine) FROM information_schema.tables WHERE table_schema = 'binlane' "
+        "AND table_type = 'BASE TABLE'"
     )
     assert engines == [("innodb",)]
     target.query("ALTER TABLE binlane.errors ENGINE = MyISAM")

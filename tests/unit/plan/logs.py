@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -14,9 +14,10 @@ from blake3 import blake3
 from binlane.binlog.gtids import MariadbGtidFlag
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
 from binlane.choices import Reduce
-from binlane.model import BlockHeader, Flavor, Item, LogPosition, RowCounts
+from binlane.model import BlockHeader, Epoch, Flavor, Item, LogPosition, RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.reduce import Reducer
+from binlane.plan.consistency import EpochStarts
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.routing import Routing
@@ -180,6 +181,17 @@ def _cut(transactions: Sequence[Sequence[bytes]], cuts: Sequence[int]) -> list[t
     return parts
 
 
+def epochs_of(transactions: Sequence[Sequence[bytes]], chosen: FilterSettings) -> Iterator[Epoch]:
+    """The epochs that extraction finds in the log; each transaction is as old as its first event says."""
+    starts = EpochStarts(chosen.level, chosen.epoch_transactions)
+    times = [float(int.from_bytes(events[0][:4], "little")) for events in transactions]
+    for seqno, time in enumerate(times, 1):
+        if starts.first_in(seqno, [time]) == 0:
+            starts.begin(seqno, time)
+            if seqno > 1:
+                yield Epoch(seqno - 1, LogPosition("binlog.000007", seqno), f"0-1-{seqno - 1}", times[seqno - 2])
+
+
 def filtered(
     transactions: Sequence[Sequence[bytes]],
     chosen: FilterSettings | None = None,
@@ -203,6 +215,7 @@ def filtered(
         carried=tuple(segment for _, segment in before),
         done=tuple(done),
         restarts=tuple(restarts),
+        epochs=tuple(epochs_of(transactions, chosen)),
     )
     is_critical = critical_databases(chosen, schema)
     scan, map_one = (columnar_scan, columnar_map) if columnar else (scan_segment, map_segment)

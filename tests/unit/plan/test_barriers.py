@@ -24,7 +24,21 @@ def every(seqno: int, cause: str = "global") -> BarrierRequest:
     return BarrierRequest(seqno, ALL, SERIALIZED, cause)
 
 
+def epoch(seqno: int) -> BarrierRequest:
+    return BarrierRequest(seqno, ALL, SERIALIZED, "epoch", begins_epoch=True)
+
+
 CASES = [
+    pytest.param(
+        [epoch(7), epoch(9), every(11), epoch(12)],
+        5,
+        [
+            (7, 7, 4, (0, 1, 2, 3, 4), {"epoch": 1}),
+            (9, 11, 4, (0, 1, 2, 3, 4), {"epoch": 1, "global": 1}),
+            (12, 12, 4, (0, 1, 2, 3, 4), {"epoch": 1}),
+        ],
+        id="an-epoch-joins-no-earlier-barrier",
+    ),
     pytest.param([], 0, [], id="nothing"),
     pytest.param([cross(7, 1, 3)], 0, [(7, 7, 1, (1, 3), {"cross-lane": 1})], id="cross-lane-goes-to-the-lowest"),
     pytest.param([every(7)], 0, [(7, 7, 4, (0, 1, 2, 3, 4), {"global": 1})], id="all-lanes-go-to-the-serialized"),

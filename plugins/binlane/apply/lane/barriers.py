@@ -11,25 +11,29 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import pymysql
 
-from binlane.apply.block import Applied, BlockPlace, apply_block, move_only
+from binlane.apply.block import Applied, BlockPlace, apply_block, move_only, record_arrived
 from binlane.apply.lane.atomic_barrier import apply_atomically
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems, FailedBlock
 from binlane.apply.lane.run_state import AttemptState, RunState, Stream
 from binlane.apply.nontransactional import is_refused
 from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
-from binlane.model import Barrier, BlockHeader, RowCounts
+from binlane.model import Barrier, BlockHeader, Epoch, RowCounts
+from binlane.state.epochs import record_epoch
 from binlane.state.leases import lease_name, release, take
 from binlane.state.migrations.check import require_version
 from binlane.state.orders.orders import NOW, Orders
 from binlane.state.splits import is_split
 
 if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
     from binlane.plan.window_plan import Block
 
 _log = logging.getLogger(__name__)
@@ -81,9 +85,34 @@ class LaneAttempt:
             if barrier.first > min(goal, self.state.goal):
                 break
             if self.attempt.positions[lane] < barrier.last:
+                epoch = self.state.epochs.get(barrier.first - 1)
+                if epoch is not None and lane == barrier.owner:
+                    self._meet(barrier, epoch)
                 self._apply_up_to(lane, barrier.first - 1, (lane,))
                 self._cross(barrier, lane)
         self._apply_up_to(lane, goal, (lane,))
+
+    def _meet(self, barrier: Barrier, epoch: Epoch) -> None:
+        """Bring the barrier's owner to the end of the epoch before it, as the last of all lanes.
+
+        The transaction that brings it records the epoch, so the lanes stand there only together with the record.
+        """
+        lane, attempt = barrier.owner, self.attempt
+        if attempt.positions[lane] > epoch.seqno:
+            return
+        others = [other for other in barrier.participants if other != lane]
+        self._wait(
+            lane, barrier, epoch.seqno,
+            lambda at: [other for other in others if at[other] < min(epoch.seqno, self.state.goal)],
+        )  # fmt: skip
+        if attempt.positions[lane] < epoch.seqno:
+            self._apply_up_to(lane, epoch.seqno, (lane,), epoch)
+        elif attempt.positions[lane] == epoch.seqno:
+            # the barrier before, which the same lane owns, ends here
+            record_arrived(attempt.session, self._place(lane, (lane,)), self._recorded(epoch))
+
+    def _recorded(self, epoch: Epoch) -> Callable[[Cursor], None]:
+        return partial(record_epoch, key=self.state.key, source_identity=self.state.plan.source, epoch=epoch)
 
     def _cross(self, barrier: Barrier, lane: int) -> None:
         # a stop may arrive while the lane waits: then no lane moves beyond it
@@ -151,20 +180,24 @@ class LaneAttempt:
                 return True
         return False
 
-    def _apply_up_to(self, lane: int, limit: int, lanes: tuple[int, ...]) -> None:
+    def _place(self, lane: int, lanes: tuple[int, ...]) -> BlockPlace:
+        state = self.state
+        return BlockPlace(state.key, state.channel_uuid, lane, lanes, self.attempt.positions[lane])
+
+    def _apply_up_to(self, lane: int, limit: int, lanes: tuple[int, ...], epoch: Epoch | None = None) -> None:
         """Apply the lane's blocks up to ``limit``, or to a stop before it, and move ``lanes``, which all stand at the
-        same seqno, there."""
+        same seqno, there. ``epoch``: the epoch that this ends, where all other lanes stand at ``limit`` already."""
         attempt, state = self.attempt, self.state
         while attempt.positions[lane] < min(limit, state.goal):
             self._check_stop(lane)
             position = attempt.positions[lane]
-            place = BlockPlace(state.key, state.channel_uuid, lane, lanes, position)
+            place = self._place(lane, lanes)
             stream = attempt.streams.get(lane)
             if stream is None:
                 stream = attempt.streams[lane] = Stream(state.source.blocks(lane, position))
             block = stream.peek()
             if block is None or block.header.first_seqno > min(limit, state.goal):
-                self._arrive(place, min(limit, state.goal))
+                self._arrive(place, min(limit, state.goal), epoch)
                 continue
             self._check_range(block.header, lane, position, limit)
             if block.planned is None and (position >= block.header.first_seqno or state.needs_split(block.header)):
@@ -240,8 +273,9 @@ class LaneAttempt:
                 f"{barrier.last}"
             )
 
-    def _arrive(self, place: BlockPlace, goal: int) -> None:
-        done = move_only(self.attempt.session, place, goal)
+    def _arrive(self, place: BlockPlace, goal: int, epoch: Epoch | None) -> None:
+        record = self._recorded(epoch) if epoch is not None and epoch.seqno == goal else None
+        done = move_only(self.attempt.session, place, goal, record)
         if isinstance(done, Orders):
             self._obey(done, place.lane)
         else:

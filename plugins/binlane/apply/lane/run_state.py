@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.apply.lane.options import ApplyOptions, LaneResult, Progress, ProgressCallback
 from binlane.apply.lane.peers import Memory
 from binlane.errors import PlanError
-from binlane.model import BlockHeader, RowCounts, TableKey
+from binlane.model import BlockHeader, Epoch, RowCounts, TableKey
 from binlane.state.positions import PlanKey
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ class RunState:
     progress: ProgressCallback | None
     checked: Checked = _UNCHECKED
     key: PlanKey = field(init=False)
+    epochs: dict[int, Epoch] = field(init=False)
+    """The plan's epochs by seqno."""
     channel_uuid: str = ""
     memory: Memory = field(default_factory=Memory)
     current: tuple[int, BlockHeader, int] | None = None
@@ -122,6 +124,7 @@ class RunState:
     retries: int = 0
 
     def __post_init__(self) -> None:
+        self.epochs = {epoch.seqno: epoch for epoch in self.plan.epochs}
         self.key = PlanKey(self.plan.channel, self.plan.window_id, self.plan.digest)
         if self.lane not in self.plan.all_lanes:
             raise PlanError(f"{self.where()}: the plan has lanes 0..{self.plan.lanes}")

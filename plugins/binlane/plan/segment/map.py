@@ -52,8 +52,6 @@ class ScanSummary:
     classes: tuple[TransactionClass, ...]
     members: tuple[tuple[int, int], ...]
     """Each transaction that is not plain: its seqno, and the index of its class in ``classes``."""
-    epochs: tuple[tuple[int, int], ...]
-    """Epochs of source time, each with the seqno of its first transaction; empty unless the channel has epochs."""
     prepared: tuple[Prepared, ...] = ()
     resolved: tuple[Resolved, ...] = ()
     """Halves of XA transactions. An XA COMMIT is not in ``members``: the fold finds its class."""
@@ -85,28 +83,19 @@ def scan_segment(
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
-    epochs: dict[int, int] = {}
-    level = settings.level
     halves = Halves()
     critical = np.array([is_critical(name) for name in columns.databases], np.bool_)
     for step in columns.walk():
         if isinstance(step, Single):
-            commit_time = step.transaction.commit_time
-            if level.has_epochs:
-                epochs.setdefault(level.epoch_of(commit_time), step.seqno)
             described, is_decided = halves.classify(step.seqno, step.transaction, columns.log, segment.name)
             if is_decided:
                 _note(described, step.seqno, is_critical, databases, (numbers, members))
             continue
-        if level.has_epochs:
-            for place, event in enumerate(step.first.tolist()):
-                header = columns.header(step.seqno + place, event)
-                epochs.setdefault(level.epoch_of(header.commit_time), header.first_seqno)
         _scan_run(columns, step, critical, databases, (numbers, members))
     beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
     by_key = settings.divide == Divide.KEY
     logged = (logged_tables(columns), hides_rows(columns)) if by_key else ()
-    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond, *logged)
+    return ScanSummary(databases, tuple(numbers), tuple(members), *beyond, *logged)
 
 
 Classes = tuple[dict[TransactionClass, int], list[tuple[int, int]]]

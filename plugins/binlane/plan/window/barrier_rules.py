@@ -8,7 +8,8 @@ Rules (docs/invariants.md, 3):
   applies it, or the lane that the shard list names. ``shards.event_filter`` says which transactions these are;
 - where a shard is divided, each barrier is of all lanes and the serialized lane's: statements on a divided shard, and
   transactions over it and another shard, make one, too;
-- the first transaction of an epoch makes a barrier of all lanes;
+- the first transaction of an epoch makes a barrier of all lanes, which joins none before it: so all lanes stand together
+  at the end of the epoch before;
 - temporary tables make one barrier from the first to the last transaction that needs them;
 - a window of one lane, and one whose schema may join any two databases, is a single barrier of all lanes.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from binlane.model import FILTERED_SHARD, Barrier, TableKey
 from binlane.plan.barriers import BarrierRequest, fold
@@ -66,9 +68,11 @@ class BarrierRules:
         first, last = self.manifest.first_seqno, self.manifest.last_seqno
         for stretch in (*self._of_temporary_tables(), None):
             end = last if stretch is None else stretch.first - 1
-            if serial is not None and first <= end:
-                yield self._serial(first, end, serial)
-            elif serial is None:
+            if serial is not None:
+                begins = (epoch.seqno + 1 for epoch in self.manifest.epochs if first <= epoch.seqno < end)
+                for begin, behind in pairwise([first, *begins, end + 1] if first <= end else []):
+                    yield self._serial(begin, behind - 1, serial)
+            else:
                 between = (request for request in requests if first <= request.seqno <= end)
                 yield from fold(between, serialized=self._serialized, fold_gap=fold_gap)
             if stretch is not None:
@@ -151,6 +155,8 @@ class BarrierRules:
         for scan in self.scans:
             for seqno, number in scan.members:
                 request = self._request(seqno, scan.classes[number])
+                if request is not None and seqno in found:
+                    request = dataclasses.replace(found[seqno], cause=request.cause)
                 if request is not None:
                     found[seqno] = request
         yield from (found[seqno] for seqno in sorted(found))
@@ -178,16 +184,10 @@ class BarrierRules:
         return BarrierRequest(seqno, self._all_lanes, self._serialized, cause)
 
     def _epoch_requests(self) -> dict[int, BarrierRequest]:
-        first: dict[int, int] = {}
-        for scan in self.scans:
-            for epoch, seqno in scan.epochs:
-                first.setdefault(epoch, seqno)
-        # all lanes stand at the window's start, so its first epoch needs no barrier
-        return {
-            seqno: BarrierRequest(seqno, self._all_lanes, self._serialized, EPOCH)
-            for seqno in first.values()
-            if seqno != self.manifest.first_seqno
-        }
+        """By seqno. All lanes stand at the window's start, so its first epoch needs no barrier."""
+        begins = [epoch.seqno + 1 for epoch in self.manifest.epochs]
+        meeting = BarrierRequest(0, self._all_lanes, self._serialized, EPOCH, begins_epoch=True)
+        return {seqno: dataclasses.replace(meeting, seqno=seqno) for seqno in begins}
 
 
 def _transactions_of(size: int, manifest: Manifest) -> int:

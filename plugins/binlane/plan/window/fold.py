@@ -9,7 +9,7 @@ from functools import cached_property
 
 from binlane.errors import PlanError
 from binlane.extension import chosen
-from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, RowCounts, TableKey
+from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Epoch, RowCounts, TableKey
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.division import Division
@@ -74,7 +74,7 @@ def _committed(pairs: Pairs, is_critical: Callable[[str], bool]) -> ScanSummary:
             databases.setdefault(plain, seqno)
         else:
             members.append((seqno, numbers.setdefault(described, len(numbers))))
-    return ScanSummary(databases, tuple(numbers), tuple(members), ())
+    return ScanSummary(databases, tuple(numbers), tuple(members))
 
 
 class _Fold:
@@ -284,9 +284,16 @@ def make_plan(
         longest_statement=tally.longest_statement,
         renamed=_renamed(tally, renaming),
         division=routing.division,
+        epochs=_met(manifest, routing),
     )
     _check_shares(plan)
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())
+
+
+def _met(manifest: Manifest, routing: Routing) -> tuple[Epoch, ...]:
+    """The epochs at whose end all lanes meet: not those in a stretch of temporary tables, which is one transaction."""
+    begins = {barrier.first for barrier in routing.barriers if len(barrier.participants) == routing.lanes + 1}
+    return tuple(epoch for epoch in manifest.epochs if epoch.seqno + 1 in begins)
 
 
 def _check_shares(plan: WindowPlan) -> None:

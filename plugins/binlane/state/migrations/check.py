@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeEngine
 
 from binlane.errors import StateSchemaError
 from binlane.state.carried.temporary_tables import is_copy
-from binlane.state.tables import SCHEMA, VERSION, channels, metadata
+from binlane.state.tables import CONSISTENT, CONSISTENT_COLUMNS, SCHEMA, VERSION, channels, metadata
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -31,7 +31,7 @@ _VERSION: Final = f"SELECT MAX(version) FROM {SCHEMA}.migrations"
 _TABLES: Final = text("SELECT table_name, engine FROM information_schema.tables WHERE table_schema = :schema")
 _COLUMNS: Final = text(
     "SELECT table_name, column_name, column_type, is_nullable, column_key, collation_name "
-    "FROM information_schema.columns WHERE table_schema = :schema"
+    "FROM information_schema.columns WHERE table_schema = :schema ORDER BY table_name, ordinal_position"
 )
 _DISPLAY_WIDTH: Final = re.compile(r"^((?:big|medium|small|tiny)?int)\(\d+\)")
 """MariaDB and MySQL before 8.0.19 print a display width, which does not affect values."""
@@ -67,6 +67,8 @@ class Found:
     """Engine by table, for binlane's tables; None: a view."""
     columns: Mapping[tuple[str, str], Shape]
     """Columns by table and column name."""
+    views: Mapping[str, tuple[str, ...]]
+    """binlane's view, if it is there, with its columns in order."""
     others: tuple[str, ...]
     """Tables that are not binlane's; copies of temporary tables are left out."""
 
@@ -110,16 +112,20 @@ def read_found(connection: Connection) -> Found:
     """The schema's version, tables and columns; in autocommit or at the beginning of a transaction."""
     this = {"schema": SCHEMA}
     engines = {str(table): engine for table, engine in connection.execute(_TABLES, this)}
-    others = tuple(sorted(table for table in engines if table not in OWN and not is_copy(table)))
+    known = {*OWN, CONSISTENT}
+    others = tuple(sorted(table for table in engines if table not in known and not is_copy(table)))
     columns: dict[tuple[str, str], Shape] = {}
+    views: dict[str, tuple[str, ...]] = {}
     for table, column, kind, nullable, key, collation in connection.execute(_COLUMNS, this):
         if table in OWN:
             type_ = _DISPLAY_WIDTH.sub(r"\1", str(kind).lower())
             columns[table, column] = Shape(type_, collation, nullable == "YES", str(key))
+        elif table == CONSISTENT and engines.get(table) is None:
+            views[table] = (*views.get(table, ()), str(column))
     version = 0
     if ("migrations", "version") in columns:
         version = int(connection.execute(text(_VERSION)).scalar_one() or 0)
-    return Found(version, {table: engines[table] for table in engines if table in OWN}, columns, others)
+    return Found(version, {table: engines[table] for table in engines if table in OWN}, columns, views, others)
 
 
 def refuse_newer(version: int) -> None:
@@ -153,7 +159,8 @@ def problems(found: Found, dialect: Dialect, coming: Collection[str] = ()) -> tu
 
     ``coming``: the tables (``skips``) and columns (``skips.sha256``) that pending migration steps create or change.
     """
-    return tuple(each for table in OWN.values() for each in _table_problems(found, table, dialect, coming))
+    in_tables = (each for table in OWN.values() for each in _table_problems(found, table, dialect, coming))
+    return (*in_tables, *_view_problems(found, coming))
 
 
 def shape_of(column: Column[object], dialect: Dialect) -> Shape:
@@ -197,6 +204,16 @@ def _table_problems(found: Found, table: Table, dialect: Dialect, coming: Collec
                 f"{name} has a column {column_name}, which this version of the schema does not have: it was added by "
                 f"hand; ALTER TABLE {name} DROP COLUMN {column_name}, if nothing of yours needs it"
             )
+
+
+def _view_problems(found: Found, coming: Collection[str]) -> Iterator[str]:
+    if CONSISTENT in coming or found.views.get(CONSISTENT) == CONSISTENT_COLUMNS:
+        return
+    has = f"with the columns {', '.join(found.views[CONSISTENT])}" if CONSISTENT in found.views else "no such view"
+    yield (
+        f"{SCHEMA}.{CONSISTENT}: expected a view with the columns {', '.join(CONSISTENT_COLUMNS)}, found {has}: it was "
+        "changed by hand, and holds no data; run `binlane init` with the channel's name, which creates it again"
+    )
 
 
 def _way_back(column: Column[object], has: Shape, expected: Shape, dialect: Dialect) -> str:

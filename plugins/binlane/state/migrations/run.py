@@ -29,7 +29,7 @@ from binlane.state.migrations.check import (
     refuse_problems,
     refuse_unless_current,
 )
-from binlane.state.migrations.steps import STEPS, Action, AddTable
+from binlane.state.migrations.steps import STEPS, VIEW, Action, AddTable
 from binlane.state.tables import NOW, SCHEMA, VERSION
 from binlane.state.windows import OPEN
 from binlane.work import files
@@ -93,7 +93,7 @@ def _migrate(engine: Engine) -> None:
         is_used = _is_used(connection, found)
         done = max(found.version, _FIRST) if is_used else 0
         coming = {name for step in STEPS[done:] for action in step.actions for name in action.names}
-        refuse_problems(problems(found, connection.dialect, {*coming, tables.migrations.name}))
+        refuse_problems(problems(found, connection.dialect, {*coming, *VIEW.names, tables.migrations.name}))
         if is_used:
             _take_leases(connection, found)
             _refuse_unreadable_windows(connection)
@@ -108,6 +108,7 @@ def _migrate(engine: Engine) -> None:
                 found = replace(read_found(connection), version=found.version)
             if version > found.version:
                 connection.execute(insert(tables.migrations).values(version=version, name=step.name, at=NOW))
+        _run(connection, VIEW, found)
         connection.commit()
         refuse_unless_current(connection, read_found(connection))
 

@@ -59,6 +59,27 @@ class AddTable:
 
 
 @dataclass(frozen=True, slots=True)
+class AddView:
+    """Creates a view, or replaces one that has other columns."""
+
+    name: str
+    columns: Collection[str]
+    definition: str
+
+    @property
+    def names(self) -> Collection[str]:
+        """See ``Action``."""
+        return (self.name,)
+
+    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+        """See ``Action``."""
+        if self.name not in found.views:
+            yield "CREATE VIEW", text(f"CREATE {self.definition}")
+        elif found.views[self.name] != tuple(self.columns):
+            yield "CREATE VIEW", text(f"CREATE OR REPLACE {self.definition}")
+
+
+@dataclass(frozen=True, slots=True)
 class AddColumn:
     """Adds a column. ``values`` sets the value in existing rows of a NOT NULL column."""
 
@@ -266,4 +287,7 @@ STEPS: Final = (
             AddColumn(tables.suspects.c.log_end),
         ),
     ),
+    Step("epochs", (AddTable(tables.epochs),)),
 )
+VIEW: Final = AddView(tables.CONSISTENT, tables.CONSISTENT_COLUMNS, tables.CONSISTENT_VIEW)
+"""Behind the steps, whatever the version: a view holds no data, so one that was dropped by hand is created again."""

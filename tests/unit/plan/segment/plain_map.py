@@ -33,13 +33,9 @@ def scan_segment(
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
-    epochs: dict[int, int] = {}
-    level = settings.level
     halves = Halves()
     log, numbered = _read(data, segment, settings)
     for seqno, transaction in numbered:
-        if level.has_epochs:
-            epochs.setdefault(level.epoch_of(transaction.commit_time), seqno)
         described, is_decided = halves.classify(seqno, transaction, log, segment.name)
         if not is_decided:
             continue
@@ -48,7 +44,7 @@ def scan_segment(
         else:
             members.append((seqno, numbers.setdefault(described, len(numbers))))
     beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
-    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond)
+    return ScanSummary(databases, tuple(numbers), tuple(members), *beyond)
 
 
 def map_segment(

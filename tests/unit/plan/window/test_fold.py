@@ -14,6 +14,7 @@ from binlane.plan.barriers import LaneEdges
 from binlane.plan.routing import Routing, first_appearance
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.window.barrier_rules import UNREAD
+from binlane.plan.window_plan import WindowPlan
 from binlane.shards.shard_list import hash_lane
 from tests.unit.plan.logs import EMPTY_SCHEMA, alone, filtered, rows, settings, statements
 
@@ -171,6 +172,39 @@ def test_epochs_meet_at_the_first_transaction_of_each_but_the_window_s_own(colum
         assert [(first, last) for first, last, *_ in found.barriers()] == [(4, 4), (6, 6), (8, 8)]
         assert {causes["epoch"] for *_, causes in found.barriers()} == {1}
         assert {participants for _, _, _, participants, _ in found.barriers()} == {ALL}
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
+def test_epochs_of_transactions_stay_apart_in_a_folded_stretch(columnar: bool) -> None:
+    """Each ends at a multiple of their number; two of them begin with transactions that have barriers of their own."""
+    chosen = settings(
+        consistency="epoch", epoch_transactions=3, fold_gap=100, shard_list="(critical)=ref\na=0\nb=1\nc=2\n"
+    )
+    log = [rows(number, *(("a", "b") if number in (4, 6) else ("abc"[number % 3],))) for number in range(1, 12)]
+    log[9] = rows(10, "ref")
+    found = filtered(log, chosen, cuts=(5,), columnar=columnar)
+    assert found.barriers() == [
+        (4, 6, 3, ALL, {"several lanes": 2}),
+        (7, 7, 3, ALL, {"epoch": 1}),
+        (10, 10, 3, ALL, {"reference shard": 1}),
+    ]
+    assert [(each.seqno, each.gtid_set) for each in found.plan.epochs] == [(3, "0-1-3"), (6, "0-1-6"), (9, "0-1-9")]
+    assert WindowPlan.from_json(found.plan.to_json()) == found.plan
+    # one lane applies everything, and its blocks end where epochs do
+    unread = filtered([*log, alone(12, "CREATE FROBNICATE TABLE x")], chosen, columnar=columnar)
+    assert [(first, last) for first, last, *_ in unread.barriers()] == [(1, 3), (4, 6), (7, 9), (10, 12)]
+    assert unread.seqnos(3) == [(1, 3), (4, 6), (7, 9), (10, 11), (12, 12)]
+    assert unread.plan.epochs == found.plan.epochs
+
+
+def test_epochs_inside_open_temporary_tables_are_left_out() -> None:
+    log = [
+        rows(1, "a"), alone(2, "CREATE TEMPORARY TABLE a.x (id INT)"), rows(3, "a"), rows(4, "a"),
+        alone(5, "DROP TEMPORARY TABLE a.x"), rows(6, "a"), rows(7, "a"),
+    ]  # fmt: skip
+    found = filtered(log, settings(consistency="epoch", epoch_transactions=3))
+    assert [barrier.together for barrier in found.routing.barriers] == [True, False]
+    assert [each.seqno for each in found.plan.epochs] == [6]
 
 
 def test_close_barriers_become_one_stretch_and_lanes_outside_it_keep_their_transactions() -> None:

@@ -1,0 +1,157 @@
+"""``binlane.consistent``: which snapshots of the target a reader can trust, and the epochs that it knows."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pymysql
+import pytest
+from sqlalchemy import Engine
+
+from binlane.errors import StateSchemaError
+from binlane.model import Epoch, LogPosition
+from binlane.state.channels import create_channel
+from binlane.state.epochs import record_epoch
+from binlane.state.migrations.check import require_current
+from binlane.state.migrations.run import create
+from binlane.state.orders.orders import begin_ddl
+from binlane.state.positions import move_position
+from binlane.state.records.retention import forget_history
+from binlane.state.windows import Window, finish_window, open_window, set_plan
+from lab.servers import PrivateServer
+from tests.integration.state.conftest import cursor_of
+from tests.integration.state.test_state import BOUNDS, KEY, PLAN, START, bring_to_the_end
+
+READER_TABLES: Final = ("consistent", "channels", "positions", "windows", "epochs", "skips")
+"""docs/consistency.md: what a reader's account reads."""
+AT_15: Final = Epoch(15, LogPosition("log.1", 500), "0-1-15", 7.5)
+
+
+@pytest.fixture
+def planned(engine: Engine) -> Window:
+    create_channel(engine, "c", "source", START)
+    open_window(engine, BOUNDS)
+    return set_plan(engine, PLAN)
+
+
+def seen(target: PrivateServer) -> list[tuple[Any, ...]]:
+    return target.query(
+        "SELECT seqno, source_file, source_offset, gtid_set, source_time, skipped FROM binlane.consistent "
+        "WHERE channel = 'c' AND source_identity = 'source'"
+    )
+
+
+def move(engine: Engine, lanes: tuple[int, ...], before: int, after: int, epoch: Epoch | None = None) -> None:
+    with cursor_of(engine) as cursor:
+        cursor.execute("BEGIN")
+        assert move_position(cursor, KEY, lanes, before, after)
+        if epoch is not None:
+            record_epoch(cursor, KEY, "source", epoch)
+        cursor.execute("COMMIT")
+
+
+def test_a_channel_stands_at_its_watermark_before_and_between_its_windows(
+    target: PrivateServer, engine: Engine
+) -> None:
+    assert seen(target) == []
+    create_channel(engine, "c", "source", START)
+    create_channel(engine, "other", "source", START)
+    start = [(10, "log.1", 4, "0-1-10", 5.0, 0)]
+    assert seen(target) == start
+    open_window(engine, BOUNDS)
+    assert seen(target) == start
+    set_plan(engine, PLAN)
+    assert seen(target) == start
+    bring_to_the_end(engine)
+    end = [(20, "log.2", 900, "0-1-20", 9.5, 0)]
+    assert seen(target) == end, "all lanes are at the end, the watermark is not"
+    finish_window(engine, "c", "w1", "d1")
+    assert seen(target) == end
+
+
+def test_lanes_at_different_seqnos_and_a_running_ddl_are_no_state_of_the_source(
+    target: PrivateServer, engine: Engine, planned: Window
+) -> None:
+    move(engine, (0,), 10, 15)
+    assert seen(target) == []
+    move(engine, (1,), 10, 15)
+    assert seen(target) == [], "the serialized lane is still to come"
+    move(engine, (2,), 10, 15, AT_15)
+    assert seen(target) == [(15, "log.1", 500, "0-1-15", 7.5, 0)]
+    with cursor_of(engine) as cursor:
+        assert begin_ddl(cursor, KEY, (0, 1, 2), 15, 16)
+    assert seen(target) == [], "the DDL may have committed already"
+    move(engine, (0, 1, 2), 15, 16)
+    assert seen(target) == [(16, None, None, None, None, 0)], "the lanes are together, at a place that is not recorded"
+
+
+def test_skipped_transactions_are_counted_until_they_are_replayed(
+    target: PrivateServer, engine: Engine, planned: Window
+) -> None:
+    for seqno, state in ((3, "skipped"), (4, "requested"), (5, "replayed")):
+        target.query(
+            "INSERT INTO binlane.skips SELECT 'c', %s, 'w', 0, '', 'f', 4, 1, '', 1, '', '', '', NOW(6), %s, NOW(6)",
+            (seqno, state),
+        )
+    assert [row[-1] for row in seen(target)] == [1]
+
+
+def test_an_epoch_is_recorded_once_and_goes_with_its_window(
+    target: PrivateServer, engine: Engine, planned: Window
+) -> None:
+    with cursor_of(engine) as cursor:
+        for _ in range(2):
+            record_epoch(cursor, KEY, "source", AT_15)
+        record_epoch(cursor, KEY, "source", Epoch(18, LogPosition("log.2", 4), "0-1-18", 8.5))
+    columns = "number, seqno, window_id, source_identity, source_file, source_offset, gtid_set, source_time"
+    assert target.query(f"SELECT {columns} FROM binlane.epochs ORDER BY 1") == [
+        (1, 15, "w1", "source", "log.1", 500, "0-1-15", 7.5),
+        (2, 18, "w1", "source", "log.2", 4, "0-1-18", 8.5),
+    ]
+    bring_to_the_end(engine)
+    finish_window(engine, "c", "w1", "d1")
+    target.query("UPDATE binlane.windows SET work = ''")
+    target.query("UPDATE binlane.channels SET windows = windows + 1")
+    assert forget_history(engine, "c", keep=2) == 0
+    assert target.query("SELECT COUNT(*) FROM binlane.epochs") == [(2,)]
+    assert forget_history(engine, "c", keep=1) == 1
+    assert target.query("SELECT COUNT(*) FROM binlane.epochs") == [(0,)]
+
+
+def test_a_reader_needs_these_grants_and_no_others(target: PrivateServer, engine: Engine, planned: Window) -> None:
+    target.query("DROP USER IF EXISTS reader")
+    target.query(f"CREATE USER reader IDENTIFIED BY '{target.password}'")
+    asks = "SELECT seqno FROM binlane.consistent WHERE channel = 'c'"
+    for table in READER_TABLES:
+        with pytest.raises(pymysql.err.MySQLError, match=r"denied|rights"), target.connect(user="reader") as connection:
+            connection.cursor().execute(asks)
+        target.query(f"GRANT SELECT ON binlane.{table} TO reader")
+    with target.connect(user="reader") as connection, connection.cursor() as cursor:
+        cursor.execute(asks)
+        assert cursor.fetchall() == ((10,),)
+        with pytest.raises(pymysql.err.MySQLError, match="denied"):
+            cursor.execute("SELECT * FROM binlane.skipped_events")
+    target.query("DROP USER reader")
+
+
+@pytest.mark.parametrize(
+    "damage", ["DROP VIEW binlane.consistent", "CREATE OR REPLACE VIEW binlane.consistent AS SELECT 1"]
+)
+def test_a_view_that_was_changed_by_hand_is_named_and_created_again(
+    target: PrivateServer, engine: Engine, planned: Window, damage: str
+) -> None:
+    target.query(damage)
+    with (
+        engine.connect() as connection,
+        pytest.raises(StateSchemaError, match=r"expected a view with .*init"),
+    ):
+        require_current(connection)
+    create(engine)
+    assert [row[0] for row in seen(target)] == [10]
+
+
+def test_a_table_in_the_place_of_the_view_is_refused(target: PrivateServer, engine: Engine, planned: Window) -> None:
+    target.query("DROP VIEW binlane.consistent")
+    target.query("CREATE TABLE binlane.consistent (id INT)")
+    with engine.connect() as connection, pytest.raises(StateSchemaError, match="expected a view"):
+        require_current(connection)
