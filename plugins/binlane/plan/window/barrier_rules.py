@@ -8,8 +8,8 @@ Rules (docs/invariants.md, 3):
   applies it, or the lane that the shard list names. ``shards.event_filter`` says which transactions these are;
 - where a shard is divided, each barrier is of all lanes and the serialized lane's: statements on a divided shard, and
   transactions over it and another shard, make one, too;
-- the first transaction of an epoch makes a barrier of all lanes, which joins none before it: so all lanes stand together
-  at the end of the epoch before;
+- the first transaction of an epoch makes a barrier of all lanes, which joins none before it: all lanes stand at the end
+  of the epoch before;
 - temporary tables make one barrier from the first to the last transaction that needs them;
 - a window of one lane, and one whose schema may join any two databases, is a single barrier of all lanes.
 """

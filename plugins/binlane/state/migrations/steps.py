@@ -201,6 +201,8 @@ def _covered(connection: Connection) -> list[dict[str, Any]]:
     return [{"rows_after": 0, **row._asdict()} for row in found]
 
 
+VIEW: Final = AddView(tables.CONSISTENT, tables.CONSISTENT_COLUMNS, tables.CONSISTENT_VIEW)
+"""Also behind the steps, whatever the version: it holds no data, so one that was dropped by hand is created again."""
 STEPS: Final = (
     Step(
         "channels, windows and lanes",
@@ -287,7 +289,5 @@ STEPS: Final = (
             AddColumn(tables.suspects.c.log_end),
         ),
     ),
-    Step("epochs", (AddTable(tables.epochs),)),
+    Step("epochs, and the snapshots that readers can trust", (AddTable(tables.epochs), VIEW)),
 )
-VIEW: Final = AddView(tables.CONSISTENT, tables.CONSISTENT_COLUMNS, tables.CONSISTENT_VIEW)
-"""Behind the steps, whatever the version: a view holds no data, so one that was dropped by hand is created again."""
