@@ -240,9 +240,11 @@ class _Task:
 
     def _skip(self, items: Iterator[Item]) -> RowCounts:
         """Leave the transaction out; its rows are counted as skipped."""
-        skipped = sum((item.rows for item in items), RowCounts())
+        rows = [item.rows for item in items]
+        skipped = sum(rows, RowCounts())
         self._account(skipped if self.planned is None else self.planned, RowCounts(), skipped)
-        mark_skipped(self.session.cursor, self.place.key.channel, self.block.header.last_seqno)
+        channel, seqno = self.place.key.channel, self.block.header.last_seqno
+        mark_skipped(self.session.cursor, channel, seqno, has_changes=bool(rows))
         return RowCounts()
 
     def _account(self, planned: RowCounts, written: RowCounts, skipped: RowCounts) -> None:

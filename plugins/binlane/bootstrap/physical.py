@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pymysql
+
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, PrecheckError
@@ -27,6 +29,8 @@ _PREPARED: Final = frozenset({"log-applied", "full-prepared"})
 _ENCODED: Final = re.compile(r"@([0-9a-f]{4})")
 _SERVER: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 _SHOWN: Final = 10
+_DENIED: Final = frozenset({1142, 1227})
+"""The account lacks a privilege."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,28 +156,80 @@ def _other_server(recorded: Recorded, source: Session, target: Session) -> list[
 
 def _gone_on(recorded: Recorded, target: Session) -> list[str]:
     """Replication on the target, and changes of other servers since the copy."""
-    mysql = target.flavor is Flavor.MYSQL
-    running = (
+    if target.flavor is Flavor.MYSQL:
+        return [*_replicates_mysql(target), *_gone_on_mysql(recorded, target)]
+    return [*_replicates_mariadb(target), *_gone_on_mariadb(recorded, target)]
+
+
+def _replicates_mysql(target: Session) -> list[str]:
+    wrong = [
+        _connected(f"{host}:{port}", f"RESET REPLICA ALL FOR CHANNEL {quoted(channel)}")
+        for channel, host, port in target.texts(
+            "SELECT channel_name, host, port FROM performance_schema.replication_connection_configuration "
+            "WHERE host <> ''"
+        )
+    ]
+    running = target.rows(
         "SELECT 1 FROM performance_schema.replication_applier_status WHERE service_state = 'ON' UNION ALL "
         "SELECT 1 FROM performance_schema.replication_connection_status WHERE service_state = 'ON'"
-        if mysql
-        else "SELECT 1 FROM information_schema.processlist WHERE command IN ('Slave_IO', 'Slave_SQL')"
     )
-    wrong = ["target: expected no replication, found it running: STOP REPLICA; copy again"] * bool(target.rows(running))
-    if mysql and recorded.gtid_set:
-        given = quoted(recorded.gtid_set)
-        [(lost, more, own)] = target.texts(
-            f"SELECT GTID_SUBTRACT({given}, @@GLOBAL.gtid_executed), GTID_SUBTRACT(@@GLOBAL.gtid_executed, {given}), "
-            "@@server_uuid"
-        )
-        others = [each for each in "".join(more.split()).split(",") if each and not each.startswith(own)]
-        if lost:
-            wrong.append(f"target: expected {recorded.gtid_set} in @@gtid_executed, found that it lacks {lost}")
-        if others:
-            wrong.append(
-                f"target: expected no later transaction of another server, found {','.join(others)}; copy again"
-            )
+    return wrong or ["target: expected no replication, found it running: STOP REPLICA; copy again"] * bool(running)
+
+
+def _replicates_mariadb(target: Session) -> list[str]:
+    try:
+        found = target.named_rows("SHOW ALL SLAVES STATUS")
+    except pymysql.err.MySQLError as exc:
+        if exc.args[0] not in _DENIED:
+            raise
+        return [
+            "target: expected an account that sees whether the server is a replica, found none of the privileges "
+            "SLAVE MONITOR and SUPER: grant one of them for this command"
+        ]
+    names = "Master_Host", "Master_Port", "Connection_name"
+    replicas = (((row[name] or b"").decode() for name in names) for row in found)
+    return [_connected(f"{host}:{port}", f"RESET SLAVE {quoted(name)} ALL") for host, port, name in replicas]
+
+
+def _connected(source: str, statement: str) -> str:
+    return (
+        f"target: expected a server that is no replica, found a replica of {source}: copy again if it has replicated "
+        f"since the copy; if it has not (the copied server is a replica itself), STOP REPLICA and {statement}"
+    )
+
+
+def _gone_on_mysql(recorded: Recorded, target: Session) -> list[str]:
+    given = quoted(recorded.gtid_set)
+    [(lost, more, own)] = target.texts(
+        f"SELECT GTID_SUBTRACT({given}, @@GLOBAL.gtid_executed), GTID_SUBTRACT(@@GLOBAL.gtid_executed, {given}), "
+        "@@server_uuid"
+    )
+    others = [each for each in "".join(more.split()).split(",") if each and not each.startswith(own)]
+    wrong = []
+    if lost:
+        wrong.append(f"target: expected {recorded.gtid_set} in @@gtid_executed, found that it lacks {lost}")
+    if others:
+        wrong.append(f"target: expected no later transaction of another server, found {','.join(others)}; copy again")
     return wrong
+
+
+def _gone_on_mariadb(recorded: Recorded, target: Session) -> list[str]:
+    """By the newest GTID of each domain, from replication (``gtid_slave_pos``) and in the target's own log."""
+    copied = {domain: number for domain, _, number in _gtids(recorded.gtid_set)}
+    [(replicated, logged, own)] = target.texts("SELECT @@gtid_slave_pos, @@gtid_binlog_pos, @@server_id")
+    found = [*_gtids(replicated), *(each for each in _gtids(logged) if each[1] != int(own))]
+    later = sorted({f"{domain}-{server}-{n}" for domain, server, n in found if n > copied.get(domain, -1)})
+    return [
+        f"target: expected no transaction of another server behind {recorded.gtid_set or 'the copy'}, found "
+        f"{','.join(later)} in gtid_slave_pos or gtid_binlog_pos: copy again; if gtid_slave_pos was copied with the "
+        "data (the copied server is a replica itself), SET GLOBAL gtid_slave_pos = '' on the target"
+    ] * bool(later)
+
+
+def _gtids(text: str) -> list[tuple[int, int, int]]:
+    """Domain, server and number of each GTID in a position of MariaDB."""
+    parts = (each.split("-") for each in filter(None, "".join(text.split()).split(",")))
+    return [(int(domain), int(server), int(number)) for domain, server, number in parts]
 
 
 def _lacks(recorded: Recorded, target: Session, includes: Callable[[str], bool]) -> list[str]:

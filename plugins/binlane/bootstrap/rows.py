@@ -106,10 +106,13 @@ class Copier:
     diary: Diary
     pace: Callable[[int, int], None] = lambda rows, size: None
     """Called with the rows and bytes of each statement, before it is sent; may wait."""
+    failed: threading.Event = field(default_factory=threading.Event)
+    """Set when a thread has failed: the others end as soon as they can."""
     _chunks: queue.Queue[Chunk | None] = field(default_factory=lambda: queue.Queue(maxsize=64))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _frontiers: dict[TableKey, _Frontier] = field(default_factory=dict)
-    _failed: threading.Event = field(default_factory=threading.Event)
+    _error: BaseException | None = None
+    """The first."""
 
     def copy(self, tables: Sequence[Left]) -> None:
         """Copy all rows of ``tables``. Raises the first error, after all threads have stopped."""
@@ -121,17 +124,18 @@ class Copier:
             try:
                 wait(running)
             except BaseException:
-                self._failed.set()
+                self.failed.set()
                 raise
-        for future in running:
-            future.result()
+        if self._error is not None:
+            raise self._error
 
     def _guarded(self, work: Callable[..., None], *arguments: object) -> None:
         try:
             work(*arguments)
-        except BaseException:
-            self._failed.set()
-            raise
+        except BaseException as exc:
+            with self._lock:
+                self._error = self._error or exc
+            self.failed.set()
 
     def _plan(self, tables: Sequence[Left], workers: int) -> None:
         for left in tables:
@@ -147,7 +151,7 @@ class Copier:
             self._put(_END)
 
     def _put(self, chunk: Chunk | None) -> bool:
-        while not self._failed.is_set():
+        while not self.failed.is_set():
             try:
                 self._chunks.put(chunk, timeout=0.5)
             except queue.Full:
@@ -156,7 +160,7 @@ class Copier:
         return False
 
     def _work(self, reader: Session, writer: Session, packet: int) -> None:
-        while not self._failed.is_set():
+        while not self.failed.is_set():
             try:
                 chunk = self._chunks.get(timeout=0.5)
             except queue.Empty:

@@ -9,6 +9,7 @@ objects, and nothing else.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -346,8 +347,9 @@ class FirstCopy:
         diary = _Diary(self.channel.name, self.engines[1], meter, by_key)
         limits = self.options.limits
         with self._reading() if limits.ask_source else contextlib.nullcontext() as asked:
-            throttle = Throttle(limits, asked, meter.wait)
-            Copier(snapshot.readers, writers, self.options.chunk_rows, diary, throttle.wait).copy(left)
+            failed = threading.Event()
+            throttle = Throttle(limits, asked, meter.wait, failed)
+            Copier(snapshot.readers, writers, self.options.chunk_rows, diary, throttle.wait, failed).copy(left)
         return meter.new_rows
 
     @contextlib.contextmanager

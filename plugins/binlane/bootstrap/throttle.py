@@ -38,6 +38,10 @@ class Limits:
 NO_LIMITS: Final = Limits()
 
 
+class CopyFailedError(Exception):
+    """Another job of the copy has failed, so this one need not wait any longer."""
+
+
 @dataclass(slots=True)
 class Throttle:
     """Makes the jobs of one copy wait. ``session``: a connection to the source; None if no limit needs its load."""
@@ -46,8 +50,9 @@ class Throttle:
     session: Session | None
     tell: Callable[[str], None]
     """Called with the reason when the copy begins to wait for the source, and with an empty text when it continues."""
+    failed: threading.Event
+    """Set when a job has failed: then no job waits."""
     clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
     _free_at: float = 0.0
     """When the rates allow the next statement."""
     _ask_at: float = 0.0
@@ -55,7 +60,8 @@ class Throttle:
     _load: threading.Lock = field(default_factory=threading.Lock)
 
     def wait(self, rows: int, size: int) -> None:
-        """Wait until a statement of so many rows and bytes may be sent. Raises SourceError."""
+        """Wait until a statement of so many rows and bytes may be sent. Raises SourceError; CopyFailedError instead of
+        waiting when a job has failed."""
         if self.limits.ask_source:
             # jobs queue here while one of them waits
             with self._load:
@@ -72,7 +78,7 @@ class Throttle:
             begins = max(now, self._free_at)
             self._free_at = begins + seconds
         if begins > now:
-            self.sleep(begins - now)
+            self._sleep(begins - now)
 
     def _wait_for_source(self) -> None:
         if self.clock() < self._ask_at:
@@ -82,10 +88,14 @@ class Throttle:
             if reason != told:
                 self.tell(reason)
             told = reason
-            self.sleep(_ASK_SECONDS)
+            self._sleep(_ASK_SECONDS)
         if told:
             self.tell("")
         self._ask_at = self.clock() + _ASK_SECONDS
+
+    def _sleep(self, seconds: float) -> None:
+        if self.failed.wait(seconds):
+            raise CopyFailedError
 
     def _busy(self) -> str:
         assert self.session is not None

@@ -1,16 +1,19 @@
-"""The channel's filter, renames and collations, as given by its file and the target's settings."""
+"""The channel's filter, renames, collations and shard list, as given by its files and the target's settings."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
+from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.collations import Collations
 from binlane.schema.model import Schema
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
+from binlane.shards.shard_list import parse_shard_list
 from binlane.sql.logged_kinds import NOT_LOGGED
 from binlane.state.windows import Window
 from binlane.work import files
@@ -51,7 +54,18 @@ def rules_of(channel: ChannelConfig, schema: Schema) -> ChannelRules:
     return ChannelRules(selection_of(channel, schema), renaming_of(channel, schema), Collations(channel.collations))
 
 
-def forget_if_filter_has_changed(channel: ChannelConfig, window: Window, folder: WorkFolder) -> None:
+def shard_list_text(channel: ChannelConfig) -> str:
+    """The channel's shard list; empty if there is no file, so that shards are placed by hash."""
+    path = channel.shard_list_file
+    try:
+        return path.read_text("utf-8") if path.exists() else ""
+    except UnicodeDecodeError as exc:
+        raise ConfigError(
+            f"{path}: expected UTF-8, found byte 0x{exc.object[exc.start]:02x} at offset {exc.start}; save it as UTF-8"
+        ) from exc
+
+
+def forget_if_rules_have_changed(channel: ChannelConfig, window: Window, folder: WorkFolder) -> None:
     """Remove a window's files if it has no plan and was extracted under other rules than the channel's present ones.
 
     It is then extracted again under the new rules; a planned window keeps its rules (invariant 7).
@@ -64,8 +78,22 @@ def forget_if_filter_has_changed(channel: ChannelConfig, window: Window, folder:
         settings.renaming,
         settings.rules.collations,
     ):
-        log.info(
-            "the channel's [filter], [rename] or [collations] have changed, and the window has no plan yet: it "
-            "is extracted again under the new rules"
-        )
-        folder.remove()
+        changed = "[filter], [rename] or [collations]"
+    elif _divides_otherwise(channel, settings):
+        changed = "lanes.divide or the (divided) shards of its shard list"
+    else:
+        return
+    log.info("the channel's %s have changed, and the window has no plan yet: it is extracted again", changed)
+    folder.remove()
+
+
+def _divides_otherwise(channel: ChannelConfig, settings: FilterSettings) -> bool:
+    """Whether the channel divides other shards, or divides them in another way. A list that cannot be read changes
+    nothing: the next window's extraction says what is wrong with it."""
+    lists = []
+    with contextlib.suppress(ConfigError):
+        for text in (settings.shard_list, shard_list_text(channel)):
+            lists.append(parse_shard_list(text, settings.shard_list_path, lanes=settings.lanes).divided)
+        before, now = lists
+        return before != now or (bool(now) and channel.lanes.divide != settings.divide)
+    return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import driver_errors
@@ -15,7 +14,7 @@ from binlane.choices import Consistency, Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
-from binlane.orchestration.effective_rules import renaming_of, selection_of
+from binlane.orchestration.effective_rules import renaming_of, selection_of, shard_list_text
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.plan.settings import FilterSettings
@@ -135,7 +134,7 @@ def _settings(
         channel=channel.name,
         window=manifest.window,
         lanes=request.lanes if request.lanes is not None else channel.lanes.count,
-        shard_list=_text(channel.shard_list_file),
+        shard_list=shard_list_text(channel),
         shard_list_path=channel.lanes.shard_list,
         assigner=channel.lanes.assigner,
         consistency=channel.lanes.consistency,
@@ -161,14 +160,3 @@ def _settings(
         # between the families, tables with JSON are written by statements
         measures_rows=by_sql or any(segment.flavor is not schema.flavor for segment in manifest.segments),
     )
-
-
-def _text(shard_list: Path) -> str:
-    """The shard list's text; empty if there is no file, so that shards are placed by hash."""
-    try:
-        return shard_list.read_text("utf-8") if shard_list.exists() else ""
-    except UnicodeDecodeError as exc:
-        raise ConfigError(
-            f"{shard_list}: expected UTF-8, found byte 0x{exc.object[exc.start]:02x} at offset {exc.start}; "
-            "save it as UTF-8"
-        ) from exc

@@ -22,7 +22,7 @@ from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.model import plural
 from binlane.orchestration import report, step_progress
-from binlane.orchestration.effective_rules import forget_if_filter_has_changed, selection_of
+from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
 from binlane.orchestration.inputs import write_inputs
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.readiness import require_ready
@@ -55,6 +55,7 @@ from binlane.state.leases import holder, recopy_lease
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import lane_positions
 from binlane.state.records.conflicts import count_conflicts
+from binlane.state.records.coverage import forget_compared
 from binlane.state.records.databases import recorder
 from binlane.state.records.history import clock_of
 from binlane.state.records.progress import RunStep, begin_step
@@ -71,6 +72,7 @@ from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.planned import PlannedLanes
+from binlane.work.replaced_tables import replaced_tables
 
 log = logging.getLogger(__name__)
 
@@ -269,7 +271,8 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     with engine.connect() as connection:
         met = count_conflicts(connection, channel.name, plan.window_id)
     note = report.summary_note(plan, met)
-    closing = Settlement.of(plan, plan_uri)
+    compared = functools.partial(forget_compared, channel=channel.name, is_replaced=replaced_tables(folder, plan).names)
+    closing = (Settlement.of(plan, plan_uri), compared)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
     remove_old(channel, endpoints)
     facts = facts_of(plan)
@@ -431,7 +434,7 @@ def _adopt_unfinished(
     """Resume an earlier run's unfinished window, with the same end and the same plan (invariant 7)."""
     log.info("resuming window %s, which an earlier run has left unfinished", window.bounds.window_id)
     folder = WorkFolder(window.bounds.work)
-    forget_if_filter_has_changed(channel, window, folder)
+    forget_if_rules_have_changed(channel, window, folder)
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)
         bounds = window.bounds

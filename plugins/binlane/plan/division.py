@@ -6,7 +6,7 @@ remaining row changes are dealt to the lanes by table. A lane's part of a block,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,11 +53,6 @@ class Division:
         name = TableKey(lower(table.database), lower(table.table)) if self.folds_names else table
         found = self.placements.get(name)
         return Placement(table_lane(name, self.lanes), BY_NAME) if found is None else found
-
-    def lanes_of(self, tables: Iterable[TableKey]) -> set[int]:
-        """All lanes that may get row changes of these tables."""
-        lanes = {self.lane_of(table) for table in tables}
-        return set(range(self.lanes)) if None in lanes else {lane for lane in lanes if lane is not None}
 
     @property
     def deal(self) -> Deal:

@@ -125,8 +125,14 @@ class Situation(TargetSituation):
 
     @property
     def allow_nontransactional(self) -> bool:
-        """The channel takes tables whose changes cannot commit with the lane's position."""
-        return self.channel.apply.allow_nontransactional
+        """The channel takes tables whose changes cannot commit with the lane's position; never where lanes share
+        blocks."""
+        return self.channel.apply.allow_nontransactional and self.plan.division is None
+
+    @property
+    def allow_triggers(self) -> frozenset[str]:
+        """Tables, as database.table, whose triggers may fire; none where lanes share blocks."""
+        return frozenset(self.channel.apply.allow_triggers if self.plan.division is None else ())
 
     @cached_property
     def source_as_named(self) -> Schema | None:

@@ -31,7 +31,7 @@ def check_sql_writer(situation: Situation) -> Iterator[Finding]:
     for key in sorted(situation.by_sql, key=str):
         table = situation.tables.table(key)
         if table is not None:
-            yield from _of_table(table, situation.channel.apply.allow_triggers)
+            yield from _of_table(table, situation.allow_triggers)
 
 
 def _of_table(table: Table, with_triggers: Collection[str]) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def check_new_triggers(situation: Situation) -> Iterator[Finding]:
 
     Rows behind them would fire them on the target, and the log holds their effects already.
     """
-    by_sql, allowed = situation.by_sql, situation.channel.apply.allow_triggers
+    by_sql, allowed = situation.by_sql, situation.allow_triggers
     named = [(each, name) for each in situation.asked.texts if by_sql and (name := _trigger(each)) is not None]
     for statement, name in named:
         if statement.words[0] != "CREATE":

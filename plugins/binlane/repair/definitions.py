@@ -20,6 +20,7 @@ from binlane.model import SchemaObject
 from binlane.repair.plan import DefinitionRepair
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
 from binlane.verify.definitions.object_mends import replacing
+from binlane.verify.definitions.reader import ORDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,12 @@ class DefinitionRepairer:
         found = self._found(one)
         if found is None:
             return "equal_rows"
-        if found.mend.statements != one.statements:
+        # the end of a group's statements creates its last objects
+        if not found.mend.statements or one.statements[-len(found.mend.statements) :] != found.mend.statements:
             return "changed_rows"
         if not found.mend.made:
             with target_errors(str(one.schema_object)):
-                for statement in one.statements:
+                for statement in found.mend.statements:
                     self.target.execute(statement.encode())
         for obj in found.mend.made:
             self._make(obj)
@@ -80,9 +82,17 @@ class DefinitionRepairer:
     def _found(self, one: DefinitionRepair) -> DefinitionDifference | None:
         """The difference as both servers have it now; None: it is gone.
 
-        A repair that was killed between DROP and CREATE has left no object."""
-        found = self.definitions.differences({one.schema_object})
-        return next((each for each in found if each.what in (*one.parts, "")), None)
+        A repair that was killed between DROP and CREATE has left no object, or, of a group, objects in another order.
+        """
+        names = [one.schema_object._replace(name=name) for name in one.group] or [one.schema_object]
+        found = {name: list[DefinitionDifference]() for name in names}
+        for each in self.definitions.differences(set(names)):
+            found[each.schema_object].append(each)
+        for name in names:
+            wanted = {"", *(one.parts if name == one.schema_object else ()), *([ORDER] if one.group else ())}
+            if (left := next((each for each in found[name] if each.what in wanted), None)) is not None:
+                return left
+        return None
 
     def _make(self, obj: SchemaObject) -> None:
         """Create an object with the bytes, and in the session state, of the source's."""

@@ -20,7 +20,7 @@ from binlane.verify.rows.column_text import Key, Row
 from binlane.verify.rows.row_text import Changes, Values, changed_values, key_values, words
 
 _FORMAT: Final = 1
-_LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}")
+_LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}(?:\+\d+)?")
 
 
 class Action(StrEnum):
@@ -76,6 +76,8 @@ class DefinitionRepair:
     parts: tuple[str, ...]
     """As ``verify.definitions.DefinitionDifference.what``; an empty one: the object itself."""
     statements: tuple[str, ...]
+    group: tuple[str, ...] = ()
+    """Names of the triggers that the statements create anew, in their order; empty: one object at most."""
 
     @property
     def schema_object(self) -> SchemaObject:
@@ -145,7 +147,7 @@ class RepairPlan:
 REPAIR: Final = Codec(
     "`binlane verify --repair` writes such a plan",
     rows=frozenset({TableKey}),
-    left_out=frozenset({"changes", "primary_key", "definitions"}),
+    left_out=frozenset({"changes", "primary_key", "definitions", "group"}),
 )
 
 
@@ -192,7 +194,8 @@ def plan_repair(
         if each.mend.is_run:
             work = each.schema_object, each.mend.statements
             before = definitions[work].parts if work in definitions else ()
-            definitions[work] = DefinitionRepair(*work[0], (*before, each.what), work[1])
+            group = tuple(one.name for one in each.mend.made) if len(each.mend.made) > 1 else ()
+            definitions[work] = DefinitionRepair(*work[0], (*before, each.what), work[1], group)
         else:
             why = f"{each}; not run, because {each.mend.left}" if each.mend.statements else str(each)
             left.add(NotRepaired(each.schema_object.key, why))

@@ -7,7 +7,7 @@ stop moves the watermark once more, before that, into the window (stops.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -239,11 +239,11 @@ def finish_window(
     window_id: str,
     digest: str,
     summary: str | None = None,
-    settle: Callable[[Connection], None] | None = None,
+    settle: Sequence[Callable[[Connection], None]] = (),
 ) -> Watermark:
     """Move the watermark to the window's end and close the window, in one transaction. Repeated: a no-op.
 
-    ``settle`` is called once in that transaction, if the watermark moves.
+    Each of ``settle`` is called once in that transaction, if the watermark moves.
 
     Raises PositionError if a lane is missing or has not reached the last seqno, if the lanes' counters differ from the
     plan's totals (invariant 5) or if the watermark is not at the window's beginning; PlanError if the window has
@@ -263,8 +263,8 @@ def finish_window(
         _check_accounts(window, lanes, read_splits(connection, channel, window_id), where)
         reached = Watermark(bounds.last_seqno, bounds.end, bounds.end_gtid_set, bounds.end_time, bounds.end_fingerprint)
         move_watermark(connection, window, mark.watermark, reached)
-        if settle is not None:
-            settle(connection)
+        for each in settle:
+            each(connection)
         connection.execute(
             update(windows)
             .where(windows.c.channel == channel, windows.c.window_id == window_id)

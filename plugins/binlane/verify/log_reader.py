@@ -12,7 +12,7 @@ import numpy as np
 
 from binlane.binlog.events import FormatDescription, parse_body
 from binlane.binlog.payload import unpack
-from binlane.binlog.query import Query
+from binlane.binlog.query import Query, statement
 from binlane.binlog.reader import LogReader
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
@@ -203,8 +203,9 @@ class ChangeReader:
         for number, kind in kinds:
             self._cover(names[number], kind)
         for event in np.flatnonzero(~rows & (frames.type_code != _T.TABLE_MAP)).tolist():
-            body = frames.body(event)
-            if frames.type_code[event] not in _FRAMING and bytes(body[-9:]).rpartition(b"\0")[2] not in _FRAMES:
+            body, code = frames.body(event), frames.type_code[event]
+            is_frame = code == _T.QUERY and bytes(statement(body, log_format.post_header_length(code))) in _FRAMES
+            if code not in _FRAMING and not is_frame:
                 header = EventHeader._make(HEADER.unpack_from(data, frames.begin(event)))
                 self._take(RawEvent(frames.begin(event), header, body), log_format, name)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from binlane.binlog.types.literals import quoted
 from binlane.choices import VerifyScope
@@ -190,8 +190,12 @@ class Verifier:
     def _stand(self) -> Channel:
         """The channel, at its watermark. Raises WindowBusyError if a window is open."""
         with self.engine.connect() as connection:
-            channel = read_channel(connection, self.channel)
-            window = read_open_window(connection, self.channel)
+            return self._require_standing(connection)
+
+    def _require_standing(self, connection: Connection, *, for_update: bool = False) -> Channel:
+        """``_stand``; ``for_update``: no window can open or be finished before the transaction ends."""
+        channel = read_channel(connection, self.channel, for_update=for_update)
+        window = read_open_window(connection, self.channel)
         before = self._standing
         moved = before is not None and (channel.windows, channel.watermark) != (before.windows, before.watermark)
         if window is not None or moved:
@@ -311,15 +315,17 @@ class Verifier:
 
     def _step(self, verification: Verification, finished: Sequence[TableKey], progress: Progress) -> None:
         """Settle what was compared, and store it with the progress."""
-        stored = {(one.table, one.key): one for one in self._stored()}
+        stored = self._stored()
         # of a range only the rows that differ are known; all others are compared again at the end
         again = {(table, key) for table, rows in self._compare.rows.items() for key in rows}
         again |= {(one.table, ()) for one in self._compare.others}
         found = self._settled(stored)
         again |= {(one.table, one.key) for one in found}
-        kept = [one for name, one in stored.items() if name not in again]
+        # several of one key: rows of a table without a primary key, parts of one object's definition
+        kept = [one for one in stored if (one.table, one.key) not in again]
         assert self._standing is not None
         with self.engine.begin() as connection:
+            self._require_standing(connection, for_update=True)
             replace_suspects(connection, self.channel, (*kept, *found))
             save_progress(connection, verification.id, self._counts, progress)
             for table in finished:
@@ -330,13 +336,14 @@ class Verifier:
         """Compare all stored rows again, settle everything, and record the end."""
         stored = self._stored()
         self._look_again(stored)
-        suspects = self._settled({(one.table, one.key): one for one in stored})
+        suspects = self._settled(stored)
         states = {one.state for one in suspects}
         state = DRIFT if DRIFT in states else PENDING if suspects else CLEAN
         drift = sum(one.state == DRIFT for one in suspects)
         assert self._standing is not None
         seqno = self._standing.watermark.seqno
         with self.engine.begin() as connection:
+            self._require_standing(connection, for_update=True)
             replace_suspects(connection, self.channel, suspects)
             save_progress(connection, verification.id, self._counts, None)
             for table in finished:
@@ -424,7 +431,7 @@ class Verifier:
             compare.ranges.add(name)
             compare.differ(self.pair.in_range(table, None, None)[1])
 
-    def _settled(self, stored: dict[tuple[TableKey, Key], Suspect]) -> tuple[Suspect, ...]:
+    def _settled(self, stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
         """Settle what was compared in this step, and count what is proved."""
         assert self._standing is not None
         compare, settled = self._compare, Settled()
@@ -443,7 +450,8 @@ class Verifier:
             logged=had.logged + settled.logged,
             seconds=had.seconds + self.clock() - self._step_began,
         )
-        return tuple(_remembered(one, stored.get((one.table, one.key))) for one in settled.suspects)
+        before = {one.identity: one for one in stored}
+        return tuple(_remembered(one, before.get(one.identity)) for one in settled.suspects)
 
     def _was_read(self, one: Suspect) -> bool:
         """Whether a suspect's row is one of those that this step counts: not one that the log alone has led to."""

@@ -12,9 +12,8 @@ from binlane.errors import PlanError
 from binlane.model import BlockHeader, plural
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.routing import Routing
-from binlane.plan.segment.pieces import DescribedTransaction, Share, piece, summary
-from binlane.plan.segment.reader import RoutedTransaction, SegmentReader, changed_rows
-from binlane.plan.transaction.decode import StatementPart
+from binlane.plan.segment.pieces import DescribedTransaction, Share, lanes_with_changes, piece, summary
+from binlane.plan.segment.reader import RoutedTransaction, SegmentReader
 from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -49,11 +48,11 @@ class PlannedLanes:
         Raises PlanError if a segment is missing or changed, or if the segments do not hold the block's transactions.
         """
         settings, found = self._inputs.settings, 0
-        lanes, dealer = self.sharing(lane), self._dealer
+        lanes = self.sharing(lane)
         for each in self._read(block.first_seqno, block.last_seqno, block):
             if each.lane in lanes:
                 found += 1
-                share = Share(lane, lanes, each.lane, dealer) if dealer is not None and len(lanes) > 1 else None
+                share = self._share(lane, each)
                 yield piece(each.header, each.parts, each.log, settings.limits, settings.target_version, block, share)
         if found != block.transactions:
             raise PlanError(
@@ -69,15 +68,20 @@ class PlannedLanes:
 
     def lanes_of(self, first: int, last: int) -> dict[int, tuple[int, ...]]:
         """The lanes that apply changes of each transaction ``first`` to ``last``, ascending; at least one."""
-        division, found = self._routing.division, dict[int, tuple[int, ...]]()
+        limits, found = self._inputs.settings.limits, dict[int, tuple[int, ...]]()
         for each in self._read(first, last):
-            lanes = {each.lane}
-            if division is not None and not each.in_barrier:
-                statements = any(isinstance(part, StatementPart) for part in each.parts)
-                shares = division.lanes_of(changed_rows(each.parts))
-                lanes = shares | lanes if statements or not shares else shares
-            found[each.seqno] = tuple(sorted(lanes))
+            share, lanes = self._share(each.lane, each), tuple[int, ...]()
+            if share is not None:
+                lanes = lanes_with_changes(each.header, each.parts, each.log, limits, share)
+            found[each.seqno] = lanes or (each.lane,)
         return found
+
+    def _share(self, lane: int, transaction: RoutedTransaction) -> Share | None:
+        """A lane's share of a transaction; None if a lane applies all of it."""
+        lanes = self.sharing(lane)
+        if self._dealer is None or len(lanes) == 1:
+            return None
+        return Share(lane, lanes, transaction.lane, self._dealer)
 
     def describe(self, first: int, last: int) -> Iterator[DescribedTransaction]:
         """The window's transactions ``first`` to ``last``, with their lanes and changes.

@@ -108,6 +108,13 @@ def test_a_clone_that_does_not_fit_is_refused_by_name(mysql: Channel, capsys: py
     run_on(mysql.target, f"SET gtid_next = '{other}'", "BEGIN", "COMMIT", "SET gtid_next = AUTOMATIC")
     assert begin(mysql, "--from-clone") == 1
     assert f"expected no later transaction of another server, found {other}" in capsys.readouterr().err
+    replicate = "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'db0', SOURCE_PORT = 3311 FOR CHANNEL 'old'"
+    run_on(mysql.target, replicate)
+    assert begin(mysql, "--from-clone") == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "found a replica of db0:3311" in said
+    assert "STOP REPLICA and RESET REPLICA ALL FOR CHANNEL 'old'" in said
+    run_on(mysql.target, "RESET REPLICA ALL FOR CHANNEL 'old'")
     mysql.connect("target_server", mysql.source)
     assert begin(mysql, "--from-clone") == 1
     assert mysql.source.query("SHOW DATABASES LIKE 'binlane'") == []
@@ -181,7 +188,24 @@ def test_a_backup_that_does_not_fit_is_refused_by_name(
         info.write_text(text)
         assert begin(mariadb, "--from-backup", str(folder)) in (1, 2)
         assert said in capsys.readouterr().err
-    assert mariadb.target.query("SHOW DATABASES LIKE 'binlane'") == []
     info.write_text(recorded)
+    domain, server, number = gtids.split("-")
+    for wrong, mended, said in (
+        (
+            "CHANGE MASTER 'old' TO master_host = 'db0', master_port = 3311", "RESET SLAVE 'old' ALL",
+            "found a replica of db0:3311: copy again if it has replicated since the copy; if it has not (the copied "
+            "server is a replica itself), STOP REPLICA and RESET SLAVE 'old' ALL",
+        ),
+        (
+            f"SET GLOBAL gtid_slave_pos = '{domain}-{server}-{int(number) + 1}'", "SET GLOBAL gtid_slave_pos = ''",
+            f"behind {gtids}, found {domain}-{server}-{int(number) + 1} in gtid_slave_pos",
+        ),
+        ("SET GLOBAL gtid_slave_pos = '7-1-1'", f"SET GLOBAL gtid_slave_pos = '{gtids}'", "found 7-1-1"),
+    ):  # fmt: skip
+        run_on(mariadb.target, wrong)
+        assert begin(mariadb, "--from-backup", str(folder)) == 1
+        assert said in " ".join(capsys.readouterr().err.split())
+        run_on(mariadb.target, mended)
+    assert mariadb.target.query("SHOW DATABASES LIKE 'binlane'") == []
     assert begin(mariadb, "--from-backup", str(folder)) == 0
     ends_equal(mariadb)

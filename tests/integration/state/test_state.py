@@ -329,7 +329,7 @@ def test_the_watermark_moves_once_when_every_lane_is_there(engine: Engine, plann
     mark = finish_window(engine, "c", "w1", "d1", "all well")
     assert mark == Watermark(20, BOUNDS.end, "0-1-20", 9.5, "f20")
     settled: list[object] = []
-    assert finish_window(engine, "c", "w1", "d1", settle=settled.append) == mark
+    assert finish_window(engine, "c", "w1", "d1", settle=[settled.append]) == mark
     assert settled == []
     assert open_window(engine, BOUNDS).is_finished, "a finished window is returned, not opened again"
     status = read_status(engine, "c")

@@ -187,6 +187,29 @@ def test_a_repair_that_was_killed_is_continued_with_the_same_plan(
     assert full(channel).state == "clean"
 
 
+@pytest.mark.parametrize(
+    ("family", "call"),
+    [("mariadb", 1), ("mariadb", 2), *(pytest.param("mysql", call, marks=requires_mysql) for call in (1, 2, 3))],
+)
+def test_a_repair_that_was_killed_between_the_triggers_of_a_group_finishes_the_group(
+    family: str, call: int, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = "CREATE TRIGGER `t;1` BEFORE INSERT ON `p;``a` FOR EACH ROW PRECEDES t2 SET NEW.s = 'x'"
+    channel = prepared(channel_of(family, family), f"USE {DATABASE}", "DROP TRIGGER `t;1`", other)
+    for name, value in channel.environment.items():
+        monkeypatch.setenv(name, value)
+    stored = repair.make_plan(CHANNEL, channel.channels, Options(full=True))[1]
+    assert [len(one.group) for one in stored.plan.definitions] == [3]
+    at = ("repair.definitions", "make", call, True)
+    with process(killed, channel.channels, channel.environment, stored.place, *at) as running:
+        running.join()
+        assert running.exitcode == -signal.SIGKILL
+    assert full(channel).state == "drift"
+    repaired = repair.apply_plan(CHANNEL, channel.channels, repair.read_stored(CHANNEL, stored.place))
+    assert (repaired.definitions, repaired.equal_rows, repaired.changed_rows) == (1, 0, 0)
+    assert full(channel).state == "clean"
+
+
 def killed(
     folder: Path, environment: dict[str, str], place: str, module: str, name: str, call: int, behind: bool
 ) -> None:

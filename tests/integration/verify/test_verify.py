@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from binlane.errors import DriftError, WindowBusyError
+from binlane.model import TableKey
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_after, verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.records.verifications import Counts, save_progress, verified_through
 from binlane.verify import run as run_module
+from binlane.verify.rows.column_text import as_text
 from binlane.verify.run import Options, Outcome
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, channel, clean_servers, fresh_channel, run_on
@@ -244,3 +246,47 @@ def test_mysql(
     run_on(channel.target, "UPDATE tenant_1.t SET d = 0 WHERE id = 20", log=False)
     run_on(channel.source, "UPDATE tenant_1.t SET d = 0 WHERE id = 21")
     assert found(verify(channel)) == {("drift", "t", ("20",))}
+
+
+def test_json_values_of_other_types_with_the_same_text_differ(
+    mysql_source: PrivateServer,
+    mysql_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+    day, deep = "CAST('2026-01-02' AS DATE)", f"'{'[' * 98}'2026-01-02'{']' * 98}'".replace("'2026-01-02'", '"x"')
+    for server in (channel.source, channel.target):
+        run_on(
+            server,
+            "CREATE DATABASE tenant_1",
+            "CREATE TABLE tenant_1.j (id INT PRIMARY KEY, v JSON, n JSON)",
+            f"INSERT INTO tenant_1.j VALUES (1, JSON_OBJECT('a', {day}, 'b', '2026-01-02'), NULL), "
+            f"(2, JSON_ARRAY('2026-01-02 00:00:00.000000', {day}, X'00ff', b'101', TIME'10:00:00'), {deep}), "
+            f"""(3, '{{"a": "2026-01-02"}}', '[1.5, 7, null, true]'), """
+            f"(4, JSON_ARRAY(1.123456789012345678901234567890), JSON_ARRAY({deep}, {day})), (5, NULL, NULL), "
+            f"(6, JSON_OBJECT('z', JSON_ARRAY(1, JSON_OBJECT('k', {day}, 'a', JSON_ARRAY('x', X'00', {day}))), "
+            f"'a', JSON_OBJECT('b', {day}, 'c', JSON_ARRAY(JSON_ARRAY(), {day}))), NULL)",
+            log=False,
+        )
+    assert found(verify(channel)) == set()
+    run_on(channel.source, "UPDATE tenant_1.j SET n = JSON_ARRAY(id) WHERE id <> 4")
+    assert found(verify(channel)) == set(), "the log's images before the change have the types, too"
+    assert channel.run() is not None
+    run_on(
+        channel.target,
+        f"UPDATE tenant_1.j SET v = JSON_OBJECT('a', '2026-01-02', 'b', {day}) WHERE id = 1",
+        "UPDATE tenant_1.j SET v = JSON_SET(v, '$[0]', CAST('2026-01-02' AS DATETIME)) WHERE id = 2",
+        f"UPDATE tenant_1.j SET v = JSON_SET(v, '$.a', {day}) WHERE id = 3",
+        log=False,
+    )
+    assert found(verify(channel, full=False)) == {("drift", "j", (key,)) for key in "123"}
+    run_on(channel.source, "UPDATE tenant_1.j SET v = '[]' WHERE id IN (2, 3)")
+    outcome = verify(channel)
+    assert found(outcome) == {("drift", "j", (key,)) for key in "123"}
+    shown = as_text(outcome.target.tables[TableKey("tenant_1", "j")].columns[1], (outcome.suspects[0].target or ())[1])
+    assert "with SQL values" in str(shown)
+    assert channel.run() is not None
+    run_on(channel.target, "UPDATE tenant_1.j SET v = JSON_OBJECT('a', '2026-01-02', 'b', '2026-01-02') WHERE id = 1")
+    run_on(channel.source, "UPDATE tenant_1.j SET v = JSON_OBJECT('a', '2026-01-02', 'b', '2026-01-02') WHERE id = 4")
+    assert found(verify(channel)) == {("drift", "j", ("1",))}

@@ -391,6 +391,41 @@ def test_a_transaction_is_skipped_by_all_lanes_and_replayed_behind_its_window(ch
     channel.assert_equal()
 
 
+def test_lanes_without_changes_of_a_transaction_neither_keep_it_from_being_skipped_nor_skip_it(
+    channel: Channel,
+) -> None:
+    start(channel)
+    configure(channel, 3, more=TORN.format("key"))
+    run_on(channel.source, *(f"INSERT INTO shop.plain VALUES ({number}, 1, 'n')" for number in range(1, 7)))
+    run_on(channel.target, "INSERT INTO shop.plain VALUES (3, 7, 'mine')")
+    adopted = planned(channel)
+    plan = steps.read_plan(adopted["plan"])
+    assert plan.division is not None
+    assert plan.division.lane_of(TableKey("shop", "plain")) is None
+    seqno, blocked, idle = plan.first_seqno + 2, list[int](), list[int]()
+    for lane in range(2):
+        try:
+            steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+            idle.append(lane)
+        except DriftError:
+            blocked.append(lane)
+    (blocked if not blocked else idle).append(2)
+    state = "SELECT state FROM binlane.skips"
+    for options in (("--reason", "mine is right"), ("--cancel",), ("--reason", "it is")):
+        # a lane without its row has passed it
+        assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), *options) == 0
+    for lane in idle:
+        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+    assert channel.target.query(state) == [("requested",)]
+    for lane in (*blocked, 3):
+        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+    assert channel.target.query(state) == [("skipped",)]
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert channel.target.query("SELECT id, v FROM shop.plain ORDER BY id") == [
+        *((1, 1), (2, 1), (3, 7), (4, 1), (5, 1), (6, 1)),
+    ]
+
+
 def test_a_transaction_of_which_a_lane_has_applied_its_share_cannot_be_skipped(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

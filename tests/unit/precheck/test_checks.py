@@ -12,6 +12,7 @@ import pytest
 
 from binlane.errors import PrecheckError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.plan.division import Division
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.checks import CHECKS, TARGET_CHECKS, run_checks
@@ -240,6 +241,19 @@ def test_one_thing_that_is_wrong_with_a_server_is_found_by_its_check(name: str) 
     found = run_checks(of, {name: TARGET_CHECKS[name]})
 
     assert (found[0].check, found[0].where, found[0].severity) == (name, f"target: {where}", severity)
+
+
+def test_settings_that_lanes_with_shares_cannot_have_count_as_unset_in_a_divided_window() -> None:
+    allowed = applying(allow_nontransactional=True, allow_triggers=(str(KEY),))
+    fires = table(triggers=(Trigger("tr", "BEFORE", "INSERT"),))
+    for tables, given in ((MYISAM, {"written": KEYS}), (schema(fires), {"by_sql": KEYS})):
+        by_sql = given.pop("by_sql", frozenset())
+        together = situation(facts(), plan(**given), tables, channel=allowed, by_sql=by_sql)
+        divided = plan(**given, division=Division(2, ("shop",), {"shop": None}, {}, folds_names=False))
+        checks = {name: CHECKS[name] for name in ("statement-engines", "sql-writer")}
+        assert run_checks(together, checks) == ()
+        [finding] = run_checks(replace(together, plan=divided), checks)
+        assert finding.severity is Severity.FATAL
 
 
 def test_a_server_with_nothing_wrong_has_no_findings() -> None:

@@ -55,8 +55,8 @@ class Share:
     """All lanes that have a part."""
     home: int
     """The lane of the transaction's statements."""
-    dealer: Reducer
-    """Deals the changes, in order."""
+    dealer: Reducer | None
+    """Deals the changes, in order; None: there is one lane."""
 
 
 def piece(
@@ -72,12 +72,28 @@ def piece(
 
     ``share``: the part of it that the block gets; None: all.
     """
-    sinks = {lane: _Kept() for lane in ((0,) if share is None else share.lanes)}
-    builder = BlockBuilder(replace(limits, transactions=1), None if share is None else share.dealer)
-    writer = LaneWriter(sinks, builder, LaneEdges(), translation(log.target))
-    writer.add(header, parts, 0 if share is None else share.home)
-    [(header, items)] = sinks[0 if share is None else share.lane].blocks
+    if share is None:
+        share = Share(0, (0,), 0, None)
+    [(header, items)] = _dealt(header, parts, log, limits, share)[share.lane].blocks
     return Block(header, format_for(log.format, log.target, version), items, of)
+
+
+def lanes_with_changes(
+    header: BlockHeader, parts: Sequence[Part], log: LogFormat, limits: BlockLimits, share: Share
+) -> tuple[int, ...]:
+    """The lanes of ``share.lanes`` that get changes of a transaction, ascending."""
+    dealt = _dealt(header, parts, log, limits, share)
+    return tuple(sorted(lane for lane, kept in dealt.items() if any(items for _, items in kept.blocks)))
+
+
+def _dealt(
+    header: BlockHeader, parts: Sequence[Part], log: LogFormat, limits: BlockLimits, share: Share
+) -> dict[int, _Kept]:
+    """The transaction as a block of its own in each lane."""
+    sinks = {lane: _Kept() for lane in share.lanes}
+    builder = BlockBuilder(replace(limits, transactions=1), share.dealer)
+    LaneWriter(sinks, builder, LaneEdges(), translation(log.target)).add(header, parts, share.home)
+    return sinks
 
 
 def alone(

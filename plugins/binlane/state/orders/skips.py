@@ -75,11 +75,16 @@ class Skip:
     state_at: str
 
 
-def mark_skipped(cursor: Cursor, channel: str, seqno: int) -> None:
-    """Record that the transaction was skipped, in the transaction that moves the position past it."""
+def mark_skipped(cursor: Cursor, channel: str, seqno: int, *, has_changes: bool) -> None:
+    """Record that the transaction was skipped, in the transaction that moves the position past it.
+
+    ``has_changes``: of the lane that skips it. Of a transaction that lanes share, a lane without changes proves nothing
+    for the others: until the first lane with changes has skipped it, the order can be cancelled.
+    """
     cursor.execute(
-        "UPDATE binlane.skips SET state = 'skipped', state_at = UTC_TIMESTAMP(6) WHERE channel = %s AND seqno = %s",
-        (channel, seqno),
+        "UPDATE binlane.skips SET state = 'skipped', state_at = UTC_TIMESTAMP(6) WHERE channel = %s AND seqno = %s "
+        "AND (lane <> %s OR %s)",
+        (channel, seqno, ALL_LANES, has_changes),
     )
 
 

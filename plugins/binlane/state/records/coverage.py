@@ -6,12 +6,15 @@ it has compared every table, all changes up to the watermark at which it began. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from binlane.model import TableKey
-from binlane.state.tables import NOW, verified, verified_tables, windows
+from binlane.state.json_columns import optional_value_of
+from binlane.state.records.verifications import RUNNING
+from binlane.state.tables import NOW, verifications, verified, verified_tables, windows
 from binlane.state.windows import FINISHED
 
 
@@ -118,6 +121,32 @@ def note_table(connection: Connection, channel: str, table: TableKey, verificati
     if connection.execute(update(verified_tables).where(*this).values(**values)).rowcount == 0:
         key = {"channel": channel, "table_schema": table.database, "table_name": table.table}
         connection.execute(insert(verified_tables).values(**key, **values))
+
+
+def forget_compared(connection: Connection, channel: str, is_replaced: Callable[[TableKey], bool]) -> None:
+    """Let the channel's unfinished full verifications begin these tables again: their names stand for other rows now.
+
+    In the transaction that moves the watermark behind the DDL.
+    """
+    unfinished = select(verifications.c.id, verifications.c.progress).where(
+        verifications.c.channel == channel, verifications.c.state == RUNNING
+    )
+    for number, progress in connection.execute(unfinished).all():
+        for table in tables_of(connection, channel, number):
+            if is_replaced(table):
+                connection.execute(
+                    delete(verified_tables).where(
+                        verified_tables.c.channel == channel,
+                        verified_tables.c.table_schema == table.database,
+                        verified_tables.c.table_name == table.table,
+                    )
+                )
+        kept = optional_value_of(tuple[str, tuple[str, ...] | None], progress, verifications.c.progress)
+        # its name as text: either part may contain dots
+        dots = () if kept is None else (at for at, letter in enumerate(kept[0]) if letter == ".")
+        if kept is not None and any(is_replaced(TableKey(kept[0][:at], kept[0][at + 1 :])) for at in dots):
+            this = update(verifications).where(verifications.c.id == number)
+            connection.execute(this.values(progress=None, progress_key=None))
 
 
 def tables_of(connection: Connection, channel: str, verification: int) -> frozenset[TableKey]:

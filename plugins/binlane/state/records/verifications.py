@@ -80,6 +80,14 @@ class Suspect:
     """The end of the source's log when it was compared; a pending row is settled at a watermark behind it."""
 
     @property
+    def identity(self) -> tuple[object, ...]:
+        """What is the same in two comparisons: a row by its key, or as a whole if its table has none; a part of a
+        definition."""
+        if self.of_definition:
+            return self.table, self.key, self.columns
+        return (self.table, self.key) if self.key else (self.table, self.source, self.target)
+
+    @property
     def of_definition(self) -> bool:
         """Whether the suspect is a definition: ``key`` is the object's kind, ``columns`` its differing part, ``note``
         the details."""

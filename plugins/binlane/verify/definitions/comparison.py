@@ -21,6 +21,7 @@ from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules
+from binlane.schema.letter_case import lower
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
 from binlane.servers.variables import version_number
@@ -33,6 +34,7 @@ from binlane.verify.definitions.mend import one as one_statement
 from binlane.verify.definitions.object_mends import creation, removal
 from binlane.verify.definitions.reader import (
     DATABASE,
+    ORDER,
     TRIGGER,
     VIEW,
     Facts,
@@ -286,8 +288,13 @@ class Definitions:
         self, obj: SchemaObject, what: str, ours: str, theirs: str, present: Mapping[SchemaObject, Facts]
     ) -> Iterator[DefinitionDifference]:
         """The difference between two texts of a fact, if it is one."""
-        if what in _HIDDEN:
+        if what == "definition":
             ours, theirs = self._named(ours), self._named(theirs)
+        elif what == "body":
+            # as typed on both servers: only qualifying names differ, where databases are renamed
+            ours, theirs = self._renamed_in(ours), self._renamed_in(theirs)
+        elif what == "table":
+            ours, theirs = self._cased(ours), self._cased(theirs)
         if ours == theirs or (self.depth is not Depth.EXACT and not self._equivalence.differs(what, ours, theirs)):
             return
         undecided = "" if self.depth is Depth.EXACT else self._equivalence.undecided(what, ours, theirs)
@@ -316,12 +323,12 @@ class Definitions:
             return self._creation([obj])
         facts = present[obj]
         group = [
-            (int(other["order"] or 0), each)
+            (int(other[ORDER] or 0), each)
             for each, other in present.items()
             if each.kind == TRIGGER
             and each.database == obj.database
             and (other["table"], other["time"]) == (facts["table"], facts["time"])
-            and int(other["order"] or 0) >= int(facts["order"] or 0)
+            and int(other[ORDER] or 0) >= int(facts[ORDER] or 0)
         ]
         return self._creation([each for _, each in sorted(group)])
 
@@ -388,17 +395,18 @@ class Definitions:
         return True
 
     def _cased(self, name: str) -> str:
-        return name.lower() if any(schema.folds_names for schema in self.schemas) else name
+        return lower(name) if any(schema.folds_names for schema in self.schemas) else name
 
     def _named(self, text: str) -> str:
-        """A definition of either server, with the target's names of databases."""
-        return self._cased(self._renamed_in(text))
+        """A definition that a server has printed, with the target's names of databases, and with the names in backticks
+        as the servers compare them. Strings stay as they are: defaults, comments, members."""
+        return _PRINTED.sub(lambda found: found[0] if found["string"] else self._cased(self._new_name(found)), text)
 
     def _renamed_in(self, text: str) -> str:
         return _QUALIFIER.sub(self._new_name, text) if self._new_names else text
 
     def _new_name(self, match: re.Match[str]) -> str:
-        name = (match["quoted"] or match["plain"]).replace("``", "`")
+        name = (match["quoted"] or match["plain"] or "").replace("``", "`")
         new = self._new_names.get(name)
         return match[0] if new is None else f"{identifier(new)}."
 
@@ -440,6 +448,7 @@ def _shown(value: str | None) -> str:
 
 
 _QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
+_PRINTED: Final = re.compile(rf"(?P<string>'(?:[^'\\]|''|\\.)*')|{_QUALIFIER.pattern}|`(?:[^`]|``)*`", re.DOTALL)
 _INTENDED_BY: Final = {
     (True, False): (FilterKind.CREATE, FilterKind.ALTER, FilterKind.RENAME),
     (False, True): (FilterKind.DROP, FilterKind.DROP_DATABASE, FilterKind.ALTER, FilterKind.RENAME),

@@ -14,6 +14,8 @@ from binlane.verify.rows.sides import Side
 
 Facts = Mapping[str, str | None]
 """The parts of a definition by name; None: absent, or not visible to the account."""
+ORDER: Final = "order"
+"""The fact of a trigger that says when it fires, among those of one table and event."""
 DATABASE, VIEW, TRIGGER, EVENT = "database", "view", "trigger", "event"
 _PRIVILEGES: Final = {DATABASE: None, VIEW: None, TRIGGER: "TRIGGER", EVENT: "EVENT"}
 _COLLATIONS: Final = frozenset({"character set of the client", "collation of the client", "collation of the database"})
@@ -125,7 +127,7 @@ def _stored_programs() -> Iterator[_Query]:
         {
             "table": "event_object_table",
             "time": "CONCAT(action_timing, ' ', event_manipulation)",
-            "order": "action_order",
+            ORDER: "action_order",
             "body": "action_statement",
             "definer": "definer",
             **_STORED,

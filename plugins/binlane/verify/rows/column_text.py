@@ -14,6 +14,7 @@ from typing import Final
 
 from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.decimals import spell_decimal
+from binlane.binlog.types.json_typed import typed_json
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import Arguments, sql_type
@@ -26,9 +27,9 @@ Key = tuple[str, ...]
 Row = tuple[str | None, ...]
 """The texts of the values in a table's compared columns."""
 
-_HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})")
+_HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})(\+\d+)?")
 _HASHED: Final = (LARGE, JSON, OPAQUE, NOT_COPIED)
-"""Stand as length and SHA-256, the last two those of their hexadecimal digits."""
+"""Stand as length and SHA-256, the last two those of their hexadecimal digits; for JSON see ``json_typed``, too."""
 _UNSEEN: Final = frozenset({Generated.VIRTUAL, Generated.ROW_START, Generated.ROW_END})
 """Computed when read, or set by the server itself, so not replicated."""
 
@@ -43,11 +44,16 @@ class Compared:
     key: tuple[Column, ...]
     """Columns of the primary key; empty: the table is compared as a whole."""
     flavors: tuple[Flavor, Flavor]
+    types_json: bool = False
+    """JSON is compared as ``json_typed`` has it: both servers are MySQL with JSON_TABLE."""
 
     @property
     def expressions(self) -> tuple[str, ...]:
         """One expression a column, in the order of the columns."""
-        return tuple(map(expression, self.columns))
+        return tuple(
+            typed_json(column.name) if self.types_json and column.data_type == "json" else expression(column)
+            for column in self.columns
+        )
 
     @property
     def row_expressions(self) -> tuple[str, ...]:
@@ -76,14 +82,16 @@ class Compared:
         )
 
 
-def compared(source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by_key: bool) -> Compared:
+def compared(
+    source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by_key: bool, types_json: bool = False
+) -> Compared:
     """The comparison of two matching tables; ``by_key``: both servers order the primary key's values alike."""
     columns = shown_columns(target)
     place = {column.name: column for column in columns}
     primary = target.primary_key
     names = () if primary is None or not by_key else tuple(part.name or "" for part in primary.columns)
     key = tuple(place[name] for name in names if name in place)
-    return Compared(source.key, target.key, columns, key if len(key) == len(names) else (), flavors)
+    return Compared(source.key, target.key, columns, key if len(key) == len(names) else (), flavors, types_json)
 
 
 def key_shape(table: Compared) -> str:
@@ -105,7 +113,8 @@ def as_text(column: Column, value: str | None) -> str | None:
     kind = sql_type(column.data_type)
     if (large := _HASH.fullmatch(value)) is not None and kind.values in _HASHED:
         length = int(large[1]) // (1 if kind.values in (LARGE, JSON) else 2)
-        return f"{plural(length, 'byte')} of SHA-256 {large[2][:12]}..."
+        typed = "" if large[3] is None else ", with SQL values (dates, times, bytes)"
+        return f"{plural(length, 'byte')} of SHA-256 {large[2][:12]}...{typed}"
     if kind.values in (STRING, LARGE):
         text = decode_text(bytes.fromhex(value), column.charset)
         return f"X'{value.lower()}'" if text is None else quoted(text)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
+from binlane.servers.variables import version_number
 from binlane.verify.rows.column_text import Compared, compared
+
+_JSON_TABLE: Final = (8, 0, 4)
+"""The first MySQL with JSON_TABLE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,9 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         allow_non_transactional=True,
         collations=channel.collations.given,
     )
+    types_json = all(
+        each.flavor is Flavor.MYSQL and version_number(each.version) >= _JSON_TABLE for each in (source, target)
+    )
     renamed = renamed_schema(source, partial(name_of, renaming)) if renaming else source
     for ours in source.tables.values():
         if selection.table(ours.key) is not None:
@@ -52,7 +60,8 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         if fatal:
             not_comparable[theirs.key] = str(fatal[0])
         else:
-            both[theirs.key] = compared(ours, theirs, flavors, by_key=_same_key(ours, theirs))
+            by_key = _same_key(ours, theirs)
+            both[theirs.key] = compared(ours, theirs, flavors, by_key=by_key, types_json=types_json)
     for table in target.tables.values():
         database = renaming.source(table.key.database)
         key = None if database is None else TableKey(database, table.key.table)

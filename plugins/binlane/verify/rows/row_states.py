@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from binlane.binlog.row_values import Absent, Change, Image
 from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.json_equality import spelled_by_value
+from binlane.binlog.types.json_typed import spelled_with_types
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import FLOAT, JSON, LARGE, NOT_COPIED, OPAQUE, ValueKind
@@ -74,10 +75,9 @@ class ImageTexts:
 
     def cells(self, image: Image) -> Cells:
         """The compared columns; UNCHANGED for those that the image does not have."""
-        by_value = self.compared.by_value
         return tuple(
-            Unknown.UNCHANGED if isinstance(value := image[place], Absent) else _cell(column, value, number in by_value)
-            for number, (column, place) in enumerate(zip(self.compared.columns, self.places, strict=True))
+            Unknown.UNCHANGED if isinstance(value := image[place], Absent) else _cell(column, value, self.compared)
+            for column, place in zip(self.compared.columns, self.places, strict=True)
         )
 
 
@@ -171,21 +171,21 @@ def same_cell(column: Column, logged: Cell, text: str | None) -> bool:
     """Whether a known cell is the value whose text a server has returned."""
     if logged == text:
         return True
-    if not isinstance(logged, str) or text is None or sql_type(column.data_type).values is not FLOAT:
+    if not isinstance(logged, str) or text is None:
         return False
-    return float(logged) == float(text)
+    return sql_type(column.data_type).values is FLOAT and float(logged) == float(text)
 
 
-def _cell(column: Column, value: Value, by_value: bool) -> Cell:
+def _cell(column: Column, value: Value, compared: Compared) -> Cell:
     if value is None:
         return None
     kind = sql_type(column.data_type).values
     if isinstance(value, JsonDiffs) or kind is NOT_COPIED:
         return Unknown.LOST
-    return _SPELLED.get(kind, _as_key)(column, value, by_value)
+    return _SPELLED.get(kind, _as_key)(column, value, compared)
 
 
-def _as_key(column: Column, value: Value, _by_value: bool) -> str:
+def _as_key(column: Column, value: Value, _compared: Compared) -> str:
     return key_text(column, value)
 
 
@@ -193,20 +193,24 @@ def _hashed(data: bytes) -> str:
     return f"{len(data)}:{hashlib.sha256(data).hexdigest()}"
 
 
-def _json(_column: Column, value: Value, by_value: bool) -> str:
+def _json(_column: Column, value: Value, compared: Compared) -> str:
+    if compared.types_json and isinstance(value, JsonDocument):
+        return spelled_with_types(value.root)
     text = json_text(value.root).encode() if isinstance(value, JsonDocument) else _bytes(value)
-    return spelled_by_value(text.decode("utf-8", "surrogateescape")) if by_value else _hashed(text)
+    if compared.by_value:
+        return spelled_by_value(text.decode("utf-8", "surrogateescape"))
+    return _hashed(text)
 
 
-def _large(_column: Column, value: Value, _by_value: bool) -> str:
+def _large(_column: Column, value: Value, _compared: Compared) -> str:
     return _hashed(_bytes(value))
 
 
-def _opaque(_column: Column, value: Value, _by_value: bool) -> str:
+def _opaque(_column: Column, value: Value, _compared: Compared) -> str:
     return _hashed(_bytes(value).hex().upper().encode())
 
 
-def _float(_column: Column, value: Value, _by_value: bool) -> str:
+def _float(_column: Column, value: Value, _compared: Compared) -> str:
     return repr(value)
 
 
@@ -215,7 +219,7 @@ def _bytes(value: Value) -> bytes:
     return value
 
 
-_SPELLED: Final[Mapping[ValueKind, Callable[[Column, Value, bool], str]]] = {
+_SPELLED: Final[Mapping[ValueKind, Callable[[Column, Value, Compared], str]]] = {
     JSON: _json,
     LARGE: _large,
     OPAQUE: _opaque,
