@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from binlane import cli_fleet
+from binlane import cli_fleet, cli_windows
 from binlane.cli_fleet import of_each
-from binlane.cli_options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, MaybeChannel, Tag, err, out
+from binlane.cli_options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, MaybeChannel, Tag, err, out
 from binlane.errors import BinlaneError, ConfigError
 from binlane.model import plural
 from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
@@ -33,33 +33,14 @@ app = typer.Typer(
 )
 _INTERRUPTED = 130
 _PLUGIN_UNKNOWN = 3
-Until = Annotated[
-    str | None,
-    typer.Option(help='Where the window ends: "now" (the default), a time, or a GTID, before which it ends.'),
-]
-Lanes = Annotated[int | None, typer.Option(min=1, max=256, help="Number of parallel lanes, instead of the channel's.")]
-BlockSize = Annotated[int | None, typer.Option(min=1, help="Source transactions per block, instead of the channel's.")]
-EngineName = Annotated[
-    str,
-    typer.Option(help="Engine of the filter job: local (processes), spark (spark-submit), or package.module:function."),
-]
 
 
-@app.command()
-def init(
-    channel: ChannelName,
-    start: Annotated[
-        str,
-        typer.Option(
-            "--start", help='Where the first window begins: "oldest", "now", FILE:OFFSET, or the GTID set of a backup.'
-        ),
-    ] = "oldest",
-    channels: ChannelFolder = DEFAULT_CHANNELS,
-) -> None:
-    """Create the channel and the state tables on the target, or upgrade the tables of an older binlane."""
-    from binlane.orchestration.commands import run as commands
-
-    out.print(commands.init(channel, channels, start))
+for _module, _names in (
+    (cli_windows, ("init", "plan", "run", "follow")),
+    (cli_fleet, ("config", "status", "find", "stop", "resume")),
+):
+    for _name in _names:
+        app.command()(getattr(_module, _name))
 
 
 @app.command()
@@ -92,36 +73,6 @@ def show(
 
 
 @app.command()
-def plan(
-    channel: ChannelName,
-    until: Until = None,
-    lanes: Lanes = None,
-    block_size: BlockSize = None,
-    engine: EngineName = "local",
-    channels: ChannelFolder = DEFAULT_CHANNELS,
-) -> None:
-    """Show the next window: lanes, blocks, barriers, tables and the result of the precheck. Writes nothing."""
-    from binlane.orchestration.commands import run as commands
-
-    out.print(commands.plan(commands.Call(channel, channels, until, lanes, block_size, engine), out))
-
-
-@app.command()
-def run(
-    channel: ChannelName,
-    until: Until = None,
-    lanes: Lanes = None,
-    block_size: BlockSize = None,
-    engine: EngineName = "local",
-    channels: ChannelFolder = DEFAULT_CHANNELS,
-) -> None:
-    """Apply one window: the unfinished one if there is one, otherwise the log from the watermark to --until."""
-    from binlane.orchestration.commands import run as commands
-
-    out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out))
-
-
-@app.command()
 def check(
     channel: ChannelName,
     max_lag: Annotated[
@@ -140,10 +91,6 @@ def check(
     line, severity = checking.check(channel, channels, max_lag, max_unverified)
     out.print(line)
     raise typer.Exit(severity)
-
-
-for _command in (cli_fleet.config, cli_fleet.status, cli_fleet.find, cli_fleet.stop, cli_fleet.resume):
-    app.command()(_command)
 
 
 @app.command()

@@ -23,3 +23,7 @@ MaybeChannel = Annotated[
     str | None, typer.Argument(metavar="[CHANNEL]", help="Name of the channel, unless --tag names several.")
 ]
 Tag = Annotated[str | None, typer.Option(help="All channels with this tag (tags in the channel file).")]
+EngineName = Annotated[
+    str,
+    typer.Option(help="Engine of the filter job: local (processes), spark (spark-submit), or package.module:function."),
+]

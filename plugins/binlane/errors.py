@@ -170,6 +170,12 @@ class PositionError(BinlaneError):
     """State on the target was changed by another program or by hand, or does not fit the plan."""
 
 
+class ExecutorsLostError(BinlaneError):
+    """The filter job's Spark application has no executors any more, and gets none."""
+
+    retryable = True
+
+
 class WindowBusyError(BinlaneError):
     """Another run holds this channel's unfinished window with another plan."""
 

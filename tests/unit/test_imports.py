@@ -90,9 +90,10 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration", "orchestration.announcing", "orchestration.commands", "orchestration.commands.copies"),
     ),
     "cli_options": ("orchestration",),
+    "cli_windows": ("cli_options", "health", "orchestration.commands"),
     "cli_fleet": ("errors", "config", "cli_options", "state.records", "orchestration", "orchestration.commands"),
     "cli": (
-        *(*BASE, "config", "cli_options", "cli_fleet"),
+        *(*BASE, "config", "cli_options", "cli_fleet", "cli_windows"),
         *("verify", "bootstrap", "health", "orchestration", "orchestration.commands"),
         *("orchestration.commands.copies", "orchestration.commands.inspection"),
     ),

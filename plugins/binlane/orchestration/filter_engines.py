@@ -25,7 +25,7 @@ from binlane.work.filter.errors import error_of
 from binlane.work.filter.job import LocalProcesses, run_filter
 from binlane.work.plan_inputs import read_inputs
 
-_LANES: Final = "binlane.orchestration.commands.run"
+_LANES: Final = "binlane.orchestration.lane_processes"
 """Modules that the fork server imports, because lanes are forked later from the same server as the filter's
 processes."""
 

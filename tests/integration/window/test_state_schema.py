@@ -44,6 +44,7 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "decide": (("1", "--ran"),),
     "doctor": (),
     "find": ((),),
+    "follow": ((),),
     "grants": (),
     "init": ((),),
     "inspect": (),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Final
 
@@ -18,27 +14,24 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig, Declared, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.errors import LaneEndedError
 from binlane.extension import chosen
 from binlane.health.progress import size_text
 from binlane.model import plural
 from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.filter_engines import FILTER_ENGINES
+from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Bars, Terminal, View
-from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
-from binlane.state.positions import lane_positions
 from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.work.files import WorkFolder
-from binlane.work.filter.processes import end_with_parent
 from binlane.work.filter.progress import filter_progress
 from binlane.work.plan_inputs import read_inputs
 
@@ -111,11 +104,27 @@ def run(call: Call, console: Terminal) -> View:
     """Apply one window. Returns its summary."""
     channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
-    done = apply_window(channel, endpoints, call.request(), call.engine, console, seconds)
+    done = announced_window(channel, endpoints, call.request(), call.engine, console, seconds)
     if "note" not in done:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {done['watermark']:,}"
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
     return f"{done['note']}\n{times}"
+
+
+def announced_window(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    request: WindowRequest,
+    engine: str,
+    console: Terminal,
+    seconds: dict[str, float] | None = None,
+) -> steps.Answer:
+    """Apply one window, and announce its watermark. See ``apply_window``, and ``announce`` for its errors."""
+    with LaneProcesses() as lanes:
+        done = apply_window(channel, endpoints, request, engine, console, {} if seconds is None else seconds, lanes)
+    if "note" in done:
+        announce(channel, done)
+    return done
 
 
 def apply_window(
@@ -125,6 +134,7 @@ def apply_window(
     engine: str,
     console: Terminal,
     seconds: dict[str, float],
+    lanes: LaneProcesses,
 ) -> steps.Answer:
     """Apply one window; the answer of ``steps.advance``, or of ``steps.extract`` if there is nothing to apply.
 
@@ -140,11 +150,9 @@ def apply_window(
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"])
     with _timed(seconds, "apply", console):
-        _apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
+        lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
-        done = steps.advance(channel, endpoints, adopted["plan"])
-    announce(channel, done)
-    return done
+        return steps.advance(channel, endpoints, adopted["plan"])
 
 
 def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
@@ -204,62 +212,6 @@ def _counted_segments(window: steps.Answer, console: Terminal) -> Iterator[None]
 def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
     chosen(FILTER_ENGINES, engine, "--engine")(channel, work)
     return steps.read_plan(work.child(read_inputs(work).key).uri)
-
-
-def _apply(
-    channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Terminal
-) -> None:
-    """Each lane is a process. With fewer processes than lanes a waiting lane moves the others, because lanes are
-    leases."""
-    workers = min(len(lanes), _MOST_PROCESSES)
-    context = get_context("forkserver")
-    # lanes are forked from the fork server, which a local filter job has started with the same modules
-    context.set_forkserver_preload([__name__])
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=begin_lane_process) as pool:
-        try:
-            running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]
-            _show(running, plan_uri, endpoints, console)
-            for future in running:
-                future.result()
-        except BrokenProcessPool as exc:
-            raise LaneEndedError(
-                f"channel {channel.name}: the process of a lane was killed from outside (kill -9, or out of "
-                "memory), and the other lanes were ended; their open blocks are rolled back: `binlane run "
-                f"{channel.name}` continues from each lane's position"
-            ) from exc
-        except KeyboardInterrupt:
-            # otherwise the pool would wait until the lanes have applied the whole window
-            for child in active_children():
-                child.terminate()
-            raise
-
-
-def begin_lane_process() -> None:
-    """Prepare a lane's process: ignore SIGINT, which a terminal sends to all processes of a command; the command itself
-    ends its lanes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
-
-
-def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:
-    """Apply one lane in a process of its own, with the configuration and endpoints that the command has read."""
-    steps.apply_lane(channel, endpoints, plan_uri, lane)
-
-
-def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, console: Terminal) -> None:
-    """Show a progress bar for each lane until all have ended."""
-    planned = steps.read_plan(plan_uri)
-    totals = {lane: sum(file.transactions for file in planned.files[lane]) for lane in planned.all_lanes}
-    with console.bars(seconds_left=True) as shown:
-        bars = {lane: shown.add(lane_name(planned, lane), total, f"0/{total}") for lane, total in totals.items()}
-        while not all(future.done() for future in running):
-            with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
-                positions = lane_positions(connection, planned.channel)
-            for position in positions:
-                if position.lane in bars:  # another run may have opened the next window, with more lanes
-                    done, total = position.transactions, totals[position.lane]
-                    shown.show(bars[position.lane], done, said=f"{done}/{total}")
-            time.sleep(_POLL_SECONDS)
 
 
 class _timed:  # noqa: N801 -- reads as a statement

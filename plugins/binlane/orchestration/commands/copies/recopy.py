@@ -18,7 +18,7 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PositionError, WindowBusyError
 from binlane.model import LogPosition, plural
 from binlane.orchestration.commands.operate import whoami
-from binlane.orchestration.commands.run import apply_window, load
+from binlane.orchestration.commands.run import announced_window, load
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Terminal
@@ -73,7 +73,7 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
     with target_state(endpoints.target), driver_errors():
         _read(channel, endpoints, options)
     # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
-    apply_window(channel, endpoints, WindowRequest(NOW), options.engine, console, {})
+    announced_window(channel, endpoints, WindowRequest(NOW), options.engine, console)
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
             uuid = read_channel(connection, name).uuid
@@ -141,7 +141,7 @@ def _brought_to(
             return None
         if window is None and found.watermark.source == position:
             return found
-        done = apply_window(channel, endpoints, request, options.engine, console, {})
+        done = announced_window(channel, endpoints, request, options.engine, console)
         if done.get("empty"):
             return found
 

@@ -1,0 +1,111 @@
+"""Lanes as processes of this machine, kept from one window to the next."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children, get_context
+from types import TracebackType
+from typing import Final
+
+from binlane.apply.refusals import target_errors
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.errors import LaneEndedError
+from binlane.orchestration import steps
+from binlane.orchestration.terminal import Terminal
+from binlane.plan.window_facts import lane_name
+from binlane.servers.engines import engine_of
+from binlane.state.positions import lane_positions
+from binlane.work.filter.processes import end_with_parent
+
+_MOST_PROCESSES: Final = 16
+_POLL_SECONDS: Final = 0.5
+
+
+class LaneProcesses:
+    """Applies the lanes of windows. With fewer processes than lanes a waiting lane moves the others, because lanes are
+    leases."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        self._workers = 0
+
+    def __enter__(self) -> LaneProcesses:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            # otherwise the pool would wait until the lanes have applied the whole window
+            for child in active_children():
+                child.terminate()
+        self._end()
+
+    def apply(
+        self, channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Terminal
+    ) -> None:
+        """Apply the lanes of a plan to its end, or to a requested stop, with a progress bar each.
+
+        Raises LaneEndedError if a process was killed, and the errors of ``steps.apply_lane``.
+        """
+        pool = self._started(min(len(lanes), _MOST_PROCESSES))
+        try:
+            running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]
+            _show(running, plan_uri, endpoints, console)
+            for future in running:
+                future.result()
+        except BrokenProcessPool as exc:
+            self._end()
+            raise LaneEndedError(
+                f"channel {channel.name}: the process of a lane was killed from outside (kill -9, or out of "
+                "memory), and the other lanes were ended; their open blocks are rolled back: `binlane run "
+                f"{channel.name}` continues from each lane's position"
+            ) from exc
+
+    def _started(self, workers: int) -> ProcessPoolExecutor:
+        if self._pool is None or self._workers < workers:
+            self._end()
+            context = get_context("forkserver")
+            # lanes are forked from the fork server, which a local filter job has started with the same modules
+            context.set_forkserver_preload([__name__])
+            self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=begin_lane_process)
+            self._workers = workers
+        return self._pool
+
+    def _end(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._pool = None
+
+
+def begin_lane_process() -> None:
+    """Prepare a lane's process: ignore SIGINT, which a terminal sends to all processes of a command; the command itself
+    ends its lanes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:
+    """Apply one lane in a process of its own, with the configuration and endpoints that the command has read."""
+    steps.apply_lane(channel, endpoints, plan_uri, lane)
+
+
+def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, console: Terminal) -> None:
+    """Show a progress bar for each lane until all have ended."""
+    if not console.is_terminal:
+        return
+    planned = steps.read_plan(plan_uri)
+    totals = {lane: sum(file.transactions for file in planned.files[lane]) for lane in planned.all_lanes}
+    with console.bars(seconds_left=True) as shown:
+        bars = {lane: shown.add(lane_name(planned, lane), total, f"0/{total}") for lane, total in totals.items()}
+        while not all(future.done() for future in running):
+            with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+                positions = lane_positions(connection, planned.channel)
+            for position in positions:
+                if position.lane in bars:  # another run may have opened the next window, with more lanes
+                    done, total = position.transactions, totals[position.lane]
+                    shown.show(bars[position.lane], done, said=f"{done}/{total}")
+            time.sleep(_POLL_SECONDS)

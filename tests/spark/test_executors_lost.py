@@ -1,0 +1,89 @@
+"""A Spark application that has lost its executors for good: the job ends, and the task's next try submits it anew."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+from binlane.errors import ExecutorsLostError
+from binlane.work.filter.errors import error_of
+from lab.servers import free_port
+
+PROJECT = Path(__file__).parents[2]
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+JOB = """
+import sys, time
+from pyspark.sql import SparkSession
+from binlane.errors import BinlaneError
+from binlane.spark_jobs.event_metadata_filter import SparkEngine
+from binlane.work.filter.errors import as_line
+
+def task(name):
+    open(FOLDER + "/begun", "w").close()
+    time.sleep(600)
+    return b""
+
+MASTER, FOLDER = sys.argv[1:]
+spark = SparkSession.builder.master(MASTER).config("spark.ui.enabled", "false").getOrCreate()
+try:
+    SparkEngine(spark, lost_seconds=4).run(task, ["one"])
+except BinlaneError as exc:
+    print(as_line(exc))
+finally:
+    spark.stop()
+"""
+
+
+@contextmanager
+def running(*command: str) -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT / "plugins"), "PYSPARK_PYTHON": sys.executable}
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_a_job_that_has_lost_its_executors_ends_with_an_error_to_be_tried_again(tmp_path: Path) -> None:
+    port = str(free_port())
+    master = f"spark://127.0.0.1:{port}"
+    daemons = "org.apache.spark.deploy"
+    (tmp_path / "job.py").write_text(JOB)
+    with ExitStack() as stack:
+
+        def start(*command: str) -> subprocess.Popen[str]:
+            return stack.enter_context(running(*command))
+
+        start(str(SPARK_CLASS), f"{daemons}.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0")
+        worker = start(
+            str(SPARK_CLASS), f"{daemons}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1",
+            "--memory", "1g", "--work-dir", str(tmp_path / "work"), master,
+        )  # fmt: skip
+        job = start(sys.executable, str(tmp_path / "job.py"), master, str(tmp_path))
+        while not (tmp_path / "begun").exists():
+            assert job.poll() is None, job.communicate()[0]
+            time.sleep(0.2)
+        # its executors end with it, and there is no other
+        os.killpg(worker.pid, signal.SIGKILL)
+        said, _ = job.communicate(timeout=300)
+    found = error_of("job", job.returncode, said)
+    assert isinstance(found, ExecutorsLostError), said
+    assert found.retryable
+    assert "got none for 4 s" in str(found)
