@@ -296,3 +296,21 @@ def test_the_copy_waits_while_the_source_is_busy(either: Channel) -> None:
     assert told[-1].waits == ""
     assert (told[-1].finished, told[-1].rows, told[-1].bytes) == (7, 22, told[-1].all_bytes)
     either.assert_equal()
+
+
+def test_a_job_that_fails_ends_the_waits_of_the_others(mariadb: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    run_on(
+        mariadb.source,
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.t (id INT PRIMARY KEY, b LONGBLOB)",
+        "INSERT INTO shop.t SELECT seq, 'x' FROM mysql.seq_1_to_40000",
+        "INSERT INTO shop.t VALUES (40001, REPEAT('x', 3000000))",
+    )
+    packet = mariadb.target.query("SELECT @@GLOBAL.max_allowed_packet")[0][0]
+    mariadb.target.query("SET GLOBAL max_allowed_packet = 1048576")
+    try:
+        # the second range would wait for hours behind the first
+        assert bootstrap(mariadb, "--rows-per-second", "1", "--chunk-rows", "20000", "--jobs", "2") == 1
+    finally:
+        mariadb.target.query(f"SET GLOBAL max_allowed_packet = {packet}")
+    assert "shop.t: a row needs a statement of " in capsys.readouterr().err

@@ -11,9 +11,10 @@ from typing import Final
 import pytest
 
 from binlane.errors import PrecheckError
+from binlane.model import Flavor
 from binlane.orchestration.commands.verify import outcome_text, verify_channel
 from binlane.verify.run import Options, Outcome
-from lab.servers import PrivateServer
+from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import (
     CHANNEL,
@@ -165,7 +166,7 @@ def test_differences_of_objects_that_the_source_has_changed_since_are_pending(
 SHARED: Final = (
     "CREATE DATABASE tenant_1 CHARACTER SET latin1",
     "CREATE TABLE tenant_1.p (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL DEFAULT 5, "
-    "s VARCHAR(9) DEFAULT 'it''s', d DECIMAL(9,2) DEFAULT 1.50, "
+    "s VARCHAR(19) DEFAULT 'it''s', d DECIMAL(9,2) DEFAULT 1.50, "
     "at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, "
     "g INT AS (n + 1) STORED, j JSON, UNIQUE KEY by_n (n), KEY (s(3)), KEY (g), CHECK (n < 99 AND s <> 'a b')) "
     "COMMENT 'x' CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
@@ -382,3 +383,43 @@ def test_renames_and_filters_and_what_the_account_may_not_see(channel_of: Channe
     assert "triggers of tenant_1: the source's account lacks TRIGGER there" in text
     assert "functions of tenant_1: the source's account lacks EXECUTE there" in text
     assert "definition of view dr_1.v: the source's account may not see it" in text
+
+
+def test_a_server_that_ignores_the_case_of_names_ignores_no_other_case(
+    mariadb_source: PrivateServer, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> None:
+    clean_servers(mariadb_source)
+    options = ("--lower-case-table-names=1",)
+    with private_server(tmp_path / "folding", Flavor.MARIADB, options, name="folding") as target:
+        channel = Channel(mariadb_source, target, tmp_path)
+        channel.init()
+        made = (
+            "CREATE DATABASE app",
+            "USE app",
+            "CREATE TABLE Parents (Id INT PRIMARY KEY, kind ENUM('Odd', 'even'), s VARCHAR(19) DEFAULT 'It''s `Mine`', "
+            "KEY By_s (s)) COMMENT 'Of `Parents`' CHECKSUM=1 PARTITION BY HASH (Id) PARTITIONS 2",
+            "CREATE TABLE plain (id INT PRIMARY KEY)",
+            "CREATE TABLE Children (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES plain (id))",
+            "CREATE VIEW v AS SELECT p.s AS Text, 'Some' AS c FROM Parents p",
+            "CREATE TRIGGER tr BEFORE INSERT ON Parents FOR EACH ROW SET NEW.s = CONCAT('A', NEW.s)",
+            "CREATE PROCEDURE pr() SELECT 'A' FROM Parents",
+        )
+        for server in (channel.source, target):
+            run_on(server, *made, log=False)
+        assert drift(verify(channel)) == {}
+        run_on(
+            target,
+            "USE app",
+            "ALTER TABLE parents ALTER s SET DEFAULT 'it''s `Mine`', COMMENT 'of `Parents`'",
+            "CREATE OR REPLACE VIEW v AS SELECT p.s AS Text, 'some' AS c FROM Parents p",
+            "CREATE OR REPLACE TRIGGER tr BEFORE INSERT ON Parents FOR EACH ROW SET NEW.s = CONCAT('a', NEW.s)",
+            "CREATE OR REPLACE PROCEDURE pr() SELECT 'a' FROM Parents",
+            log=False,
+        )
+        assert set(drift(verify(channel))) == {
+            ("table app.parents", "column `s`"),
+            ("table app.parents", "option COMMENT"),
+            ("view app.v", "definition"),
+            ("trigger app.tr", "body"),
+            ("procedure app.pr", "body"),
+        }

@@ -444,6 +444,36 @@ def test_a_transaction_of_which_a_lane_has_applied_its_share_cannot_be_skipped(
     channel.assert_equal()
 
 
+@pytest.mark.parametrize(
+    ("more", "shard_list", "by_key"),
+    [
+        (TORN.format("table"), DIVIDED, False),
+        (TORN.format("key"), "(divided)=other\n", None),
+        (TORN.format("key"), DIVIDED + "other=1\n", True),
+        (TORN.format("table"), "(divided)=\\u00\n", True),
+    ],
+    ids=["table", "not divided", "another entry", "broken list"],
+)
+def test_a_window_without_a_plan_follows_a_change_of_what_is_divided(
+    channel: Channel, more: str, shard_list: str, by_key: bool | None
+) -> None:
+    start(channel)
+    configure(channel, 3, more=TORN.format("key"))
+    run_on(channel.source, "INSERT INTO shop.plain VALUES (1, 1, 'a'), (2, 1, 'b')")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    configure(channel, 3, more=more)
+    channel.write_shard_list(shard_list)
+    again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert again["window"] == window["window"]
+    run_filter(WorkFolder(again["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, again["work"])
+    division = steps.read_plan(adopted["plan"]).division
+    assert (None if division is None else division.lane_of(TableKey("shop", "plain")) is None) == by_key
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    channel.assert_equal()
+
+
 def test_lanes_that_meet_at_epochs_may_divide(channel: Channel) -> None:
     start(channel)
     configure(channel, 3, more='consistency = "epoch"\nepoch_seconds = 1\n')
