@@ -1,4 +1,4 @@
-// The content of each page, as nodes; no requests.
+// The pages of one channel, as nodes; no requests. fleet.js has the list, the databases and the records; app.js names them all.
 
 import { bar, bars, bytes, chart, h, heat, moment, number, pill, plural, ratio, span } from "./draw.js";
 import { finder, progress } from "./fleet.js";
