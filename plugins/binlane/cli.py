@@ -351,11 +351,17 @@ def bootstrap(
 
 
 @app.command()
-def grants(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+def grants(
+    channel: ChannelName,
+    accounts: Annotated[
+        bool, typer.Option("--accounts", help="Also for `verify --full --accounts`, which compares accounts.")
+    ] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
     """Print the GRANT statements that the channel's accounts need on source and target. Writes nothing."""
     from binlane.orchestration.commands import grants as granting
 
-    out.print(granting.grants(channel, channels))
+    out.print(granting.grants(channel, channels, compares_accounts=accounts))
 
 
 @app.command()

@@ -121,7 +121,7 @@ class Verified(ModuleType):
         super().__init__("binlane.orchestration.commands.verify")
         self.drift, self.asked = drift, list[str]()
 
-    def verify_after(self, channel: Any, endpoints: Any, kind: str) -> dict[str, Any]:
+    def verify_after(self, channel: Any, endpoints: Any, kind: str, *, accounts: bool) -> dict[str, Any]:
         self.asked.append(kind)
         if self.drift:
             raise DriftError(self.drift)

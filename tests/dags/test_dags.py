@@ -100,6 +100,7 @@ def test_the_form_explains_and_bounds_its_fields(tmp_path: Path) -> None:
         "dry_run": "boolean",
         "verify": "string",
         "verify_only": "boolean",
+        "verify_accounts": "boolean",
         "lanes": ["null", "integer"],
         "block_size": ["null", "integer"],
     }

@@ -455,6 +455,11 @@ def test_the_forms_values_reach_the_request() -> None:
         (RunForm, {"verify": None}, "verify: expected one of none, window, slice, full, got None; trigger"),
         (RunForm, {"dry_run": "yes"}, "dry_run: expected true or false, got 'yes'; trigger"),
         (RunForm, {"until": 7}, "until: expected text, got 7; trigger"),
+        (
+            RunForm,
+            {"verify": "window", "verify_accounts": True},
+            "verify_accounts: expected verify to be 'full' or 'slice'",
+        ),
         (BootstrapForm, {"databases": " "}, "databases: expected text, got ' '; trigger"),
         (BootstrapForm, {"jobs": 65}, "jobs: expected an integer 1..64, got 65; trigger"),
     ],
@@ -467,7 +472,7 @@ def test_a_value_that_a_form_does_not_take_is_refused_by_its_field(
 
 
 def test_a_form_without_values_has_its_defaults() -> None:
-    assert RunForm.of({}) == RunForm(None, None, False, False, VerifyScope.NONE, False, None, None)
+    assert RunForm.of({}) == RunForm(None, None, False, False, VerifyScope.NONE, False, False, None, None)
     assert BootstrapForm.of({}) == BootstrapForm("*", False, False, 4, 20_000, 30, 0, 0, 0, 0)
 
 

@@ -73,7 +73,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", *VERIFY),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
-    "health": (*BASE, *CONFIG, "work", "work.filter", "state", "state.records", "apply"),
+    "health": (*BASE, *CONFIG, "work", "work.filter", "state", "state.records", "apply", "bootstrap"),
     "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
     "orchestration.announcing": ("errors", "config", "connections", "state.records", "orchestration"),
     "orchestration.commands": (

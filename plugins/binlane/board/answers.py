@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Final
 
 from binlane.board import models
+from binlane.health import coverage
 from binlane.health.airflow_runs import Run
 from binlane.health.facts import ALIVE_SECONDS
 from binlane.health.health import Health
@@ -191,6 +192,7 @@ def verifications_of(snapshot: Snapshot) -> list[models.Verification]:
         models.Verification(
             id=each.id,
             kind=each.kind,
+            scope=list(each.scope),
             state=each.state,
             through_seqno=each.through_seqno,
             started_at=seconds_of(each.started_at),
@@ -203,6 +205,13 @@ def verifications_of(snapshot: Snapshot) -> list[models.Verification]:
         )
         for each in snapshot.verifications
     ]
+
+
+def coverage_of(snapshot: Snapshot) -> models.Coverage:
+    """What verifications have proved."""
+    found = coverage.coverage_of(snapshot)
+    full = None if found.round is None else models.FullRound(**asdict(found.round), share=found.round.share)
+    return models.Coverage(**{**asdict(found), "round": full})
 
 
 def row_of(window: PastWindow) -> models.WindowRow:

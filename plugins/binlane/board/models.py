@@ -158,6 +158,8 @@ class Verification(Answer):
     id: int
     kind: str
     """full (every row of every table) or window (what the last window touched)."""
+    scope: list[str]
+    """The databases and tables that were asked for; empty: all."""
     state: str
     """running, clean, pending or drift."""
     through_seqno: int
@@ -171,6 +173,41 @@ class Verification(Answer):
     """Rows that differ."""
     pending: int
     """Rows that the source has changed since; the next verification compares them again."""
+
+
+class FullRound(Answer):
+    """An unfinished verification of all rows, which may be read in slices."""
+
+    begun_at: float
+    rows: int
+    expected: int
+    """Approximate rows of all tables; 0: not known."""
+    share: float | None
+    reading: float
+    """Seconds that its slices have taken."""
+    reading_left: float | None
+    """Seconds that the rows that are left will take to be read; None: not known."""
+    left: float | None
+    """Seconds to its end, pauses between slices included, at the pace since its beginning; None: not known."""
+
+
+class Coverage(Answer):
+    """What verifications have proved."""
+
+    through: int
+    """Every change up to this seqno was compared."""
+    rows_after: int
+    rows_through: int
+    """The rows of all windows in this range were compared, too."""
+    full_through: int | None
+    full_at: float | None
+    """All rows of all tables were compared, at this watermark or later ones; None: never."""
+    equal_rows: int
+    """Rows that the last verification has proved equal."""
+    pending: int
+    pending_since: float | None
+    """When the oldest pending row was first found different."""
+    round: FullRound | None
 
 
 class Card(Answer):
@@ -257,6 +294,7 @@ class Channel(Answer):
     more_skips: bool = False
     verifications: list[Verification] = Field(default_factory=list)
     """The last verifications, newest first."""
+    coverage: Coverage | None = None
     verified_through: dict[str, int] = Field(default_factory=dict)
     """By kind, the highest seqno up to which both servers were found equal."""
     history: list[WindowRow] = Field(default_factory=list)

@@ -116,6 +116,7 @@ class Reading:
             skips=answers.skips_of(snapshot, may_edit=place.may_edit),
             more_skips=snapshot.more_skips,
             verifications=answers.verifications_of(snapshot),
+            coverage=answers.coverage_of(snapshot),
             verified_through=dict(snapshot.status.verified),
             history=[answers.row_of(window) for window in snapshot.history],
             heat=answers.heat_of(snapshot.history),

@@ -20,7 +20,7 @@ class InWindow(Answer):
 
 
 class Verified(Answer):
-    """The newest verification that found source and target equal and covered a database."""
+    """The newest verification that found a database equal, unless a later one may have found it different."""
 
     kind: str
     """full: every row of the database; window: the rows that window #`number` touched."""
@@ -43,6 +43,8 @@ class Database(Answer):
     verified: Verified | None
     drifted: int
     """Rows and definitions that are known to differ."""
+    pending: int
+    """Rows that differed and that the source has changed since."""
     rows: int
     """Row changes in the windows of `recent`."""
     recent: list[InWindow]
@@ -94,6 +96,21 @@ class CopiedObjects(Answer):
     rows: int
 
 
+class CopyProgress(Answer):
+    """How far an unfinished first copy is. Bytes are those of the source's tables, by its own estimate."""
+
+    is_running: bool
+    """False: interrupted; a repeated run continues it."""
+    tables: int
+    finished: int
+    rows: int
+    bytes: int
+    all_bytes: int
+    bytes_per_second: float | None
+    """Of the running attempt."""
+    seconds_left: float | None
+
+
 class Copy(Answer):
     """The channel's first copy."""
 
@@ -109,6 +126,8 @@ class Copy(Answer):
     updated_at: float
     outcome: dict[str, Any] | None
     objects: list[CopiedObjects]
+    progress: CopyProgress | None
+    """None if it is finished."""
 
 
 class Records(Answer):

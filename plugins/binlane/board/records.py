@@ -13,6 +13,7 @@ from binlane.board.reading import NotFound, Reading, plan_of
 from binlane.config import ChannelConfig, Declared, load_channel
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
+from binlane.health.first_copy import FirstCopy, read_first_copy
 from binlane.state.records.bootstraps import CopyRecord, read_copy
 from binlane.state.records.databases import DatabasePage, Search, read_databases
 from binlane.state.records.history import seconds_of
@@ -67,14 +68,15 @@ class Records:
         """The channel's repairs and its first copy."""
         place = self._reading.place(user, name)
 
-        def read(connection: Any) -> tuple[tuple[PastRepair, ...], CopyRecord | None]:
-            return read_repairs(connection, name, limit=_REPAIRS + 1), read_copy(connection, name)
+        def read(connection: Any) -> tuple[tuple[PastRepair, ...], CopyRecord | None, FirstCopy | None]:
+            repairs = read_repairs(connection, name, limit=_REPAIRS + 1)
+            return repairs, read_copy(connection, name), read_first_copy(connection, name)
 
-        repairs, copy = self._reading.on_target(place.channel, read)
+        repairs, copy, unfinished = self._reading.on_target(place.channel, read)
         return models.Records(
             repairs=[_repair(each) for each in repairs[:_REPAIRS]],
             more_repairs=len(repairs) > _REPAIRS,
-            first_copy=None if copy is None else _copy(copy),
+            first_copy=None if copy is None else _copy(copy, unfinished),
         )
 
     def locate(self, user: Any, name: str, window_id: str, lane: int, seqno: int) -> models.Located:
@@ -106,7 +108,21 @@ def _repair(found: PastRepair) -> models.Repair:
     )
 
 
-def _copy(found: CopyRecord) -> models.Copy:
+def _progress(found: FirstCopy) -> models.CopyProgress:
+    standing = found.standing
+    return models.CopyProgress(
+        is_running=found.connection is not None,
+        tables=standing.tables,
+        finished=standing.finished,
+        rows=standing.rows,
+        bytes=standing.bytes,
+        all_bytes=standing.all_bytes,
+        bytes_per_second=standing.bytes_per_second or None,
+        seconds_left=standing.seconds_left,
+    )
+
+
+def _copy(found: CopyRecord, unfinished: FirstCopy | None) -> models.Copy:
     state = "finished" if found.is_finished else "copied" if found.result is not None else "unfinished"
     return models.Copy(
         databases=list(found.databases),
@@ -122,4 +138,5 @@ def _copy(found: CopyRecord) -> models.Copy:
             models.CopiedObjects(kind=kind, state=which, count=count, rows=rows)
             for kind, which, count, rows in found.objects
         ],
+        progress=None if unfinished is None else _progress(unfinished),
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from binlane.choices import VerifyScope
 from binlane.state.positions import LanePosition
 from binlane.state.records.databases import DatabasePage, DatabaseRecord, InWindow
 from binlane.state.records.history import seconds_of
-from binlane.state.records.verifications import CleanVerification
+from binlane.state.records.verifications import CLEAN, DRIFT, PENDING, EndedVerification
 from binlane.state.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The newest verification that found source and target equal and covered the database."""
+    """The newest verification that has covered the database and found it equal, unless a later one may have found it
+    different."""
 
     kind: str
     """full: every row of the database; window: the rows that window #``number`` touched."""
@@ -39,6 +42,8 @@ class Database:
     verified: Verified | None
     drifted: int
     """Rows and definitions of it that are known to differ."""
+    pending: int
+    """Rows of it that differed and that the source has changed since."""
     rows: int
     """Row changes of ``recent``."""
     recent: tuple[InWindow, ...]
@@ -47,14 +52,14 @@ class Database:
 
 def databases_of(page: DatabasePage) -> tuple[Database, ...]:
     """The databases of a page."""
-    return tuple(_database(each, page.window, page.positions, page.clean) for each in page.found)
+    return tuple(_database(each, page.window, page.positions, page.verifications) for each in page.found)
 
 
 def _database(
     record: DatabaseRecord,
     window: Window | None,
     positions: tuple[LanePosition, ...],
-    clean: tuple[CleanVerification, ...],
+    verifications: tuple[EndedVerification, ...],
 ) -> Database:
     low = min((each.seqno for each in positions), default=0)
     reached = next((each.seqno for each in positions if each.lane == record.lane), low)
@@ -67,18 +72,42 @@ def _database(
         record.lane,
         applied=next(filter(is_applied, record.recent), None),
         is_waiting=not all(map(is_applied, record.recent)),
-        verified=_verified(record, clean),
+        verified=_verified(record, verifications),
         drifted=record.drifted,
+        pending=record.pending,
         rows=record.rows,
         recent=record.recent,
     )
 
 
-def _verified(record: DatabaseRecord, clean: tuple[CleanVerification, ...]) -> Verified | None:
-    """None while rows of it are known to differ."""
-    numbers = {each.number for each in record.recent}
-    covering = (each for each in clean if each.kind == VerifyScope.FULL or each.number in numbers)
-    newest = next(covering, None)
-    if newest is None or record.drifted:
+def _verified(record: DatabaseRecord, verifications: Sequence[EndedVerification]) -> Verified | None:
+    """``verifications``: the newest first. None while rows of it are known to differ."""
+    if record.drifted:
         return None
-    return Verified(newest.kind, newest.number, newest.through_seqno, seconds_of(newest.ended_at))
+    numbers = {each.number for each in record.recent}
+    drifts: list[EndedVerification] = []
+    for at, each in enumerate(verifications):
+        # what is pending after the last verification is in the record
+        is_equal = each.state == CLEAN or (each.state == PENDING and at == 0 and not record.pending)
+        covers = not each.scope and (each.kind == VerifyScope.FULL or each.number in numbers)
+        if is_equal and covers:
+            if any(_may_concern(drift, record, each.through_seqno) for drift in drifts):
+                return None
+            return Verified(each.kind, each.number, each.through_seqno, seconds_of(each.ended_at))
+        if each.state == DRIFT:
+            drifts.append(each)
+    return None
+
+
+def _may_concern(drift: EndedVerification, record: DatabaseRecord, after: int) -> bool:
+    """Whether a verification that found drift may have compared the database, which was equal at seqno ``after``.
+    One of windows compares the rows that they have changed."""
+    if drift.kind == VerifyScope.FULL:
+        return not drift.scope or any(_names(pattern, record.name) for pattern in drift.scope)
+    return any(after < each.seqno <= drift.through_seqno for each in record.recent)
+
+
+def _names(pattern: str, database: str) -> bool:
+    """Whether a pattern of databases, or of tables as ``database.table``, can name a table of the database."""
+    parts = (pattern, pattern.partition(".")[0], pattern.rpartition(".")[0])
+    return any(fnmatchcase(database, part) for part in parts)

@@ -27,7 +27,7 @@ class State(StrEnum):
     UNREACHABLE = "unreachable"
     """The target cannot be read, or the channel's file is wrong."""
     NEW = "new"
-    """The channel is not on the target."""
+    """The channel is not on the target, or its first copy has not ended."""
     FAILED = "failed"
     """The open window or Airflow's last run has failed, and nothing has succeeded since."""
     DRIFTED = "drifted"
@@ -105,9 +105,10 @@ def health_of(facts: Facts, limits: Limits) -> Health:
     return Health(facts.channel, tuple(found) or (idle,), facts)
 
 
-def unknown(channel: str, problem: str, state: State = State.UNREACHABLE) -> Health:
+def unknown(
+    channel: str, problem: str, state: State = State.UNREACHABLE, step: str = "Correct what the message names."
+) -> Health:
     """Of a channel whose facts could not be read. ``state``: UNREACHABLE or NEW."""
-    step = f"`binlane init {channel}` creates the channel" if state is State.NEW else "Correct what the message names."
     return Health(channel, (Finding(state, Severity.UNKNOWN, problem, step),), None)
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.target_state import target_state
 from binlane.config import Declared, load_channel
@@ -14,6 +14,7 @@ from binlane.connections import resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PositionError
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.facts import Limits, facts_of
+from binlane.health.first_copy import read_first_copy
 from binlane.health.health import Health, State, health_of, unknown
 from binlane.state.records.history import read_snapshot
 
@@ -57,15 +58,28 @@ def look_at(
     try:
         target = resolve_endpoints(channel, resolve).target
         with target_state(target, timeout=TARGET_SECONDS) as engine:
-            snapshot = read_snapshot(engine, channel.name, last_windows=last_windows)
+            try:
+                snapshot = read_snapshot(engine, channel.name, last_windows=last_windows)
+            except PositionError as exc:
+                return Look(_without_channel(engine, channel.name, str(exc)), None, channel, runs)
         health = health_of(facts_of(snapshot, channel, runs), Limits.of(channel) if limits is None else limits)
-    except PositionError as exc:
-        return Look(unknown(channel.name, str(exc), State.NEW), None, channel, runs)
     except Exception as exc:
         if not isinstance(exc, BinlaneError):
             log.error("channel %s cannot be read", channel.name, exc_info=exc)
         return Look(unknown(channel.name, f"{type(exc).__name__}: {exc}"), None, channel, runs)
     return Look(health, snapshot, channel, runs)
+
+
+def _without_channel(engine: Any, name: str, problem: str) -> Health:
+    """Of a channel that is not on the target: its first copy may be."""
+    with engine.connect() as connection:
+        copy = read_first_copy(connection, name)
+    if copy is None:
+        return unknown(name, problem, State.NEW, f"`binlane init {name}` creates the channel")
+    step = f"`binlane bootstrap {name}` with the same options continues it."
+    if copy.connection is not None:
+        step = "The channel begins when the copy ends."
+    return unknown(name, copy.told, State.NEW, step)
 
 
 def look_at_all(

@@ -71,8 +71,20 @@ class RunForm(Form):
         "run fails if rows have drifted; the window stays applied.",
     )
     verify_only: bool = key(BOOLEAN, False, "Only run the verification above: read no log, apply no window.")
+    verify_accounts: bool = key(
+        BOOLEAN, False, "Compare accounts, roles and their privileges, too: only with verify = full or slice."
+    )
     lanes: int | None = key(all_keys()["lanes.count"].kind, None, "Parallel lanes of this window.")
     block_size: int | None = key(all_keys()["blocks.transactions"].kind, None, "Source transactions per block.")
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a form whose fields contradict each other."""
+        with_accounts = (VerifyScope.FULL, VerifyScope.SLICE)
+        if self.verify_accounts and self.verify not in with_accounts:
+            raise ConfigError(
+                f"verify_accounts: expected verify to be {' or '.join(map(repr, map(str, with_accounts)))}, got "
+                f"{str(self.verify)!r}; trigger the run again"
+            )
 
 
 @dataclass(frozen=True, slots=True)

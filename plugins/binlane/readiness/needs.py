@@ -16,6 +16,10 @@ from binlane.precheck.situation import Needs
 from binlane.source.server import LOG_PRIVILEGES
 from binlane.state.tables import SCHEMA
 
+COMPARED_ACCOUNTS: Final = Need(
+    "SELECT", (), "accounts are compared by `verify --full --accounts`", frozenset({"mysql"}), is_advice=True
+)
+"""Of both accounts."""
 _Version = tuple[int, int, int]
 _MYSQL: Final = frozenset({"mysql"})
 _LATER: Final = ("ALTER", "DROP")

@@ -8,10 +8,10 @@ from tests.integration.precheck.helpers import setting
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
 
-def printed(channel: Channel, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], list[str]]:
+def printed(channel: Channel, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[list[str], list[str]]:
     """The statements for source and target."""
     capsys.readouterr()
-    assert channel.cli("grants", CHANNEL) == 0
+    assert channel.cli("grants", CHANNEL, *options) == 0
     source, _, target = capsys.readouterr().out.partition("-- target")
     return _statements(source), _statements(target)
 
@@ -50,6 +50,22 @@ def test_accounts_with_exactly_these_grants_copy_apply_and_verify(
     said = capsys.readouterr().out
     assert "clean" in said
     assert "not compared" not in said
+
+
+def test_accounts_that_a_verification_compares_need_their_own_grants(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grant(limited, capsys)
+    with setting(limited.target, "log_bin_trust_function_creators", "ON"):
+        assert limited.cli("bootstrap", CHANNEL, "--users") == 0, capsys.readouterr().err
+    for server, given in zip((limited.source, limited.target), printed(limited, capsys, "--accounts"), strict=True):
+        assert any(each.startswith("GRANT SELECT ON ") for each in given)
+        run_on(server, *given, log=False)
+    limited.cli("verify", CHANNEL, "--full", "--accounts")
+    assert "may not read them" not in capsys.readouterr().out
+    limited.write_channel('[filter.kinds]\naccounts = "ignore"\n')
+    assert limited.cli("grants", CHANNEL, "--accounts") == 2
+    assert "--accounts: expected a channel with a live source whose filter applies" in capsys.readouterr().err
 
 
 def test_a_target_with_partial_revokes_gets_exact_names_in_place_of_patterns(

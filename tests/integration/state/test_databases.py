@@ -15,9 +15,38 @@ from binlane.state.records.databases import (
     find_databases,
     record_databases,
 )
+from binlane.state.records.verifications import (
+    begin_verification,
+    end_verification,
+    ended_verifications,
+    unfinished_round,
+)
 
 CHANNEL = "shop"
 HOSTILE = "<b>x_%![/x]\u202e"
+
+
+def ended(engine: Engine, state: str, *, kind: str = "full", scope: tuple[str, ...] = ()) -> None:
+    with engine.begin() as connection:
+        number = begin_verification(connection, CHANNEL, kind, "w1", 7, scope).id
+        if state != "running":
+            end_verification(connection, number, state, 0, 0)
+
+
+def test_older_verifications_are_those_that_decide(engine: Engine) -> None:
+    for state in ("drift", "clean", "pending", "pending"):
+        ended(engine, state)
+    ended(engine, "drift", scope=("crm.*",))
+    ended(engine, "clean", kind="window")
+    ended(engine, "running")
+    with engine.connect() as connection:
+        found = ended_verifications(connection, CHANNEL, 2)
+        left = unfinished_round(connection, CHANNEL)
+    assert [(each.state, each.kind, each.scope) for each in found] == [
+        ("clean", "window", ()), ("drift", "full", ("crm.*",)), ("clean", "full", ()), ("drift", "full", ()),
+    ]  # fmt: skip
+    assert left is not None
+    assert (left.state, left.through_seqno) == ("running", 7)
 
 
 def record(engine: Engine, number: int, **found: DatabaseActivity) -> None:

@@ -164,7 +164,7 @@ async function refresh() {
 const MOVING = ["running", "stopping", "unfinished"];
 function isMoving(where, data) {
   const cards = Array.isArray(data) ? data : data.card ? [data.card] : [];
-  return cards.some((card) => card.findings.some((each) => MOVING.includes(each.state))) || data.row?.state === "open";
+  return cards.some((card) => card.findings.some((each) => MOVING.includes(each.state))) || data.row?.state === "open" || Boolean(data.first_copy?.progress?.is_running);
 }
 
 function show(name, where, nodes) {

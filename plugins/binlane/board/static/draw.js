@@ -97,8 +97,11 @@ export function span(seconds) {
 /** A moment in UTC, to the second. */
 export const moment = (seconds) =>
   seconds ? new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19) : "–";
-export const bytes = (value) =>
-  value < 1024 ? `${value} B` : value < 1048576 ? `${(value / 1024).toFixed(1)} KiB` : `${(value / 1048576).toFixed(1)} MiB`;
+export function bytes(value) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const unit = Math.min(units.length - 1, value < 1 ? 0 : Math.floor(Math.log2(value) / 10));
+  return `${(value / 1024 ** unit).toFixed(unit ? 1 : 0)} ${units[unit]}`;
+}
 
 // ---- pieces
 

@@ -1,6 +1,6 @@
 // Many channels and many databases: the list with its filters and actions, and where a database is.
 
-import { bar, h, moment, number, pill, plural, span, spark } from "./draw.js";
+import { bar, bytes, h, moment, number, pill, plural, span, spark } from "./draw.js";
 import { cell, clipped, empty, head, panel, share, wrong } from "./parts.js";
 
 const SEVERITY = ["unknown", "critical", "warning", "ok"];
@@ -148,7 +148,7 @@ function databaseRow(each, named, tools) {
     cell("Last applied", "", applied ? ["seqno ", number(applied.seqno), h("div", { class: "faint nowrap" }, moment(applied.time))] : "–",
       each.is_waiting ? h("div", { class: "faint" }, "more in the open window") : null),
     cell("Verified", "", each.drifted ? [pill("drifted"), h("div", { class: "faint" }, plural(each.drifted, "row or definition", "rows or definitions"))]
-      : verified ? [verified.kind === "full" ? "every row" : `rows of window #${verified.number}`, h("div", { class: "faint nowrap" }, moment(verified.at))] : h("span", { class: "faint" }, "never")),
+      : verified ? [verified.kind === "full" ? "every row" : `rows of window #${verified.number}`, h("div", { class: "faint nowrap" }, moment(verified.at))] : h("span", { class: "faint" }, "–"), each.pending ? h("div", { class: "faint" }, `${number(each.pending)} pending`) : null),
     cell("Row changes", "num", number(each.rows)),
     cell("Last windows", "", spark([...each.recent].reverse().map((one) => one.rows), "row changes in the last windows"),
       h("div", { class: "faint nowrap" }, each.recent.slice(0, 3).map((one) => `#${one.number} ${number(one.rows)}`).join(", "))));
@@ -178,12 +178,19 @@ function repairRow(each) {
     cell("Plan", "wide break mono", each.plan, h("div", { class: "faint" }, clipped(each.digest, 20))));
 }
 
+function copyProgress(found) {
+  const parts = [`${number(found.finished)} of ${plural(found.tables, "table")}`, `${bytes(found.bytes)} of about ${bytes(found.all_bytes)}`,
+    found.bytes_per_second ? `${bytes(found.bytes_per_second)}/s` : null, found.seconds_left === null ? null : `${span(found.seconds_left)} left`];
+  return h("div", { class: "done" }, parts.filter(Boolean).join(", "), bar(share(found.bytes, found.all_bytes), found.is_running ? "" : "bad"));
+}
+
 function copyPanel(copy) {
   const facts = [["State", copy.state], ["Databases", copy.databases.length > 12 ? `${copy.databases.slice(0, 12).join(", ")} and ${number(copy.databases.length - 12)} more` : copy.databases.join(", ")],
     ["Snapshot at", `${copy.file}:${copy.offset}`], ["GTID set", copy.gtid_set || "–"], ["Attempts", number(copy.attempts)], ["Last change (UTC)", moment(copy.updated_at)],
     ["Finished by", copy.state === "finished" ? copy.order || "the command line" : "–"],
     ...Object.entries(copy.outcome ?? {}).filter(([, value]) => typeof value === "number").map(([name, value]) => [name.replaceAll("_", " "), number(value)])];
-  return panel("First copy", copy.state === "finished" ? "the channel begins at its snapshot" : "a repeated run resumes it", h("div", { class: "body" },
+  return panel("First copy", copy.state === "finished" ? "the channel begins at its snapshot" : copy.progress?.is_running ? "running" : "interrupted: a repeated run continues it", h("div", { class: "body" },
+    copy.progress ? copyProgress(copy.progress) : null,
     h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", { class: "break" }, value)]))),
     copy.objects.length ? h("div", { class: "scroll" }, h("table", { class: "cards" }, head(["Kind"], ["State"], ["Objects", "num"], ["Rows", "num"]),
       h("tbody", {}, copy.objects.map((each) => h("tr", { "data-key": `${each.kind}/${each.state}` }, h("th", { scope: "row" }, each.kind), cell("State", "", each.state), cell("Objects", "num", number(each.count)), cell("Rows", "num", number(each.rows))))))) : null);

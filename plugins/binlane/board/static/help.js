@@ -26,7 +26,8 @@ const WORDS = {
   "Drift": "Rows or definitions that differ although the source has not changed them since the watermark.",
   "Pending": "Rows that differed and that the source has changed meanwhile: the next verification compares them again.",
   "Last applied": "The last transaction with a change of the database that is on the target: its seqno and its commit time on the source.",
-  "Verified": "The newest verification that found source and target equal: full, of every row, or of the rows of one window that changes the database.",
+  "Verified": "The newest verification that found the database equal: every row, or the rows of one window that changes it. None if a later verification may have found it different.",
+  "Full round": "A verification of every row of every table that has not ended. It may be read in slices, between windows; its time left counts the pauses between them.",
   "Last windows": "Of the channel: seconds behind at the end of each. Of a database: row changes in the newest windows that change it.",
   "Left alone": "Rows that the source has changed since the plan was made; the next verification compares them again.",
 };

@@ -2,6 +2,7 @@
 
 import { bar, bars, bytes, chart, h, heat, moment, number, pill, plural, ratio, span } from "./draw.js";
 import { finder, progress } from "./fleet.js";
+import { meaning } from "./help.js";
 import { cell, clipped, coded, empty, figure, head, panel, share } from "./parts.js";
 
 // ---- one channel
@@ -17,7 +18,7 @@ export function channel(data, where, tools) {
     data.history.length ? history(data, finished, where, tools) : card.mark ? h("section", { class: "panel" }, empty("No window yet", "The first run applies the log from the watermark on.")) : null,
     card.mark ? verifications(data) : null,
     data.skips.length ? skips(data, tools) : null,
-    card.mark ? h("p", { class: "links" }, h("a", { href: tools.href({ c: card.name, r: "all" }) }, "Repairs and first copy")) : null,
+    card.mark || card.state === "new" ? h("p", { class: "links" }, h("a", { href: tools.href({ c: card.name, r: "all" }) }, "Repairs and first copy")) : null,
     data.errors.length ? errors(data, where, tools) : null,
   ].flat().filter(Boolean);
 }
@@ -184,18 +185,38 @@ function windowTable(rows, where, tools) {
 const KINDS = { full: "all tables", window: "a window's rows" };
 
 function verifications(data) {
-  const through = Object.entries(data.verified_through).map(([kind, seqno]) => `${KINDS[kind] ?? kind} equal through seqno ${number(seqno)}`).join(", ");
+  const { coverage } = data;
+  const through = coverage.through ? `every change through seqno ${number(coverage.through)} compared` : "";
   if (data.verifications.length === 0) return panel("Verification", "never verified", h("p", { class: "body quiet" }, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched; so do the button above and a run with Verify in the DAG's form."));
-  return panel("Verification", through || "never", h("div", { class: "scroll" }, h("table", { class: "cards" },
+  return panel("Verification", through || "not every change compared", h("div", { class: "body" }, proved(coverage)), h("div", { class: "scroll" }, h("table", { class: "cards" },
     head(["Began (UTC)"], ["What"], ["Result"], ["Through seqno", "num"], ["Drift", "num"], ["Pending", "num"], ["Tables", "num"], ["Rows", "num"], ["Took", "num"]),
     h("tbody", {}, data.verifications.map((each) => h("tr", { "data-key": each.id },
       h("th", { scope: "row", class: "nowrap" }, moment(each.started_at)),
-      cell("What", "", KINDS[each.kind] ?? each.kind),
+      cell("What", "", each.scope.length ? clipped(each.scope.join(", "), 60) : KINDS[each.kind] ?? each.kind),
       cell("Result", "", pill(each.state)),
       cell("Through seqno", "num", number(each.through_seqno)),
       cell("Drift", "num", number(each.drift)), cell("Pending", "num", number(each.pending)),
       cell("Tables", "num", number(each.tables)), cell("Rows", "num", number(each.rows)),
       cell("Took", "num", each.ended_at === null ? "–" : span(each.ended_at - each.started_at))))))), repairHint(data));
+}
+
+/** What verifications have proved, how old the oldest open question is, and how far the round over all rows is. */
+function proved(found) {
+  const { round } = found;
+  const facts = [
+    ["Last verification", `${plural(found.equal_rows, "row")} equal`],
+    found.rows_through > found.through ? ["Rows of windows", `seqno ${number(found.rows_after + 1)} to ${number(found.rows_through)} compared; a full verification closes the gap before them`] : null,
+    ["All tables", found.full_at === null ? "never" : `through seqno ${number(found.full_through)}, at ${moment(found.full_at)}`],
+    found.pending ? ["Pending", `${plural(found.pending, "row")}, the oldest since ${moment(found.pending_since)}`] : null,
+    round ? ["Full round", roundText(round)] : null,
+  ].filter(Boolean);
+  return h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", { title: meaning(name) }, name), h("dd", {}, value)]));
+}
+
+function roundText(round) {
+  const times = [round.reading_left === null ? null : `${span(round.reading_left)} of reading left`, round.left === null ? null : `done in ${span(round.left)} at the pace since ${moment(round.begun_at)}`];
+  const rows = round.share === null ? `${plural(round.rows, "row")} compared` : `${number(round.rows)} of about ${plural(round.expected, "row")} compared`;
+  return [[rows, ...times].filter(Boolean).join(", "), bar(round.share ?? 0)];
 }
 
 function repairHint({ card, verifications: [last] }) {

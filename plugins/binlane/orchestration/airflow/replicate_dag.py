@@ -307,7 +307,9 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration.commands import verify
 
         with airflow_errors():
-            found: dict[str, Any] = verify.verify_after(channel, endpoints_of(channel), form.verify)
+            found: dict[str, Any] = verify.verify_after(
+                channel, endpoints_of(channel), form.verify, accounts=form.verify_accounts
+            )
         note(context, found["note"])
         return found
 

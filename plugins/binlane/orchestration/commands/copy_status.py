@@ -1,37 +1,21 @@
-"""How far a first copy has come: for ``binlane status``, a terminal and a task's log."""
+"""How far a first copy has come, for ``binlane status``."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Final
 
-from binlane.bootstrap.progress import Standing, standing_of
-from binlane.health.durations import span
-from binlane.model import plural, size_text
+from binlane.health.first_copy import FirstCopy, standing_text
 from binlane.orchestration.terminal import Grid, View
-from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap
+from binlane.state.records.bootstraps import DONE, TABLE
 
 _SHOWN: Final = 10
 """Tables that are named."""
 
 
-def standing_text(standing: Standing) -> str:
-    """How far the copy is: tables, bytes, rate, time left."""
-    left = standing.seconds_left
-    parts = [
-        f"{standing.finished:,} of {plural(standing.tables, 'table')}",
-        f"{size_text(standing.bytes)} of {size_text(standing.all_bytes)}",
-        f"{size_text(standing.bytes_per_second)}/s" if standing.bytes_per_second else "",
-        "" if left is None else f"{span(left)} left",
-        standing.waits,
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def copy_view(name: str, copy: Bootstrap, connection: int | None) -> View:
-    """An unfinished first copy. ``connection``: the connection that holds its lease; None: no attempt is running."""
-    standing = standing_of(copy)
+def copy_view(name: str, found: FirstCopy) -> View:
+    """An unfinished first copy."""
+    copy, connection, standing = found.record, found.connection, found.standing
     head = Grid.of_facts(f"channel {name}: first copy")
     if connection is None:
         head.row(
@@ -40,7 +24,7 @@ def copy_view(name: str, copy: Bootstrap, connection: int | None) -> View:
     else:
         head.row("attempt", f"{copy.attempts:,}, running: connection {connection} of the target")
     head.row("snapshot", f"{copy.snapshot.source}")
-    head.row("copied", standing_text(standing if connection is not None else _at_rest(standing)))
+    head.row("copied", standing_text(standing))
     head.row("rows", f"{standing.rows:,}")
     open_tables = sorted(
         ((obj, each) for obj, each in copy.made.items() if obj.kind == TABLE and each.state != DONE and each.rows),
@@ -52,15 +36,9 @@ def copy_view(name: str, copy: Bootstrap, connection: int | None) -> View:
     return [head]
 
 
-def _at_rest(standing: Standing) -> Standing:
-    """Without a rate, which an interrupted attempt does not have."""
-    return replace(standing, bytes_per_second=0.0)
-
-
-def copy_json(name: str, copy: Bootstrap, connection: int | None) -> View:
+def copy_json(name: str, found: FirstCopy) -> View:
     """The same as one JSON object."""
-    standing = standing_of(copy)
-    running = connection is not None
+    copy, running, standing = found.record, found.connection is not None, found.standing
     return json.dumps(
         {
             "channel": name,

@@ -10,6 +10,7 @@ from binlane.apply.refusals import target_errors
 from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
+from binlane.errors import ConfigError
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.steps import source_of
@@ -17,7 +18,13 @@ from binlane.precheck.privileges import EVERYWHERE, Need
 from binlane.readiness.checks import answer
 from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
 from binlane.readiness.held import check_accounts, check_definers
-from binlane.readiness.needs import account_privileges, applies_accounts, channel_needs, source_privileges
+from binlane.readiness.needs import (
+    COMPARED_ACCOUNTS,
+    account_privileges,
+    applies_accounts,
+    channel_needs,
+    source_privileges,
+)
 from binlane.readiness.situation import Asked
 from binlane.safe_text import one_line
 from binlane.servers.greeting import Greeting, greet
@@ -34,10 +41,17 @@ Lines = list[tuple[str, str]]
 """Statements and their reasons; a reason without a statement is a remark."""
 
 
-def grants(name: str, folder: Path) -> str:
-    """The statements as text, each with its reason. Queries the servers and writes nothing."""
+def grants(name: str, folder: Path, *, compares_accounts: bool = False) -> str:
+    """The statements as text, each with its reason. Queries the servers and writes nothing. ``compares_accounts``: also
+    those of a verification that compares accounts; raises ConfigError for a channel that has none."""
     channel, endpoints = load(name, folder)
     users, source = applies_accounts(channel), None
+    if compares_accounts and (endpoints.source is None or not users):
+        raise ConfigError(
+            f"{channel.file}: --accounts: expected a channel with a live source whose filter applies accounts; of "
+            "others a verification compares no accounts"
+        )
+    compared = (COMPARED_ACCOUNTS,) if compares_accounts else ()
     if endpoints.source is not None:
         with translated(str(endpoints.source)):
             source = greet(endpoints.source)
@@ -49,11 +63,12 @@ def grants(name: str, folder: Path) -> str:
         scopes = scopes_of(channel, has_patterns=source.has_patterns)
         databases = None if scopes == (EVERYWHERE,) else OF_THE_CHANNEL
         needs = source_privileges(source.flavor, source.number, databases, copies=copies, users=users)
-        lines += _server("source", endpoints.source, source, _statements(needs, scopes, source, endpoints.source))
+        given = _statements((*needs, *compared), scopes, source, endpoints.source)
+        lines += _server("source", endpoints.source, source, given)
     scopes = scopes_of(channel, Renaming(channel.rename), has_patterns=target.has_patterns)
     asked = channel_needs(channel, OF_THE_CHANNEL, copies=copies, users=users)
     needs = account_privileges(target.flavor, target.number, asked)
-    given = _statements(needs, scopes, target, endpoints.target)
+    given = _statements((*needs, *compared), scopes, target, endpoints.target)
     if source is not None and copies:
         given += _for_what_is_there(channel, endpoints, [statement for statement, _ in given], (source, target))
     lines += _server("target", endpoints.target, target, given)

@@ -12,6 +12,7 @@ from binlane.config import Declared
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
 from binlane.health.facts import Limits, facts_of
+from binlane.health.first_copy import read_first_copy
 from binlane.health.health import health_of
 from binlane.model import plural
 from binlane.orchestration import report
@@ -23,9 +24,7 @@ from binlane.orchestration.terminal import View
 from binlane.safe_text import one_line
 from binlane.state.carried.prepared import decide_xa
 from binlane.state.channels import has_channel
-from binlane.state.leases import bootstrap_lease, holder
 from binlane.state.orders.stops import clear_stop, request_stop
-from binlane.state.records.bootstraps import read_bootstrap
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.history import read_snapshot
 from binlane.state.windows import read_open_window
@@ -128,8 +127,8 @@ def status(name: str, folder: Path, *, as_json: bool) -> View:
     channel, endpoints = load(name, folder)
     with target_state(endpoints.target) as engine:
         with engine.connect() as connection:
-            if not has_channel(connection, name) and (copy := read_bootstrap(connection, name)) is not None:
-                return (copy_json if as_json else copy_view)(name, copy, holder(connection, bootstrap_lease(name)))
+            if not has_channel(connection, name) and (copy := read_first_copy(connection, name)) is not None:
+                return (copy_json if as_json else copy_view)(name, copy)
         snapshot = read_snapshot(engine, name, last_windows=2)
     health = health_of(facts_of(snapshot, channel, None), Limits.of(channel))
     show = status_json if as_json else status_view

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from binlane.choices import VerifyScope
+from binlane.health.coverage import coverage_of
 from binlane.health.health import Health
 from binlane.model import plural
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
@@ -94,7 +95,7 @@ def state_object(snapshot: Snapshot) -> dict[str, Any]:
         "prepared_xa": [each.xid for each in status.prepared],
         "conflicts": dict(status.conflicts),
         "verified_through": {kind: status.verified.get(kind) for kind in (VerifyScope.FULL, VerifyScope.WINDOW)},
-        "verified": _verified_json(status),
+        "verified": {**_verified_json(status), "round": _round_json(snapshot)},
         "suspects": {state: status.suspects.get(state, 0) for state in (DRIFT, PENDING)},
     }
 
@@ -154,6 +155,8 @@ def status_view(snapshot: Snapshot, health: Health) -> View:
     for name, value in _window_rows(status, transactions):
         head.row(name, value)
     head.row("verified", _verified(status))
+    if (found := coverage_of(snapshot).round) is not None:
+        head.row("full round", found.told)
     if status.prepared:
         head.row("prepared XA", few(open_xa_text(status.prepared)))
     if status.conflicts:
@@ -178,6 +181,11 @@ def _verified_json(status: ChannelStatus) -> dict[str, Any]:
         "pending": status.suspects.get(PENDING, 0),
         "pending_since": status.pending_since,
     }
+
+
+def _round_json(snapshot: Snapshot) -> dict[str, Any] | None:
+    found = coverage_of(snapshot).round
+    return None if found is None else {**asdict(found), "share": found.share}
 
 
 def _verified(status: ChannelStatus) -> str:

@@ -98,15 +98,17 @@ _SCOPES: Final[Mapping[str, tuple[bool, ...]]] = {
 """By ``verify.after_window``: whether all rows are compared, for each verification of the step."""
 
 
-def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dict[str, Any]:
-    """The step of the DAG. ``kind``: ``window``, ``slice`` or ``full``. Raises DriftError if rows have drifted."""
+def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str, *, accounts: bool = False) -> dict[str, Any]:
+    """The step of the DAG. ``kind``: ``window``, ``slice`` or ``full``. ``accounts``: compare them, too, with all rows.
+    Raises DriftError if rows have drifted."""
     settings = channel.verify
     options = Options(
         rows_per_second=settings.rows_per_second or None,
         seconds=settings.slice_seconds if kind == VerifyScope.SLICE else None,
         threads_running=settings.max_threads_running or None,
     )
-    outcomes = [verify_channel(channel, endpoints, replace(options, full=full)) for full in _SCOPES[kind]]
+    parts = [replace(options, full=full, accounts=accounts and full) for full in _SCOPES[kind]]
+    outcomes = [verify_channel(channel, endpoints, part) for part in parts]
     text, last = "\n".join(map(outcome_text, outcomes)), outcomes[-1]
     if last.of_state(DRIFT):
         raise DriftError(

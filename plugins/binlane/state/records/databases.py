@@ -14,7 +14,7 @@ from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.state.channels import read_channel
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions
-from binlane.state.records.verifications import DRIFT, CleanVerification, clean_verifications
+from binlane.state.records.verifications import DRIFT, PENDING, EndedVerification, ended_verifications
 from binlane.state.tables import databases, suspects
 from binlane.state.windows import Window, read_open_window
 
@@ -51,6 +51,8 @@ class DatabaseRecord:
     """The newest windows that change it, newest first; the open one with its plan's figures."""
     drifted: int = 0
     """Rows and definitions of it that are known to differ."""
+    pending: int = 0
+    """Rows of it that differed and that the source has changed since."""
 
 
 class Order(StrEnum):
@@ -138,8 +140,8 @@ class DatabasePage:
     window: Window | None
     """The open window."""
     positions: tuple[LanePosition, ...]
-    clean: tuple[CleanVerification, ...]
-    """The newest verifications that found both servers equal, the newest first."""
+    verifications: tuple[EndedVerification, ...]
+    """The newest that have ended, the newest first."""
 
 
 def read_databases(
@@ -154,7 +156,7 @@ def read_databases(
             count,
             read_open_window(connection, channel),
             lane_positions(connection, channel),
-            clean_verifications(connection, channel, _VERIFICATIONS),
+            ended_verifications(connection, channel, _VERIFICATIONS),
         )
 
 
@@ -166,8 +168,12 @@ def find_databases(
     count = connection.execute(_matching(select(func.count()).select_from(databases), channel, search)).scalar_one()
     page = matching.order_by(*_ORDERS[search.order]).offset(offset).limit(2**31 if limit is None else limit)
     rows = connection.execute(page).all()
-    drifted = _drifted(connection, channel, [row.database_name for row in rows])
-    return tuple(_record(row, drifted.get(row.database_name, 0)) for row in rows), int(count)
+    names = [row.database_name for row in rows]
+    drifted = _suspects(connection, channel, names, _DIFFERS)
+    pending = _suspects(connection, channel, names, suspects.c.state == PENDING)
+    return tuple(
+        _record(row, drifted.get(row.database_name, 0), pending.get(row.database_name, 0)) for row in rows
+    ), int(count)
 
 
 def _matching(query: Select[Any], channel: str, search: Search) -> Select[Any]:
@@ -191,18 +197,19 @@ def _like(pattern: str) -> str:
     return "".join(special.get(each, each) for each in pattern)
 
 
-def _drifted(connection: Connection, channel: str, names: Sequence[str]) -> dict[str, int]:
+def _suspects(connection: Connection, channel: str, names: Sequence[str], which: ColumnElement[bool]) -> dict[str, int]:
+    """The number of suspects by database."""
     found: dict[str, int] = {}
     for batch in _batches(names):
         query = select(suspects.c.table_schema, func.count()).where(
-            suspects.c.channel == channel, suspects.c.table_schema.in_(batch), _DIFFERS
+            suspects.c.channel == channel, suspects.c.table_schema.in_(batch), which
         )
         found |= {name: int(count) for name, count in connection.execute(query.group_by(suspects.c.table_schema))}
     return found
 
 
-def _record(row: Row[Any], drifted: int) -> DatabaseRecord:
-    return DatabaseRecord(row.database_name, row.lane, row.row_changes, _recent(row.recent), drifted)
+def _record(row: Row[Any], drifted: int, pending: int) -> DatabaseRecord:
+    return DatabaseRecord(row.database_name, row.lane, row.row_changes, _recent(row.recent), drifted, pending)
 
 
 def _recent(text: str) -> tuple[InWindow, ...]:

@@ -17,7 +17,13 @@ from binlane.state.positions import LanePosition
 from binlane.state.records.coverage import Covered, first_uncovered, read_covered
 from binlane.state.records.journal import ChannelStatus, LaneError, read_status, standing_error
 from binlane.state.records.progress import StepRow, read_step
-from binlane.state.records.verifications import PastVerification, last_ended, oldest_pending, read_verifications
+from binlane.state.records.verifications import (
+    PastVerification,
+    last_ended,
+    oldest_pending,
+    read_verifications,
+    unfinished_round,
+)
 from binlane.state.tables import NOW, channels, windows
 
 DEFAULT_WINDOWS: Final = 24
@@ -81,6 +87,8 @@ class Snapshot:
     found different; None: there is no such change and no such row."""
     full_at: float | None = None
     """When all rows of all tables had last been compared."""
+    round: PastVerification | None = None
+    """The unfinished verification of all rows, which the next one continues."""
     step: StepRow | None = None
     """The step that the channel's window is in; a killed run leaves the row behind."""
 
@@ -143,6 +151,7 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             covered=covered,
             unverified_since=min(open_since, default=None),
             full_at=None if covered.full_at is None else seconds_of(covered.full_at),
+            round=unfinished_round(connection, channel),
             step=read_step(connection, channel),
         )
 

@@ -121,31 +121,53 @@ class PastVerification:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanVerification:
-    """A verification that found both servers equal."""
+class EndedVerification:
+    """A verification that has ended."""
 
+    state: str
+    """clean, pending or drift."""
     kind: str
     number: int | None
     """Of the window whose rows were compared; None for kind full, and for a window that is not kept any more."""
     through_seqno: int
     ended_at: str
     """UTC, by the target's clock."""
+    scope: tuple[str, ...] = ()
+    """The databases and tables that were asked for, as patterns; empty: all."""
 
 
-def clean_verifications(connection: Connection, channel: str, limit: int) -> tuple[CleanVerification, ...]:
-    """The newest ``limit`` that found both servers equal, and the newest of every table; the newest first."""
+def ended_verifications(connection: Connection, channel: str, limit: int) -> tuple[EndedVerification, ...]:
+    """The newest ``limit``; of older ones the newest that found every table equal, and the newest that found drift. The
+    newest first."""
     window = (windows.c.channel == verifications.c.channel) & (windows.c.window_id == verifications.c.window_id)
     c = verifications.c
-    clean = (
-        select(c.id, c.kind, c.through_seqno, c.ended_at, windows.c.number)
+    ended = (
+        select(c.id, c.state, c.kind, c.through_seqno, c.ended_at, c.scope, windows.c.number)
         .join(windows, window, isouter=True)
-        .where(c.channel == channel, c.state == CLEAN, c.ended_at.is_not(None), c.scope.is_(None))
+        .where(c.channel == channel, c.ended_at.is_not(None))
         .order_by(c.id.desc())
     )
-    found = list(connection.execute(clean.limit(limit)))
-    if len(found) == limit and all(row.kind != VerifyScope.FULL for row in found):
-        found += connection.execute(clean.where(c.kind == VerifyScope.FULL).limit(1))
-    return tuple(CleanVerification(row.kind, row.number, row.through_seqno, str(row.ended_at)) for row in found)
+    found = list(connection.execute(ended.limit(limit)))
+    if len(found) == limit:
+        older = ended.where(c.id < found[-1].id).limit(1)
+        equal = older.where(c.state == CLEAN, c.kind == VerifyScope.FULL, c.scope.is_(None))
+        rows = (*connection.execute(equal), *connection.execute(older.where(c.state == DRIFT)))
+        found += sorted(rows, key=lambda row: -row.id)
+    return tuple(
+        EndedVerification(
+            row.state, row.kind, row.number, row.through_seqno, str(row.ended_at),
+            optional_value_of(_Texts, row.scope, c.scope) or (),
+        )
+        for row in found
+    )  # fmt: skip
+
+
+def unfinished_round(connection: Connection, channel: str) -> PastVerification | None:
+    """The unfinished verification of all rows of all tables, which the next one continues."""
+    c = verifications.c
+    mine = (c.channel == channel, c.kind == VerifyScope.FULL, c.state == RUNNING, c.scope.is_(None))
+    row = connection.execute(select(verifications).where(*mine).order_by(c.id.desc()).limit(1)).one_or_none()
+    return None if row is None else _past(row)
 
 
 def read_verifications(connection: Connection, channel: str, limit: int) -> tuple[PastVerification, ...]:

@@ -14,8 +14,8 @@ from binlane.bootstrap.run import FirstCopy, Options, Outcome
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
+from binlane.health.first_copy import standing_text
 from binlane.model import plural
-from binlane.orchestration.commands.copy_status import standing_text
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.readiness import require_ready

@@ -1,0 +1,62 @@
+"""When a database was last found equal, and that no older verification hides a later difference."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.health.databases import Verified, databases_of
+from binlane.state.records.databases import DatabasePage, DatabaseRecord, InWindow
+from binlane.state.records.verifications import EndedVerification
+
+AT = "1970-01-01 00:00:10"
+RECENT = (InWindow(5, 1, 1, 50, 0.0), InWindow(3, 1, 1, 30, 0.0))
+"""The database is changed by windows 3 and 5, last at the seqnos 30 and 50."""
+
+
+def window(state: str, number: int) -> EndedVerification:
+    return EndedVerification(state, "window", number, 10 * number, AT)
+
+
+def full(state: str, through: int, *scope: str) -> EndedVerification:
+    return EndedVerification(state, "full", None, through, AT, scope)
+
+
+def verified(*newest_first: EndedVerification, drifted: int = 0, pending: int = 0) -> tuple[str, int] | None:
+    record = DatabaseRecord("tenant_1", 0, 2, RECENT, drifted, pending)
+    (found,) = databases_of(DatabasePage((record,), 1, None, (), newest_first))
+    return None if found.verified is None else (found.verified.kind, found.verified.seqno)
+
+
+@pytest.mark.parametrize(
+    ("newest_first", "found"),
+    [
+        pytest.param((), None, id="no verification"),
+        pytest.param((full("clean", 60),), ("full", 60), id="every row"),
+        pytest.param((window("clean", 6), window("clean", 5)), ("window", 50), id="a window that changes it"),
+        pytest.param((full("clean", 60, "tenant_1"),), None, id="some tables alone"),
+        pytest.param((full("drift", 60), full("clean", 40)), None, id="drift of all tables since"),
+        pytest.param((window("drift", 5), full("clean", 40)), None, id="drift of a window that changes it since"),
+        pytest.param((window("drift", 6), full("clean", 40)), None, id="drift of later windows, with its own"),
+        pytest.param((window("drift", 6), full("clean", 50)), ("full", 50), id="drift of rows of other databases"),
+        pytest.param((window("clean", 5), full("drift", 40)), ("window", 50), id="equal again since"),
+        pytest.param((full("drift", 60, "tenant_1"), full("clean", 40)), None, id="drift of its own tables"),
+        pytest.param((full("drift", 60, "tenant_*.t"), full("clean", 40)), None, id="drift of tables by a pattern"),
+        pytest.param((full("drift", 60, "crm.t"), full("clean", 40)), ("full", 40), id="drift of other tables"),
+        pytest.param((full("pending", 60), full("clean", 40)), ("full", 60), id="only other rows are pending"),
+        pytest.param((window("clean", 6), full("pending", 60), full("clean", 40)), ("full", 40), id="once pending"),
+    ],
+)
+def test_the_newest_verification_that_proves_it_equal(
+    newest_first: tuple[EndedVerification, ...], found: tuple[str, int] | None
+) -> None:
+    assert verified(*newest_first) == found
+    assert verified(*newest_first, drifted=1) is None
+
+
+def test_rows_of_its_own_that_are_pending_are_not_equal() -> None:
+    assert verified(full("pending", 60), full("clean", 40), pending=2) == ("full", 40)
+
+
+def test_the_end_is_a_time() -> None:
+    page = DatabasePage((DatabaseRecord("a", 0, 2, RECENT),), 1, None, (), (full("clean", 60),))
+    assert databases_of(page)[0].verified == Verified("full", None, 60, 10.0)
