@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos servers suites histories mutations lint compiled conformance configuration compose-check compose-test dist clean
+.PHONY: help setup demo test chaos servers pictures suites histories mutations lint compiled conformance configuration compose-check compose-test dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -39,6 +39,9 @@ compiled: setup
 
 chaos: setup ## kill, cut and pause at every statement, once; SECONDS=600 limits the time, SEED=1 repeats a run
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0
+
+pictures: setup ## the board's pictures in docs/images, in headless Chromium
+	$(PYTHON) -m tests.integration.window.board_pictures docs/images
 
 suites: setup ## the servers' own replication suites, continued; SECONDS=3600 limits the time; FAMILY=mysql FORMAT=row ONLY=rpl_alter
 	$(PYTHON) -m lab.suites $(foreach each,FAMILY FORMAT SUITE ONLY AGAIN SEED,$(call option,$(each))) $(if $(filter-out 0,$(SECONDS)),--seconds $(SECONDS))

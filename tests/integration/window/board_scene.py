@@ -64,11 +64,15 @@ class Scene:
     """By view and state."""
     asked: list[tuple[str, dict[str, Any]]]
     """Runs that Airflow was asked for: DAG and what its form was to hold."""
+    silent: list[float]
+    """Seconds since the scheduler's last heartbeat; empty: it is alive."""
 
 
 @contextlib.contextmanager
-def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iterator[Scene]:
-    """Make every state, then serve it."""
+def scene_of(
+    source: PrivateServer, target: PrivateServer, folder: Path, compared: Options | None = None
+) -> Iterator[Scene]:
+    """Make every state, then serve it. ``compared``: a second verification of the channel in the middle of a window."""
     channel = Channel(source, target, folder)
     channel.connect("far_away", target, port=1)
     channel.write_channel('[filter]\nexclude_databases = ["audit*"]\n')
@@ -80,6 +84,8 @@ def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iter
     done = channel.run()
     assert done is not None
     verify_channel(channel.config, channel.endpoints, Options(full=False))
+    if compared is not None:
+        verify_channel(channel.config, channel.endpoints, compared)
     for name in (UNPLANNED, FAILED):
         assert channel.cli("init", name) == 0
     run_on(source, "CREATE TABLE tenant_001.hostile (id INT PRIMARY KEY, note LONGTEXT CHARACTER SET utf8mb4)")
@@ -105,8 +111,9 @@ def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iter
     _leave_records(channel)
     opened = steps.extract(_config(channel, UNPLANNED), channel.endpoints, WindowRequest("now"))
     asked: list[tuple[str, dict[str, Any]]] = []
-    with _served(channel, asked) as url:
-        yield Scene(url, channel, _pages(opened["window"], running["window"], failed["window"]), asked)
+    silent: list[float] = []
+    with _served(channel, asked, silent) as url:
+        yield Scene(url, channel, _pages(opened["window"], running["window"], failed["window"]), asked, silent)
 
 
 def _leave_records(channel: Channel) -> None:
@@ -185,7 +192,7 @@ def _runs(dag_id: str) -> AirflowRuns:
 
 
 @contextlib.contextmanager
-def _served(channel: Channel, asked: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+def _served(channel: Channel, asked: list[tuple[str, dict[str, Any]]], silent: list[float]) -> Iterator[str]:
     def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
         asked.append((dag_id, dict(conf)))
         return Triggered("manual__2", is_paused=False)
@@ -197,7 +204,7 @@ def _served(channel: Channel, asked: list[tuple[str, dict[str, Any]]]) -> Iterat
         resolve=environment_resolver(channel.environment),
         channels=lambda: channel.channels,
         runs=_runs,
-        scheduler_silent=lambda: None,
+        scheduler_silent=lambda: next(iter(silent), None),
         trigger=trigger,
     )
     outer = FastAPI()

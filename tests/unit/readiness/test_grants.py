@@ -11,7 +11,7 @@ from binlane.config import ChannelConfig
 from binlane.model import Flavor
 from binlane.precheck.privileges import Need, Order
 from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
-from binlane.readiness.needs import applies_accounts, channel_needs, source_privileges
+from binlane.readiness.needs import COMPARED_ACCOUNTS, applies_accounts, channel_needs, source_privileges
 from binlane.shards.renaming import Renaming
 from tests.unit.precheck.situations import CHANNEL
 
@@ -109,3 +109,13 @@ def test_an_old_mariadb_has_other_names_for_reading_the_log() -> None:
     needs = source_privileges(Flavor.MARIADB, (10, 4, 1), None, copies=False, users=False)
 
     assert [need.name for need in needs][:2] == ["REPLICATION SLAVE", "REPLICATION CLIENT"]
+
+
+def test_a_verification_of_accounts_reads_the_servers_own_tables() -> None:
+    (found,) = orders([COMPARED_ACCOUNTS], ["`shop`.*"], "b@%")
+    assert (str(found[0]), found[1]) == (
+        "GRANT SELECT ON `mysql`.* TO 'b'@'%'", "accounts are compared by `verify --full --accounts`",
+    )  # fmt: skip
+    assert [str(each) for each, _ in orders([Need("SELECT", (), "rows"), COMPARED_ACCOUNTS], ["*.*"], "b@%")] == [
+        "GRANT SELECT ON *.* TO 'b'@'%'"
+    ]

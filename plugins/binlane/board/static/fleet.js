@@ -181,7 +181,7 @@ function repairRow(each) {
 function copyProgress(found) {
   const parts = [`${number(found.finished)} of ${plural(found.tables, "table")}`, `${bytes(found.bytes)} of about ${bytes(found.all_bytes)}`,
     found.bytes_per_second ? `${bytes(found.bytes_per_second)}/s` : null, found.seconds_left === null ? null : `${span(found.seconds_left)} left`];
-  return h("div", { class: "done" }, parts.filter(Boolean).join(", "), bar(share(found.bytes, found.all_bytes), found.is_running ? "" : "bad"));
+  return h("div", { class: "copied" }, parts.filter(Boolean).join(", "), bar(found.all_bytes ? share(found.bytes, found.all_bytes) : 0, found.is_running ? "" : "bad"));
 }
 
 function copyPanel(copy) {

@@ -71,7 +71,7 @@ function notices(data, tools) {
 function banner(finding, data, tools) {
   const { card } = data;
   const kind = finding.severity === "critical" || finding.state === "unreachable" ? "bad" : "warn";
-  return h("div", { class: `notice ${kind}`, "data-key": finding.state }, h("h2", {}, TITLES[finding.state] ?? finding.state), h("p", { class: "text" }, finding.text),
+  return h("div", { class: `notice ${kind}`, "data-key": finding.state }, h("h2", {}, TITLES[finding.state] ?? finding.state), h("p", { class: "text" }, coded(finding.text)),
     h("p", { class: "break" }, h("strong", {}, "Next step: "), coded(finding.next_step)),
     finding.state === "stopped" && behindStop(card.progress) ? h("p", {}, "The next run brings lanes below that seqno, and the watermark, to it.") : null,
     finding.state === "failed" ? afterFailure(data, tools) : null);
