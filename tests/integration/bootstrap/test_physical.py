@@ -93,7 +93,9 @@ def test_a_clone_of_a_live_source(mysql: Channel, capsys: pytest.CaptureFixture[
     assert "expected a target without it" in capsys.readouterr().err
 
 
-def test_a_clone_that_does_not_fit_is_refused_by_name(mysql: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_clone_that_does_not_fit_is_refused_by_name(
+    mysql: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mysql.traffic(transactions=20)
     [(database,)] = mysql.source.query(
         "SELECT MIN(table_schema) FROM information_schema.tables WHERE table_type = "
@@ -108,6 +110,13 @@ def test_a_clone_that_does_not_fit_is_refused_by_name(mysql: Channel, capsys: py
     run_on(mysql.target, f"SET gtid_next = '{other}'", "BEGIN", "COMMIT", "SET gtid_next = AUTOMATIC")
     assert begin(mysql, "--from-clone") == 1
     assert f"expected no later transaction of another server, found {other}" in capsys.readouterr().err
+    # a log without GTIDs records none; those that the source has are known all the same
+    [place] = mysql.target.query("SELECT binlog_file, binlog_position FROM performance_schema.clone_status")
+    (tmp_path / "xtrabackup_binlog_info").write_text("{}\t{}\n".format(*place))
+    assert begin(mysql, "--from-backup", str(tmp_path)) == 1
+    said = capsys.readouterr().err
+    assert f"expected no later transaction of another server, found {other}; copy again" in said
+    assert "lacks" not in said
     replicate = "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'db0', SOURCE_PORT = 3311 FOR CHANNEL 'old'"
     run_on(mysql.target, replicate)
     assert begin(mysql, "--from-clone") == 1

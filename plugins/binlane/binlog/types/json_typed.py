@@ -27,7 +27,7 @@ _DIGITS: Final = 15
 
 
 def typed_json(column: str) -> str:
-    """The SQL expression for a column of that name, in MySQL with JSON_TABLE (8.0.4)."""
+    """The SQL expression for a column of that name, in MySQL 8.0.14 or newer."""
     name = identifier(column)
     text = f"CAST({name} AS CHAR CHARACTER SET utf8mb4)"
     of_json = ", ".join(f"'{each}'" for each in _OF_JSON)

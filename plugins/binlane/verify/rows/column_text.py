@@ -45,7 +45,7 @@ class Compared:
     """Columns of the primary key; empty: the table is compared as a whole."""
     flavors: tuple[Flavor, Flavor]
     types_json: bool = False
-    """JSON is compared as ``json_typed`` has it: both servers are MySQL with JSON_TABLE."""
+    """JSON is compared as ``json_typed`` has it: both servers are MySQL 8.0.14 or newer."""
 
     @property
     def expressions(self) -> tuple[str, ...]:

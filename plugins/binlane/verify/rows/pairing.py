@@ -15,8 +15,8 @@ from binlane.schema.normalize import SAME_COLLATION
 from binlane.servers.variables import version_number
 from binlane.verify.rows.column_text import Compared, compared
 
-_JSON_TABLE: Final = (8, 0, 4)
-"""The first MySQL with JSON_TABLE."""
+_JSON_TABLE: Final = (8, 0, 14)
+"""The first MySQL whose JSON_TABLE may name columns of an outer query."""
 
 
 @dataclass(frozen=True, slots=True)
