@@ -215,7 +215,7 @@ def killed(folder: Path, environment: dict[str, str], module: str, name: str, ca
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"binlane.{module}.{name}", once)
-        patch.setattr(command, "apply_window", window)  # lanes as threads: this process may have no children
+        patch.setattr(command, "announced_window", window)  # lanes as threads: this process may have no children
         command.recopy(CHANNEL, folder, command.Options((BARE, "tenant_1.parent"), "local"), Terminal())
 
 
