@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from contextlib import closing
@@ -15,6 +16,7 @@ import pytest
 from binlane.bootstrap import catch_up, rows, run
 from binlane.model import TableKey
 from binlane.servers.engines import engine_of
+from binlane.state.leases import bootstrap_lease
 from binlane.state.records.bootstraps import Copying, read_bootstrap
 from tests.integration.bootstrap.test_bootstrap import bootstrap
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -185,6 +187,17 @@ def test_the_status_of_an_unfinished_copy_says_how_far_it_has_come(
     shown = " ".join(shown.split())
     assert f"1, interrupted; `binlane bootstrap {CHANNEL}` with the same options continues" in shown
     assert f"shop.big: {copied[0].rows:,} of about" in shown
+    assert mariadb.cli("status", "--all", "--json") == 0
+    [listed] = json.loads(capsys.readouterr().out)
+    assert listed["health"]["state"] == "new"
+    [found] = listed["health"]["findings"]
+    assert found["text"].startswith("first copy, attempt 1, interrupted: ")
+    assert found["next_step"] == f"`binlane bootstrap {CHANNEL}` with the same options continues it."
+    with mariadb.target.connect() as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (bootstrap_lease(CHANNEL),))
+        assert mariadb.cli("check", CHANNEL) == 3
+        told = capsys.readouterr().out
+    assert re.search(r"first copy, attempt 1, running: \d of 3 tables, .* of .*/s, .* left$", told.strip())
 
 
 def test_a_filled_table_is_finished_only_with_its_last_range(mariadb: Channel) -> None:

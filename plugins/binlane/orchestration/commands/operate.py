@@ -122,9 +122,9 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
     )
 
 
-def status(name: str, folder: Path, *, as_json: bool) -> View:
+def status(name: str, folder: Path, *, as_json: bool, resolve: Resolver | None = None) -> View:
     """Health and state of the channel, or how far its first copy has come, from the target alone."""
-    channel, endpoints = load(name, folder)
+    channel, endpoints = load(name, folder, resolve)
     with target_state(endpoints.target) as engine:
         with engine.connect() as connection:
             if not has_channel(connection, name) and (copy := read_first_copy(connection, name)) is not None:
