@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from fastapi.testclient import TestClient
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import machine
 from benchmarks.channel import Channel, open_channel
 from benchmarks.ways import apply_lanes
 from binlane.board.api import build_app
@@ -52,8 +53,9 @@ _TRIES: Final = 5
 def main(
     databases: Annotated[int, typer.Option(min=4, help="Databases of the channel.")] = 2_000,
     channels: Annotated[int, typer.Option(min=0, help="Further channels on the same target.")] = 40,
+    output: Annotated[Path | None, typer.Option(help="Result file; default: benchmarks/results/board.json.")] = None,
 ) -> None:
-    """Make the site, ask every view, print a table."""
+    """Make the site, ask every view, print a table and write the result."""
     with tempfile.TemporaryDirectory(prefix="binlane-board-") as place:
         folder = Path(place)
         with (
@@ -69,7 +71,15 @@ def main(
             _change(source, databases, 9)
             opened = _window(channel, endpoints, is_applied=False)
             _more_channels(Path(channel.file), endpoints, channels)
-            print_times(_views(channel, endpoints, opened), databases, channels)
+            result = {
+                "benchmark": "board",
+                "arguments": {"databases": databases, "channels": channels},
+                "machine": machine.machine(folder),
+                "load": machine.load(),
+                "milliseconds": _measured(_views(channel, endpoints, opened)),
+            }
+    machine.write_result(output or machine.RESULTS / "board.json", result)
+    _print(result)
 
 
 def _fill(source: PrivateServer, databases: int) -> None:
@@ -89,7 +99,7 @@ def _change(source: PrivateServer, databases: int, seed: int) -> None:
 
 def _window(channel: ChannelConfig, endpoints: Endpoints, *, is_applied: bool) -> dict[str, Any]:
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
-    plan = run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, preload=__name__))
+    plan = run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, preload=apply_lanes.__module__))
     adopted = steps.adopt_plan(channel, endpoints, window["work"])
     if is_applied:
         apply_lanes(channel, endpoints, adopted["plan"], list(plan.all_lanes))
@@ -107,6 +117,9 @@ def _more_channels(file: Path, endpoints: Endpoints, count: int) -> None:
 
 
 def _views(channel: ChannelConfig, endpoints: Endpoints, opened: dict[str, Any]) -> dict[str, Callable[[], object]]:
+    # not for the processes of lanes and the filter job, which import this module
+    from fastapi.testclient import TestClient
+
     folder = Path(channel.file).parent
 
     def resolve(connection: str) -> Endpoint:
@@ -153,26 +166,34 @@ def _views(channel: ChannelConfig, endpoints: Endpoints, opened: dict[str, Any])
         "board: /metrics": lambda: client.get("/metrics").raise_for_status(),
         "binlane status --all": lambda: as_text(status_all(folder, None, as_json=False, resolve=resolve)),
         "binlane status fleet": lambda: as_text(status(NAME, folder, as_json=False, resolve=resolve)),
-        "binlane find '*'": lambda: as_text(find(declared, Search(), 100_000, as_json=False, resolve=resolve)[0]),
+        "binlane find": lambda: as_text(find(declared, Search(), 100, as_json=False, resolve=resolve)[0]),
+        "binlane find --limit 2000 --json": lambda: find(declared, Search(), 2_000, as_json=True, resolve=resolve),
     }
 
 
-def print_times(views: dict[str, Callable[[], object]], databases: int, channels: int) -> None:
-    """Each view some times: its median and its longest."""
-    load = os.getloadavg()[0]
-    table = Table(title=f"{databases:,} databases, {1 + channels} channels, load {load:.1f}", box=None)
-    for name in ("view", "median ms", "longest ms"):
-        table.add_column(name, justify="left" if name == "view" else "right")
+def _measured(views: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Each view some times, ascending."""
+    measured = {}
     for name, ask in views.items():
         spent = []
         for _ in range(_TRIES):
             began = time.perf_counter()
             ask()
-            spent.append(1_000 * (time.perf_counter() - began))
-        table.add_row(name, f"{statistics.median(spent):,.0f}", f"{max(spent):,.0f}")
-    console = Console(width=None if os.isatty(1) else 100)
-    console.print(table)
-    print(views["binlane status fleet"]())
+            spent.append(round(1_000 * (time.perf_counter() - began), 1))
+        measured[name] = sorted(spent)
+    return measured
+
+
+def _print(result: dict[str, Any]) -> None:
+    made = result["arguments"]
+    title = f"{made['databases']:,} databases, {1 + made['channels']} channels, load {result['load'][0]}"
+    table = Table(title=title, box=None)
+    table.add_column("view")
+    table.add_column("median ms", justify="right")
+    table.add_column("longest ms", justify="right")
+    for name, spent in result["milliseconds"].items():
+        table.add_row(name, f"{statistics.median(spent):,.0f}", f"{spent[-1]:,.0f}")
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
 if __name__ == "__main__":

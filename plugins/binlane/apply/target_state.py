@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+from collections import defaultdict
 from collections.abc import Iterator
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from binlane.apply.refusals import target_errors
 from binlane.connections import Endpoint
@@ -14,19 +16,43 @@ from binlane.state.migrations.check import require_current
 from binlane.state.migrations.run import bring_up
 
 
+class SchemaChecks:
+    """Those of a view of many channels: each server is checked once, not once a channel. For several threads."""
+
+    def __init__(self) -> None:
+        self._locks: dict[tuple[str, int], threading.Lock] = defaultdict(threading.Lock)
+        self._passed: set[tuple[str, int]] = set()
+
+    def require_current(self, target: Endpoint, connection: Connection) -> None:
+        """Raises StateSchemaError as ``check.require_current``."""
+        server = (target.host, target.port)
+        with self._locks[server]:
+            if server not in self._passed:
+                require_current(connection)
+                self._passed.add(server)
+
+
 @contextlib.contextmanager
 def target_state(
-    target: Endpoint, *, older_is_brought_up: bool = False, timeout: int | None = None
+    target: Endpoint,
+    *,
+    older_is_brought_up: bool = False,
+    timeout: int | None = None,
+    checks: SchemaChecks | None = None,
 ) -> Iterator[Engine]:
     """The target's engine; errors of the target in the ``with`` block name the server.
 
     Raises StateSchemaError unless the schema ``binlane`` has this build's version. ``older_is_brought_up``: migrate an
-    older schema, before a run, whose account may change it. ``timeout``: see ``engine_of``.
+    older schema, before a run, whose account may change it. ``timeout``: see ``engine_of``. ``checks``: those of
+    a view that opens many targets.
     """
     with target_errors(str(target)):
         engine = engine_of(target, timeout=timeout)
         if older_is_brought_up:
             bring_up(engine)
         with engine.connect() as connection:
-            require_current(connection)
+            if checks is None:
+                require_current(connection)
+            else:
+                checks.require_current(target, connection)
         yield engine

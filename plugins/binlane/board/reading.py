@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from binlane.apply.target_state import target_state
+from binlane.apply.target_state import SchemaChecks, target_state
 from binlane.binlog.row_values import Change
 from binlane.board import answers, models
 from binlane.board.host import EDIT, READ, Host
@@ -217,9 +217,9 @@ class Reading:
     def _target(self, channel: ChannelConfig) -> Endpoint:
         return resolve_endpoints(channel, self._host.resolve).target
 
-    def engine(self, channel: ChannelConfig) -> AbstractContextManager[Any]:
-        """The channel's target, which is given a few seconds to answer."""
-        return target_state(self._target(channel), timeout=TARGET_SECONDS)
+    def engine(self, channel: ChannelConfig, checks: SchemaChecks | None = None) -> AbstractContextManager[Any]:
+        """The channel's target, which is given a few seconds to answer. ``checks``: as for ``target_state``."""
+        return target_state(self._target(channel), timeout=TARGET_SECONDS, checks=checks)
 
     def on_target(self, channel: ChannelConfig, read: Callable[[Any], Found]) -> Found:
         """What ``read`` makes of a connection to the channel's target."""

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any, Final
 
+from binlane.apply.target_state import SchemaChecks
 from binlane.board import record_models as models
 from binlane.board.host import Host
 from binlane.board.reading import NotFound, Reading, plan_of
@@ -41,10 +42,11 @@ class Records:
 
     def find(self, user: Any, search: Search, limit: int) -> models.Databases:
         """The databases of every channel whose DAG the user may read, ``limit`` of each channel at the most."""
+        checks = SchemaChecks()
 
         def ask(one: Declared) -> tuple[list[models.Database], int, str]:
             try:
-                page = self._page(load_channel(one), search, 0, limit)
+                page = self._page(load_channel(one), search, 0, limit, checks)
                 return [_database(one.name, each) for each in databases_of(page)], page.count, ""
             except Exception as exc:
                 if not isinstance(exc, BinlaneError):
@@ -60,8 +62,10 @@ class Records:
             problems=[problem for _, _, problem in answers if problem],
         )
 
-    def _page(self, channel: ChannelConfig, search: Search, after: int, limit: int) -> DatabasePage:
-        with self._reading.engine(channel) as engine:
+    def _page(
+        self, channel: ChannelConfig, search: Search, after: int, limit: int, checks: SchemaChecks | None = None
+    ) -> DatabasePage:
+        with self._reading.engine(channel, checks) as engine:
             return read_databases(engine, channel.name, search, offset=after, limit=limit)
 
     def records(self, user: Any, name: str) -> models.Records:

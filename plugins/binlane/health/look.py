@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from binlane.apply.target_state import target_state
+from binlane.apply.target_state import SchemaChecks, target_state
 from binlane.config import Declared, load_channel
 from binlane.connections import resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PositionError
@@ -53,11 +53,13 @@ def look_at(
     runs: AirflowRuns | None = None,
     limits: Limits | None = None,
     last_windows: int = LAST_WINDOWS,
+    checks: SchemaChecks | None = None,
 ) -> Look:
-    """An error is an answer, too. ``runs``: if Airflow is asked. ``limits``: instead of the channel's own."""
+    """An error is an answer, too. ``runs``: if Airflow is asked. ``limits``: instead of the channel's own.
+    ``checks``: as for ``target_state``."""
     try:
         target = resolve_endpoints(channel, resolve).target
-        with target_state(target, timeout=TARGET_SECONDS) as engine:
+        with target_state(target, timeout=TARGET_SECONDS, checks=checks) as engine:
             try:
                 snapshot = read_snapshot(engine, channel.name, last_windows=last_windows)
             except PositionError as exc:
@@ -94,13 +96,15 @@ def look_at_all(
     ``runs_of``: Airflow's runs of a channel; an error of Airflow's own database is raised, for it is no channel's.
     """
 
+    checks = SchemaChecks()
+
     def look(one: Declared) -> Look:
         runs = runs_of(one.name)
         try:
             channel = load_channel(one)
         except ConfigError as exc:
             return Look(unknown(one.name, str(exc)), None, runs=runs)
-        return look_at(channel, resolve, runs=runs, last_windows=last_windows)
+        return look_at(channel, resolve, runs=runs, last_windows=last_windows, checks=checks)
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(look, declared))

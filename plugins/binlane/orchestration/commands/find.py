@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any, Final
 
-from binlane.apply.target_state import target_state
+from binlane.apply.target_state import SchemaChecks, target_state
 from binlane.config import Declared, load_channel
 from binlane.connections import Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import BinlaneError
@@ -37,12 +37,12 @@ def find(
 ) -> tuple[View, tuple[str, ...]]:
     """The databases that a search finds in these channels, and the problems of channels that could not be asked: no
     error of one channel costs the answer about the others."""
-    resolver = environment_resolver() if resolve is None else resolve
+    resolver, checks = environment_resolver() if resolve is None else resolve, SchemaChecks()
 
     def ask(one: Declared) -> tuple[str, tuple[Database, ...], int, str]:
         try:
             endpoint = resolve_endpoints(load_channel(one), resolver).target
-            with target_state(endpoint, timeout=TARGET_SECONDS) as engine:
+            with target_state(endpoint, timeout=TARGET_SECONDS, checks=checks) as engine:
                 page = read_databases(engine, one.name, search, limit=limit)
             return one.name, databases_of(page), page.count, ""
         except Exception as exc:

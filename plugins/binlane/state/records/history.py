@@ -14,13 +14,12 @@ from binlane.state.channels import read_channel
 from binlane.state.json_columns import optional_value_of
 from binlane.state.orders.skips import Skip, read_newest_skips
 from binlane.state.positions import LanePosition
-from binlane.state.records.coverage import Covered, first_uncovered, read_covered
+from binlane.state.records.coverage import Covered, first_uncovered
 from binlane.state.records.journal import ChannelStatus, LaneError, read_status, standing_error
 from binlane.state.records.progress import StepRow, read_step
 from binlane.state.records.verifications import (
     PastVerification,
     last_ended,
-    oldest_pending,
     read_verifications,
     unfinished_round,
 )
@@ -131,8 +130,8 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
                 channels.c.channel == channel
             )
         ).one()
-        covered = read_covered(connection, channel)
-        marks = (first_uncovered(connection, channel, covered.through), oldest_pending(connection, channel))
+        covered = status.covered
+        marks = (first_uncovered(connection, channel, covered.through), status.pending_since)
         open_since = [seconds_of(mark) for mark in marks if mark is not None]
         skips = read_newest_skips(connection, channel, SKIPS + 1)
         window = status.window
