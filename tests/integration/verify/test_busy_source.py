@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,19 +14,20 @@ from unittest.mock import Mock
 
 import pytest
 
-from binlane.errors import ConfigError
+from binlane.errors import ConfigError, WindowBusyError
 from binlane.model import TableKey
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
+from binlane.state.records.verifications import Suspect
 from binlane.verify import log_reader
 from binlane.verify.changes import Changes
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.rows.pairing import pair
 from binlane.verify.rows.sides import Difference, Pair
-from binlane.verify.run import Options, Outcome
+from binlane.verify.run import Options, Outcome, Verifier
 from binlane.verify.scope import Scope
 from binlane.verify.segment_keys import distinct_keys
 from binlane.work.files import WorkFolder
@@ -384,6 +385,26 @@ def test_a_slice_keeps_all_rows_that_differ_in_a_table_without_a_key(channel_of:
     # pending, because the source changes the table; none of them was equal in between
     again = {(one.state, one.target, one.drifted) for one in changed.suspects if one.table.table == "z"}
     assert again == {("pending", ("2",), whole.through_seqno)}
+
+
+@pytest.mark.parametrize("full", [SLICE, Options()], ids=["a step", "the end"])
+def test_nothing_is_stored_of_rows_that_were_compared_before_a_window(
+    full: Options, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    tables(channel, 14)
+    settle = Verifier._settled
+
+    def meanwhile(verifier: Verifier, stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
+        found = settle(verifier, stored)
+        touch(channel)
+        assert channel.run() is not None
+        return found
+
+    monkeypatch.setattr(Verifier, "_settled", meanwhile)
+    with pytest.raises(WindowBusyError, match="a window was applied in the meantime"):
+        verify_channel(channel.config, channel.endpoints, full)
+    assert channel.target.query("SELECT state, progress FROM binlane.verifications") == [("running", None)]
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)
