@@ -32,8 +32,9 @@ def typed_json(column: str) -> str:
     text = f"CAST({name} AS CHAR CHARACTER SET utf8mb4)"
     of_json = ", ".join(f"'{each}'" for each in _OF_JSON)
     places = (
-        f"SELECT BIT_XOR(IF(JSON_TYPE(v) IN ({of_json}), 0, "
-        f"CAST(CONV(SUBSTR(SHA2(n, 256), 1, {_DIGITS}), 16, 10) AS UNSIGNED))) "
+        # JSON_TABLE makes NULL of JSON's null
+        f"SELECT BIT_XOR(IF(JSON_TYPE(v) NOT IN ({of_json}), "
+        f"CAST(CONV(SUBSTR(SHA2(n, 256), 1, {_DIGITS}), 16, 10) AS UNSIGNED), 0)) "
         f"FROM JSON_TABLE(JSON_EXTRACT({name}, '$', '$**.*', '$**[*]'), '$[*]' "
         "COLUMNS (n FOR ORDINALITY, v JSON PATH '$')) each_value"
     )
