@@ -162,12 +162,13 @@ def _runs(dag_id: str) -> AirflowRuns:
     with create_session() as session:
         ended: list[DagRun] = []
         active: list[DagRun] = []
-        for run in _newest(session, dag_id):
+        for run, is_of_stopped_channel in _newest(session, dag_id):
             if run.state in _ACTIVE:
                 active.append(run)
             elif _applies(run):
-                ended.append(run)
-                break
+                if not is_of_stopped_channel:
+                    ended.append(run)
+                    break
             # a dry run, and a verification that succeeds, hide no earlier failure
             elif run.state == "failed" and _only_verifies(run) and not ended:
                 ended.append(run)
@@ -180,14 +181,21 @@ def _runs(dag_id: str) -> AirflowRuns:
         )
 
 
-def _newest(session: Session, dag_id: str) -> Iterator[DagRun]:
-    """The DAG's runs, newest first."""
+def _newest(session: Session, dag_id: str) -> Iterator[tuple[DagRun, bool]]:
+    """The DAG's runs, newest first, and whether each was skipped because the channel was stopped."""
     from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance as Task
     from sqlalchemy import select
+
+    from binlane.orchestration.airflow.dag_shape import Kind
 
     query, last = select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(_BATCH), None
     while batch := session.scalars(query if last is None else query.where(DagRun.id < last)).all():
-        yield from batch
+        confirmed = (Task.dag_id == dag_id, Task.task_id == Kind.CONFIRM.value, Task.state == "skipped")
+        ids = [run.run_id for run in batch]
+        skipped = set(session.scalars(select(Task.run_id).where(*confirmed, Task.run_id.in_(ids))))
+        for run in batch:
+            yield run, run.state == "success" and run.run_id in skipped
         last = batch[-1].id
 
 

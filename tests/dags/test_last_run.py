@@ -15,13 +15,17 @@ from airflow.utils.state import DagRunState
 from sqlalchemy import delete, insert, select, update
 
 from binlane import airflow_plugin
-from binlane.errors import DriftError
+from binlane.errors import DriftError, StopRequestedError
 from binlane.health.airflow_runs import AirflowRuns
 from tests.dags.scene import Run, Steps, run_window, stand_in
 
 __all__ = ["run_window"]
 
 NOW = dt.datetime.now(dt.UTC)
+
+
+def is_stopped(*_: Any) -> dict[str, Any]:
+    raise StopRequestedError("was asked to stop")
 
 
 def runs() -> AirflowRuns:
@@ -32,7 +36,7 @@ def ended() -> list[tuple[str, bool]]:
     return [(run.state, run.applies) for run in runs().ended]
 
 
-def test_a_dry_run_and_a_verification_that_succeed_hide_no_earlier_failure(
+def test_a_dry_run_a_verification_and_a_skipped_run_that_succeed_hide_no_earlier_failure(
     run_window: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def apply_lane(*_: Any) -> dict[str, Any]:
@@ -48,6 +52,11 @@ def test_a_dry_run_and_a_verification_that_succeed_hide_no_earlier_failure(
     dry = Steps({"dry_run": True})
     monkeypatch.setattr(dry, "adopt_plan", lambda *_: {"plan": None, "lanes": []})
     assert run_window(dry, dry_run=True)[0] == "success"
+    assert runs().ended == failed
+
+    stopped = Steps({})
+    monkeypatch.setattr(stopped, "extract", is_stopped)
+    assert run_window(stopped)[0] == "success"
     assert runs().ended == failed
 
     stand_in(monkeypatch, "")
