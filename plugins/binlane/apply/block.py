@@ -41,6 +41,13 @@ class BlockPlace:
     lanes: tuple[int, ...]
     """Ascending; the lane itself, or the participants of its barrier."""
     expected: int
+    record: Callable[[Cursor, int], None] | None = None
+    """Called in the transaction that moves the lanes, with the seqno that they reach; writes to the state alone."""
+
+    def moved(self, cursor: Cursor, seqno: int) -> None:
+        """The transaction moves the lanes to ``seqno``."""
+        if self.record is not None:
+            self.record(cursor, seqno)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +103,9 @@ def rewrite_block(
     return _Task(session, writer, place, block, end, planned, write).transaction(iter(block.items))
 
 
-def move_only(
-    session: LaneSession, place: BlockPlace, seqno: int, record: Callable[[Cursor], None] | None = None
-) -> Orders | bool:
+def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> Orders | bool:
     """Move the positions to ``seqno`` if the lane has no more blocks before it. Returns False if they stand elsewhere,
-    Orders if they must not move there. ``record`` writes to the state in the same transaction."""
+    Orders if they must not move there."""
     session.begin()
     try:
         if not move_position(session.cursor, place.key, place.lanes, place.expected, seqno):
@@ -110,8 +115,7 @@ def move_only(
         if orders.forbids(seqno):
             session.rollback()
             return orders
-        if record is not None:
-            record(session.cursor)
+        place.moved(session.cursor, seqno)
     except BaseException:
         undo(session)
         raise
@@ -119,12 +123,12 @@ def move_only(
     return True
 
 
-def record_arrived(session: LaneSession, place: BlockPlace, record: Callable[[Cursor], None]) -> None:
-    """Write ``record`` in a transaction of its own, unless another runner has moved the lane on."""
+def record_standing(session: LaneSession, place: BlockPlace) -> None:
+    """Record the lanes' place in a transaction of its own, unless another runner has moved them on."""
     session.begin()
     try:
         if lock_position(session.cursor, place.key.channel, place.lane) == place.expected:
-            record(session.cursor)
+            place.moved(session.cursor, place.expected)
     except BaseException:
         undo(session)
         raise
@@ -173,6 +177,7 @@ class _Task:
             seqno = self._end(orders)
             counted = Counted(written, 1, header.transactions)
             settle(session.cursor, place.key, place.lanes, place.lane, header.last_seqno, seqno, counted)
+            place.moved(session.cursor, seqno)
         except BaseException:
             undo(session)
             raise

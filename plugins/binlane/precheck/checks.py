@@ -55,6 +55,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "long-statements": sql_writer.check_packets,
     "filtered-parents": tables.check_filtered_parents,
     "renamed-databases": tables.check_renamed_databases,
+    "other-channels": tables.check_other_channels,
     "rolled-back-engines": engines.check_rolled_back_engines,
     "gtid-consistency": engines.check_gtid_consistency,
     "statement-engines": engines.check_statement_engines,

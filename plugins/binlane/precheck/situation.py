@@ -45,6 +45,7 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.source.server import translated
 from binlane.sql.parse.facts import StatementKind
+from binlane.state.records.databases import other_writers
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import Logged, first_rows
@@ -159,6 +160,12 @@ class Situation(TargetSituation):
             return Asked()
         self.target.release()
         return self.read_statements()
+
+    @cached_property
+    def other_writers(self) -> tuple[tuple[str, str], ...]:
+        """Databases of the window that another channel writes on this target, each with that channel."""
+        names = self.needs.databases
+        return self.target.ask(other_writers, self.plan.channel, names) if names else ()
 
     @property
     def logged_versions(self) -> Mapping[str, tuple[int, int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from binlane.binlog.types.literals import quoted
 from binlane.model import Flavor
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
@@ -141,6 +142,19 @@ def check_renamed_databases(situation: Situation) -> Iterator[Finding]:
     for name, why in situation.rename_conflicts:
         todo = "rename it, too, or leave it out (filter.exclude_databases): docs/renames.md"
         yield Finding(Severity.FATAL, f"{name}: database", "a name of its own on the target", why, todo)
+
+
+def check_other_channels(situation: Situation) -> Iterator[Finding]:
+    """Databases of the window that another channel writes on the same target."""
+    for database, channel in () if situation.begun else situation.other_writers:
+        todo = (
+            "each can overwrite rows of the other, and no snapshot of the target is a state of a source: leave the "
+            "database out of one of them (filter.exclude_databases), or rename it in one of them ([rename]); if "
+            f"{channel} does not write it any more: DELETE FROM binlane.`databases` WHERE channel = '{channel}' AND "
+            f"database_name = {quoted(database)}"
+        )
+        expected, found = f"{situation.plan.channel} as the only channel that writes it", f"channel {channel}"
+        yield Finding(Severity.FATAL, f"target: database {database}", expected, found, todo)
 
 
 def check_letter_case(situation: Situation) -> Iterator[Finding]:

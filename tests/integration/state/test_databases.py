@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
+from binlane.model import LogPosition
 from binlane.plan.database_activity import DatabaseActivity
+from binlane.state.channels import Watermark, create_channel
 from binlane.state.records.databases import (
     RECENT,
     DatabaseRecord,
@@ -13,6 +15,7 @@ from binlane.state.records.databases import (
     Order,
     Search,
     find_databases,
+    other_writers,
     record_databases,
 )
 from binlane.state.records.verifications import (
@@ -112,3 +115,17 @@ def test_pages_have_each_database_once_and_the_number_of_all(engine: Engine) -> 
     pages = [find(engine, Search(order=Order.ROWS), offset=at, limit=500) for at in (0, 500, 1_000, 1_500)]
     assert [count for _, count in pages] == [1_203] * 4
     assert [name for names, _ in pages for name in names] == [f"d{number:04}" for number in range(1_203)]
+
+
+def test_a_database_of_another_channel_is_found_whatever_its_letters(engine: Engine) -> None:
+    for channel in ("c", "other"):
+        create_channel(engine, channel, "source", Watermark(10, LogPosition("log.1", 4), "0-1-10", 5.0, "f10"))
+    with engine.begin() as connection:
+        activity = DatabaseActivity(0, 1, 1, 11, 5.0)
+        record_databases(connection, "c", 1, {"own": activity, "both": activity})
+        record_databases(connection, "other", 1, {"Both": activity, "theirs": activity})
+        # a channel whose row was removed by hand
+        record_databases(connection, "gone", 1, {"both": activity})
+        assert other_writers(connection, "c", ["own", "both"]) == (("Both", "other"),)
+        assert other_writers(connection, "other", ["both", "theirs"]) == (("both", "c"),)
+        assert other_writers(connection, "new", ["own"]) == (("own", "c"),)

@@ -237,3 +237,24 @@ def test_status_shows_an_unfinished_window_with_its_lanes(channel: Channel, caps
     channel.go_on(window)
     assert channel.cli("status", CHANNEL) == 0
     assert "none open" in capsys.readouterr().out
+
+
+def test_a_database_that_another_channel_writes_is_refused_by_name(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(channel.source, "CREATE DATABASE both_1", "CREATE TABLE both_1.t (id INT PRIMARY KEY)")
+    channel.run()
+    columns = [row[0] for row in channel.target.query("SHOW COLUMNS FROM binlane.channels")]
+    values = ["'crm'", "'another'", *columns[2:]]
+    channel.target.query(f"INSERT INTO binlane.channels SELECT {', '.join(values)} FROM binlane.channels")
+    run_on(channel.source, "INSERT INTO both_1.t VALUES (1)")
+    channel.run()
+    channel.target.query("UPDATE binlane.`databases` SET channel = 'crm'")
+    run_on(channel.source, "INSERT INTO both_1.t VALUES (2)")
+    said = refused(channel, capsys)
+    assert "target: database both_1: expected orders as the only channel that writes it, found channel crm" in said
+    assert channel.target.query("SELECT id FROM both_1.t") == [(1,)]
+    [mend] = re.findall(r"DELETE FROM binlane.*database_name = '\w+'", said)
+    channel.target.query(mend)
+    channel.run()
+    channel.assert_equal()

@@ -67,6 +67,12 @@ def plan(**changes: Any) -> WindowPlan:
     return replace(PLAN, **changes)
 
 
+def with_other_writers(*found: tuple[str, str]) -> Situation:
+    made = situation(facts())
+    vars(made).update(other_writers=found)
+    return made
+
+
 def logged_as(*columns: str, flavor: Flavor = Flavor.MYSQL) -> WindowPlan:
     """A plan with rows of a table with columns of these types, at seqno 5."""
     body = table_map_body(1, [EVERY_COLUMN[name] for name in columns])[6:]
@@ -117,6 +123,7 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
         ),
         "new: database",
     ),
+    "other-channels": (with_other_writers(("shop", "crm")), "target: database shop"),
     "rolled-back-engines": (
         situation(
             facts(), plan(undone=KEYS), MYISAM, source=schema(table()), channel=applying(allow_nontransactional=True)

@@ -76,6 +76,7 @@ def apply_atomically(
             session.own_clock()
         counted = Counted(rows, count, transactions)
         settle(session.cursor, place.key, place.lanes, place.lane, barrier.last, barrier.last, counted)
+        place.moved(session.cursor, barrier.last)
     except BaseException:
         session.close()
         raise

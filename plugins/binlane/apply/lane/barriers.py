@@ -11,13 +11,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import pymysql
 
-from binlane.apply.block import Applied, BlockPlace, apply_block, move_only, record_arrived
+from binlane.apply.block import Applied, BlockPlace, apply_block, move_only, record_standing
 from binlane.apply.lane.atomic_barrier import apply_atomically
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems, FailedBlock
 from binlane.apply.lane.run_state import AttemptState, RunState, Stream
@@ -106,13 +105,15 @@ class LaneAttempt:
             lambda at: [other for other in others if at[other] < min(epoch.seqno, self.state.goal)],
         )  # fmt: skip
         if attempt.positions[lane] < epoch.seqno:
-            self._apply_up_to(lane, epoch.seqno, (lane,), epoch)
+            self._apply_up_to(lane, epoch.seqno, (lane,), is_last=True)
         elif attempt.positions[lane] == epoch.seqno:
-            # the barrier before, which the same lane owns, ends here
-            record_arrived(attempt.session, self._place(lane, (lane,)), self._recorded(epoch))
+            # the barrier before ends here and has recorded the epoch, unless the lane was stopped here
+            record_standing(attempt.session, self._place(lane, (lane,), records=True))
 
-    def _recorded(self, epoch: Epoch) -> Callable[[Cursor], None]:
-        return partial(record_epoch, key=self.state.key, source_identity=self.state.plan.source, epoch=epoch)
+    def _record(self, cursor: Cursor, seqno: int) -> None:
+        epoch = self.state.epochs.get(seqno)
+        if epoch is not None:
+            record_epoch(cursor, self.state.key, self.state.plan.source, epoch)
 
     def _cross(self, barrier: Barrier, lane: int) -> None:
         # a stop may arrive while the lane waits: then no lane moves beyond it
@@ -180,24 +181,25 @@ class LaneAttempt:
                 return True
         return False
 
-    def _place(self, lane: int, lanes: tuple[int, ...]) -> BlockPlace:
+    def _place(self, lane: int, lanes: tuple[int, ...], *, records: bool) -> BlockPlace:
         state = self.state
-        return BlockPlace(state.key, state.channel_uuid, lane, lanes, self.attempt.positions[lane])
+        record = self._record if records else None
+        return BlockPlace(state.key, state.channel_uuid, lane, lanes, self.attempt.positions[lane], record)
 
-    def _apply_up_to(self, lane: int, limit: int, lanes: tuple[int, ...], epoch: Epoch | None = None) -> None:
+    def _apply_up_to(self, lane: int, limit: int, lanes: tuple[int, ...], *, is_last: bool = False) -> None:
         """Apply the lane's blocks up to ``limit``, or to a stop before it, and move ``lanes``, which all stand at the
-        same seqno, there. ``epoch``: the epoch that this ends, where all other lanes stand at ``limit`` already."""
+        same seqno, there. ``is_last``: all other lanes stand at ``limit`` already."""
         attempt, state = self.attempt, self.state
         while attempt.positions[lane] < min(limit, state.goal):
             self._check_stop(lane)
             position = attempt.positions[lane]
-            place = self._place(lane, lanes)
+            place = self._place(lane, lanes, records=is_last or len(lanes) == len(state.plan.all_lanes))
             stream = attempt.streams.get(lane)
             if stream is None:
                 stream = attempt.streams[lane] = Stream(state.source.blocks(lane, position))
             block = stream.peek()
             if block is None or block.header.first_seqno > min(limit, state.goal):
-                self._arrive(place, min(limit, state.goal), epoch)
+                self._arrive(place, min(limit, state.goal))
                 continue
             self._check_range(block.header, lane, position, limit)
             if block.planned is None and (position >= block.header.first_seqno or state.needs_split(block.header)):
@@ -222,7 +224,7 @@ class LaneAttempt:
                 f"{state.where(lane)}: no block of seqnos {barrier.first}..{barrier.last} in the plan's files"
             )
         self._check_range(block.header, lane, barrier.first - 1, barrier.last)
-        place = BlockPlace(state.key, state.channel_uuid, lane, barrier.participants, barrier.first - 1)
+        place = replace(self._place(lane, barrier.participants, records=True), expected=barrier.first - 1)
         state.current = (lane, block.header, place.expected)
         blocks = stream.up_to(barrier.last)
         applied = apply_atomically(attempt.session, attempt.writer, place, blocks, barrier, self._keeper)
@@ -273,9 +275,8 @@ class LaneAttempt:
                 f"{barrier.last}"
             )
 
-    def _arrive(self, place: BlockPlace, goal: int, epoch: Epoch | None) -> None:
-        record = self._recorded(epoch) if epoch is not None and epoch.seqno == goal else None
-        done = move_only(self.attempt.session, place, goal, record)
+    def _arrive(self, place: BlockPlace, goal: int) -> None:
+        done = move_only(self.attempt.session, place, goal)
         if isinstance(done, Orders):
             self._obey(done, place.lane)
         else:

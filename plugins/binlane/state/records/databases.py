@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -15,7 +15,7 @@ from binlane.state.channels import read_channel
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions
 from binlane.state.records.verifications import DRIFT, PENDING, EndedVerification, ended_verifications
-from binlane.state.tables import databases, suspects
+from binlane.state.tables import channels, databases, suspects
 from binlane.state.windows import Window, read_open_window
 
 RECENT: Final = 8
@@ -98,6 +98,20 @@ def record_databases(connection: Connection, channel: str, number: int, found: M
         )
         changed = ("lane", "seqno", "row_changes", "recent")
         connection.execute(statement.on_duplicate_key_update({each: statement.inserted[each] for each in changed}))
+
+
+def other_writers(connection: Connection, channel: str, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """Databases of ``names`` that windows of other channels of this target have changed, each with the channel; names
+    that differ only in letter case are taken for equal."""
+    of, wanted = databases.c, [name.lower() for name in names]
+    query = (
+        select(of.database_name, of.channel)
+        # the rows of a channel that was removed by hand say nothing
+        .join(channels, channels.c.channel == of.channel)
+        .where(of.channel != channel, func.lower(of.database_name).in_(wanted))
+        .order_by(of.database_name, of.channel)
+    )
+    return tuple((row.database_name, row.channel) for row in connection.execute(query))
 
 
 def recorder(found: WindowActivity) -> Callable[[Connection, Window], None]:
