@@ -12,6 +12,7 @@ from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Table
 from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET
+from binlane.state.records.databases import forgetting
 
 _LEAVING: Final = frozenset({"RESTRICT"})
 """What a foreign key does without changing the child."""
@@ -150,8 +151,7 @@ def check_other_channels(situation: Situation) -> Iterator[Finding]:
         todo = (
             "each can overwrite rows of the other, and no snapshot of the target is a state of a source: leave the "
             "database out of one of them (filter.exclude_databases), or rename it in one of them ([rename]); if "
-            f"{channel} does not write it any more: DELETE FROM binlane.`databases` WHERE channel = '{channel}' AND "
-            f"database_name = {quoted(database)}"
+            f"{channel} does not write it any more: {forgetting(channel, quoted(database))}"
         )
         expected, found = f"{situation.plan.channel} as the only channel that writes it", f"channel {channel}"
         yield Finding(Severity.FATAL, f"target: database {database}", expected, found, todo)

@@ -114,6 +114,11 @@ def other_writers(connection: Connection, channel: str, names: Collection[str]) 
     return tuple((row.database_name, row.channel) for row in connection.execute(query))
 
 
+def forgetting(channel: str, database: str) -> str:
+    """The statement by which an operator forgets that a channel has written a database, given as an SQL literal."""
+    return f"DELETE FROM binlane.`databases` WHERE channel = '{channel}' AND database_name = {database}"
+
+
 def recorder(found: WindowActivity) -> Callable[[Connection, Window], None]:
     """For ``set_plan``: add what the window changes."""
 
