@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from binlane.choices import VerifyScope
-from binlane.state.positions import LanePosition
 from binlane.state.records.databases import DatabasePage, DatabaseRecord, InWindow
 from binlane.state.records.history import seconds_of
-from binlane.state.records.verifications import CLEAN, DRIFT, PENDING, EndedVerification
-from binlane.state.windows import Window
+from binlane.state.records.verifications import CLEAN, DRIFT, EndedVerification
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +50,11 @@ class Database:
 
 def databases_of(page: DatabasePage) -> tuple[Database, ...]:
     """The databases of a page."""
-    return tuple(_database(each, page.window, page.positions, page.verifications) for each in page.found)
+    return tuple(_database(each, page) for each in page.found)
 
 
-def _database(
-    record: DatabaseRecord,
-    window: Window | None,
-    positions: tuple[LanePosition, ...],
-    verifications: tuple[EndedVerification, ...],
-) -> Database:
+def _database(record: DatabaseRecord, page: DatabasePage) -> Database:
+    window, positions = page.window, page.positions
     low = min((each.seqno for each in positions), default=0)
     reached = next((each.seqno for each in positions if each.lane == record.lane), low)
 
@@ -72,7 +66,7 @@ def _database(
         record.lane,
         applied=next(filter(is_applied, record.recent), None),
         is_waiting=not all(map(is_applied, record.recent)),
-        verified=_verified(record, verifications),
+        verified=_verified(record, page.verifications, page.suspects),
         drifted=record.drifted,
         pending=record.pending,
         rows=record.rows,
@@ -80,17 +74,18 @@ def _database(
     )
 
 
-def _verified(record: DatabaseRecord, verifications: Sequence[EndedVerification]) -> Verified | None:
-    """``verifications``: the newest first. None while rows of it are known to differ."""
+def _verified(record: DatabaseRecord, verifications: Sequence[EndedVerification], suspects: int) -> Verified | None:
+    """``verifications``: the newest first. ``suspects``: of the channel now. None while rows of it are known to
+    differ."""
     if record.drifted:
         return None
     numbers = {each.number for each in record.recent}
     drifts: list[EndedVerification] = []
     for at, each in enumerate(verifications):
-        # what is pending after the last verification is in the record
-        is_equal = each.state == CLEAN or (each.state == PENDING and at == 0 and not record.pending)
+        # what the last verification has left is in the record, as long as nothing has removed suspects since
+        is_last = at == 0 and not record.pending and each.suspects == suspects
         covers = not each.scope and (each.kind == VerifyScope.FULL or each.number in numbers)
-        if is_equal and covers:
+        if covers and (each.state == CLEAN or is_last):
             if any(_may_concern(drift, record, each.through_seqno) for drift in drifts):
                 return None
             return Verified(each.kind, each.number, each.through_seqno, seconds_of(each.ended_at))
@@ -100,11 +95,11 @@ def _verified(record: DatabaseRecord, verifications: Sequence[EndedVerification]
 
 
 def _may_concern(drift: EndedVerification, record: DatabaseRecord, after: int) -> bool:
-    """Whether a verification that found drift may have compared the database, which was equal at seqno ``after``.
-    One of windows compares the rows that they have changed."""
+    """Whether a verification that found drift may have compared the database, which was equal at seqno ``after``. One
+    of windows compares the rows of the last one, also again, and those that were changed since."""
     if drift.kind == VerifyScope.FULL:
         return not drift.scope or any(_names(pattern, record.name) for pattern in drift.scope)
-    return any(after < each.seqno <= drift.through_seqno for each in record.recent)
+    return any(each.number == drift.number or after < each.seqno <= drift.through_seqno for each in record.recent)
 
 
 def _names(pattern: str, database: str) -> bool:

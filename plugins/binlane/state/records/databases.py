@@ -14,7 +14,7 @@ from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.state.channels import read_channel
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions
-from binlane.state.records.verifications import DRIFT, PENDING, EndedVerification, ended_verifications
+from binlane.state.records.verifications import DRIFT, PENDING, EndedVerification, count_suspects, ended_verifications
 from binlane.state.tables import channels, databases, suspects
 from binlane.state.windows import Window, read_open_window
 
@@ -161,6 +161,8 @@ class DatabasePage:
     positions: tuple[LanePosition, ...]
     verifications: tuple[EndedVerification, ...]
     """The newest that have ended, the newest first."""
+    suspects: int = 0
+    """Rows and definitions of the channel that are known to differ, or differed and are pending."""
 
 
 def read_databases(
@@ -176,6 +178,7 @@ def read_databases(
             read_open_window(connection, channel),
             lane_positions(connection, channel),
             ended_verifications(connection, channel, _VERIFICATIONS),
+            sum(count_suspects(connection, channel).values()),
         )
 
 

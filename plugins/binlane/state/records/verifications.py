@@ -134,6 +134,8 @@ class EndedVerification:
     """UTC, by the target's clock."""
     scope: tuple[str, ...] = ()
     """The databases and tables that were asked for, as patterns; empty: all."""
+    suspects: int = 0
+    """Of the channel at its end: rows and definitions that differed, drift and pending."""
 
 
 def ended_verifications(connection: Connection, channel: str, limit: int) -> tuple[EndedVerification, ...]:
@@ -142,7 +144,7 @@ def ended_verifications(connection: Connection, channel: str, limit: int) -> tup
     window = (windows.c.channel == verifications.c.channel) & (windows.c.window_id == verifications.c.window_id)
     c = verifications.c
     ended = (
-        select(c.id, c.state, c.kind, c.through_seqno, c.ended_at, c.scope, windows.c.number)
+        select(c.id, c.state, c.kind, c.through_seqno, c.ended_at, c.scope, c.drift, c.pending, windows.c.number)
         .join(windows, window, isouter=True)
         .where(c.channel == channel, c.ended_at.is_not(None))
         .order_by(c.id.desc())
@@ -156,7 +158,7 @@ def ended_verifications(connection: Connection, channel: str, limit: int) -> tup
     return tuple(
         EndedVerification(
             row.state, row.kind, row.number, row.through_seqno, str(row.ended_at),
-            optional_value_of(_Texts, row.scope, c.scope) or (),
+            optional_value_of(_Texts, row.scope, c.scope) or (), row.drift + row.pending,
         )
         for row in found
     )  # fmt: skip
