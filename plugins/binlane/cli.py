@@ -213,6 +213,9 @@ def verify(
     table: Annotated[
         list[str] | None, typer.Option(help="Compare these tables only: database.table, * and ? as in a shell.")
     ] = None,
+    shard: Annotated[
+        list[str] | None, typer.Option(help="Compare tables of these shards only; * and ? as in a shell.")
+    ] = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Then correct drift of the target, by a plan that is shown first.")
     ] = False,
@@ -232,7 +235,7 @@ def verify(
     if (accounts or budget is not None) and not full:
         raise ConfigError("--accounts, --for: expected only together with --full")
     seconds = None if budget is None else seconds_of("--for", budget)
-    scope = Scope(tuple(database or ()), tuple(table or ()))
+    scope = Scope(tuple(database or ()), tuple(table or ()), tuple(shard or ()))
     options = Options(full, chunk_rows, rows_per_second, seconds, max_threads_running, scope, accounts=accounts)
     if repair or plan is not None or yes:
         if channel is None or tag is not None:

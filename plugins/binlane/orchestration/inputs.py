@@ -14,6 +14,7 @@ from binlane.choices import Consistency, Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
+from binlane.extension import chosen
 from binlane.orchestration.effective_rules import renaming_of, selection_of, shard_list_text
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
@@ -26,8 +27,9 @@ from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
+from binlane.shards.assigners import ASSIGNERS, shard_of_group
 from binlane.shards.renaming import Renaming
-from binlane.shards.shard_list import Partitioner, ShardList, parse_shard_list
+from binlane.shards.shard_list import Partitioner, ShardList, critical_shards, parse_shard_list
 from binlane.source.server import translated
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -62,6 +64,14 @@ def write_inputs(
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
+
+
+def shards_of(channel: ChannelConfig, target: Schema) -> dict[str, str]:
+    """The shard of each of the target's databases, by the channel's present shard list."""
+    shard_list = parse_shard_list(shard_list_text(channel), channel.lanes.shard_list, lanes=channel.lanes.count)
+    facts, assigner = target.known(), chosen(ASSIGNERS, channel.lanes.assigner, "lanes.assigner")()
+    critical = critical_shards(shard_list, facts.foreign_key_groups, renaming_of(channel, target), facts.letter_case)
+    return {name: shard_of_group(facts.group_of(name), critical, assigner) for name in target.databases}
 
 
 def check_division(channel: ChannelConfig, shard_list: ShardList) -> None:

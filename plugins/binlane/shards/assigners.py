@@ -5,7 +5,7 @@ The lane of a shard is ``shard_list.Partitioner.lane_of``'s: the shard list name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Final, Protocol
 
 from binlane.choices import Assigner
@@ -35,3 +35,8 @@ class DatabaseAssigner:
 
 ASSIGNERS: Final[Mapping[str, type[ShardAssigner]]] = {Assigner.DATABASE: DatabaseAssigner}
 """Assigners by their word in ``lanes.assigner``."""
+
+
+def shard_of_group(group: str, critical: Set[str], assigner: ShardAssigner) -> str:
+    """The shard of a group of databases. Critical groups and those with a ``#`` are their own shard."""
+    return group if group.startswith("#") or group in critical else assigner.shard_of(group)

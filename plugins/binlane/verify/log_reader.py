@@ -12,7 +12,7 @@ import numpy as np
 
 from binlane.binlog.events import FormatDescription, parse_body
 from binlane.binlog.payload import unpack
-from binlane.binlog.query import Query, statement
+from binlane.binlog.query import Query
 from binlane.binlog.reader import LogReader
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
@@ -31,7 +31,7 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.verify.changes import Changes
 from binlane.verify.rows.column_text import Compared, Key
 from binlane.verify.rows.row_states import ImageTexts, Recorder
-from binlane.verify.segment_keys import KeyColumns, can_read, distinct_keys
+from binlane.verify.segment_keys import KeyColumns, can_read, distinct_keys, statements
 from binlane.work.files import WorkFolder
 from binlane.work.lookup import read_manifest
 from binlane.work.plan_inputs import segment_bytes
@@ -41,7 +41,6 @@ _SPILLED: Final = 200_000
 _FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _T = EventType
 _ROWS: Final = np.isin(np.arange(256), list(ROWS_KINDS))
-_FRAMING: Final = frozenset({_T.FORMAT_DESCRIPTION, _T.XID, _T.GTID, _T.ANONYMOUS_GTID, _T.MARIADB_GTID})
 _DEFINES_NOTHING: Final = re.compile(
     rb"\s*\(*\s*(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|WITH|LOAD|DO|CALL|VALUES)\b", re.IGNORECASE
 )
@@ -77,9 +76,11 @@ class _LoggedTable:
         if self.texts is None:
             return None
         places = self.texts.key_places
+        logged = tuple(self.bound.columns[place] for place in places)
         readers = tuple(self.decoder.readers[place] for place in places)
-        rules = tuple(self.decoder.rules[: max(places) + 1])
-        return KeyColumns(self.texts.compared.key, places, readers, rules)
+        return KeyColumns(
+            self.texts.compared.key, logged, readers, places, tuple(self.decoder.rules[: max(places) + 1])
+        )
 
     @property
     def is_followed(self) -> bool:
@@ -192,8 +193,8 @@ class ChangeReader:
             self._read_file(data, name)
             return
         names = [each.bound.key if isinstance(each, _LoggedTable) else each for each in tables]
-        for number, key in found:
-            self.found.keys[names[number]].add(key)
+        for number, keys in found.items():
+            self.found.keys[names[number]].update(keys)
         rows = _ROWS[frames.type_code]
         kinds = {
             (number, ROWS_KINDS[code])
@@ -202,12 +203,9 @@ class ChangeReader:
         }
         for number, kind in kinds:
             self._cover(names[number], kind)
-        for event in np.flatnonzero(~rows & (frames.type_code != _T.TABLE_MAP)).tolist():
-            body, code = frames.body(event), frames.type_code[event]
-            is_frame = code == _T.QUERY and bytes(statement(body, log_format.post_header_length(code))) in _FRAMES
-            if code not in _FRAMING and not is_frame:
-                header = EventHeader._make(HEADER.unpack_from(data, frames.begin(event)))
-                self._take(RawEvent(frames.begin(event), header, body), log_format, name)
+        for event in statements(frames, log_format.post_header_length(_T.QUERY)).tolist():
+            header = EventHeader._make(HEADER.unpack_from(data, frames.begin(event)))
+            self._take(RawEvent(frames.begin(event), header, frames.body(event)), log_format, name)
 
     def _read_file(self, data: Buffer, name: str) -> None:
         reader = LogReader(data, name)

@@ -56,7 +56,7 @@ from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions, Sees
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.rows.column_text import Compared, Key, key_shape
+from binlane.verify.rows.column_text import Compared, Key, in_order, key_shape
 from binlane.verify.rows.pairing import Tables, pair
 from binlane.verify.rows.row_states import FirstStates, Recorder
 from binlane.verify.rows.sides import BATCH, Difference, Pair
@@ -244,7 +244,7 @@ class Verifier:
                 while (after := self._chunk(table, after)) is not None:
                     pass
             elif keys := wrote.keys.get(key):
-                self._by_key(table, sorted(keys))
+                self._by_key(table, in_order(table, keys))
                 self._add(tables=1)
         self._stand()
 
@@ -419,7 +419,7 @@ class Verifier:
                 compare.differ(self.pair.whole(table)[1])
             return
         known = {*compare.keys.get(name, ()), *compare.rows.get(name, ())}
-        exact = sorted(key for key in keys if len(key) == len(table.key) and key not in known)
+        exact = in_order(table, (key for key in keys if len(key) == len(table.key) and key not in known))
         self._again |= {(name, key) for key in exact}
         for at in range(0, len(exact), BATCH):
             compare.differ(self.pair.of_keys(table, exact[at : at + BATCH])[1])

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.column_types import LOGGED_TYPES
+from binlane.binlog.types.columns import Column as LoggedColumn
 from binlane.binlog.types.readers import Reader
 from binlane.binlog.types.type_codes import LengthRule
 from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.binlog.vector.frames import Frames, TableIndex, TableLayouts, row_images, table_layouts
+from binlane.binlog.vector.row_kernels import value_ranges
 from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
 from binlane.schema.model import Column
@@ -23,7 +27,16 @@ from binlane.verify.rows.column_text import Key, key_text
 _HIDDEN: Final = np.zeros(256, np.bool_)
 """Events whose rows are not in the log as they are."""
 _HIDDEN[[EventType.TRANSACTION_PAYLOAD, EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS]] = True
+_T = EventType
+_TOLD: Final = np.zeros(256, np.bool_)
+_TOLD[[_T.QUERY, _T.QUERY_COMPRESSED, _T.XA_PREPARE, _T.EXECUTE_LOAD_QUERY, _T.INCIDENT]] = True
+_DATABASE_AT, _STATUS_AT = 8, 11
+"""Where the lengths of a statement's database and status variables are."""
+_BEGIN: Final = np.frombuffer(b"BEGIN", np.uint8)
+_BEGIN_PLACES: Final = np.arange(_BEGIN.size, 0, -1)
 _ROWS: Final = np.isin(np.arange(256), list(ROWS_KINDS))
+_RULE: Final = (np.uint8, np.int64)
+"""The types of a length rule's two numbers for the kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +45,35 @@ class KeyColumns:
 
     columns: tuple[Column, ...]
     """In the key's order."""
-    places: tuple[int, ...]
+    logged: tuple[LoggedColumn, ...]
     readers: tuple[Reader, ...]
+    places: tuple[int, ...]
     rules: tuple[LengthRule, ...]
     """Of all columns up to the key's last."""
 
-    def key(self, data: memoryview, at: int, width: int) -> Key:
-        """The key of the full image that begins at ``at``."""
-        nulls, at = at, at + ((width + 7) >> 3)
-        found: dict[int, str] = {}
-        for number, (prefix, length) in enumerate(self.rules):
-            if data[nulls + (number >> 3)] >> (number & 7) & 1:
-                continue
-            if prefix:
-                length = int.from_bytes(data[at : at + prefix], "little")
-                at += prefix
-            if number in self.places:
-                place = self.places.index(number)
-                found[place] = key_text(self.columns[place], self.readers[place](bytes(data[at : at + length])))
-            at += length
-        return tuple(found[place] for place in range(len(self.columns)))
+    def keys(self, data: Bytes, images: Ints, width: int) -> Iterator[Key] | None:
+        """The keys of the full images that begin at ``images``; None if a column is NULL, which no key's column is."""
+        rule, length = (np.array(part, kind) for part, kind in zip(zip(*self.rules, strict=True), _RULE, strict=True))
+        texts: list[Iterator[str]] = []
+        for column, logged, read, place in zip(self.columns, self.logged, self.readers, self.places, strict=True):
+            ranges = np.empty((images.size, 2), np.int64)
+            if not value_ranges(data, images, width, rule, length, place, ranges):
+                return None
+            if bits := LOGGED_TYPES[logged.type_code].bits:
+                texts.append(map(str, _integers(data, ranges[:, 0], bits >> 3, not logged.unsigned)))
+            else:
+                values = map(read, (data[start:end].tobytes() for start, end in ranges.tolist()))
+                texts.append(map(partial(key_text, column), values))
+        return zip(*texts, strict=True)
+
+
+def _integers(data: Bytes, start: Ints, size: int, signed: bool) -> list[int]:
+    """Little-endian integers of ``size`` bytes."""
+    raw = np.zeros((start.size, 8), np.uint8)
+    raw[:, :size] = data[start[:, None] + np.arange(size)]
+    values, unused = raw.view("<i8" if signed else "<u8").ravel(), 64 - 8 * size
+    found: list[int] = (values << unused >> unused).tolist()
+    return found
 
 
 def can_read(frames: Frames) -> bool:
@@ -59,10 +81,27 @@ def can_read(frames: Frames) -> bool:
     return not _HIDDEN[frames.type_code].any()
 
 
+def statements(frames: Frames, post_header: int) -> Ints:
+    """The events that may tell of changes besides rows events; of the statements all but BEGIN. ``post_header``: bytes
+    before a statement's status variables."""
+    events = np.flatnonzero(_TOLD[frames.type_code])
+    if post_header <= _STATUS_AT + 1:
+        return events  # of a server before MySQL 5.0
+    body = frames.offset[events] + frames.header_length
+    end = frames.offset[events] + frames.size[events] - frames.checksum_length
+    queries = np.flatnonzero((frames.type_code[events] == EventType.QUERY) & (end - body > post_header))
+    head = body[queries]
+    status = frames.data[head + _STATUS_AT] | frames.data[head + _STATUS_AT + 1].astype(np.int64) << 8
+    text = head + post_header + status + frames.data[head + _DATABASE_AT] + 1
+    begins = queries[text + len(_BEGIN) == end[queries]]
+    begins = begins[(frames.data[end[begins][:, None] - _BEGIN_PLACES] == _BEGIN).all(axis=1)]
+    return np.delete(events, begins)
+
+
 def distinct_keys(
     frames: Frames, index: TableIndex, maps: Sequence[TableMap], wanted: Sequence[KeyColumns | None], name: str
-) -> Iterator[tuple[int, Key]] | None:
-    """The distinct keys with the number of their table. ``wanted``: by number; None: its rows are of no interest.
+) -> dict[int, Iterator[Key]] | None:
+    """The distinct keys by the number of their table. ``wanted``: by number; None: its rows are of no interest.
 
     None if an image lacks columns, or a column's length is not known from the log: the rows have to be read one by one.
     """
@@ -70,7 +109,7 @@ def distinct_keys(
     events = np.flatnonzero(_ROWS[frames.type_code])
     events = events[keyed[index.number[events]]] if keyed.size else events[:0]
     if not events.size:
-        return iter(())
+        return {}
     chosen, number = frames.select(events), index.number[events]
     layouts = table_layouts(maps)
     try:
@@ -84,7 +123,7 @@ def distinct_keys(
 
 def _folded(
     data: Bytes, table_of: Ints, images: Ints, layouts: TableLayouts, wanted: Sequence[KeyColumns | None]
-) -> Iterator[tuple[int, Key]]:
+) -> dict[int, Iterator[Key]] | None:
     """The keys that ``fold_rows`` finds; its net changes are not used."""
     widths = layouts.tables[:, 1]
     flag_at = np.concatenate((np.zeros(1, np.int64), np.cumsum(widths)[:-1]))
@@ -104,8 +143,14 @@ def _folded(
         slots, hashes, image, entry_table, before, now, np.zeros((count, 3), np.int64),
         np.zeros((count, 2), np.uint64), np.empty(rows, np.uint8), np.zeros(count, np.uint8),
     )  # fmt: skip
-    view, width = data.data, widths.tolist()
-    for number, at in zip(entry_table[:found].tolist(), image[:found].tolist(), strict=True):
+    order = np.argsort(entry_table[:found], kind="stable")
+    used, begin = np.unique(entry_table[order], return_index=True)
+    keys = {}
+    for number, entries in zip(used.tolist(), np.split(order, begin[1:]), strict=True):
         columns = wanted[number]
         assert columns is not None
-        yield number, columns.key(view, at, width[number])
+        own = columns.keys(data, image[entries], int(widths[number]))
+        if own is None:
+            return None
+        keys[number] = own
+    return keys

@@ -18,7 +18,7 @@ from binlane.verify.changes import Changes
 from binlane.verify.definitions.comparison import NAMED, DefinitionDifference
 from binlane.verify.judge import Proof, Verdict, judge
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.rows.column_text import Key, Row
+from binlane.verify.rows.column_text import Key, Row, in_order
 from binlane.verify.rows.pairing import Tables
 from binlane.verify.rows.row_states import FirstStates, Keys, LastStates, RowState, Unknown
 from binlane.verify.rows.sides import Difference, Pair
@@ -96,7 +96,7 @@ class Settler:
                 continue
             touched = first.rows.get(name, {})
             suspects += [self._suspect(one, DRIFT, at) for key, one in differing.items() if key not in touched]
-            found = self.pair.target_rows(table, sorted(touched))
+            found = self.pair.target_rows(table, in_order(table, touched))
             for key, state in touched.items():
                 target = found.get(key)
                 if key in differing:

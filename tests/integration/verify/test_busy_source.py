@@ -34,7 +34,15 @@ from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.forked import process
-from tests.integration.window.conftest import Channel, ChannelOf, channel_of, clean_servers, fresh_channel, run_on
+from tests.integration.window.conftest import (
+    CHANNEL,
+    Channel,
+    ChannelOf,
+    channel_of,
+    clean_servers,
+    fresh_channel,
+    run_on,
+)
 from tests.integration.window.test_every_type import SESSION, changes, definition, types_of
 
 __all__ = ["channel_of", "clean_servers"]
@@ -443,6 +451,34 @@ def test_some_tables_are_verified_alone(families: tuple[str, str], channel_of: C
     assert (whole.counts.rows, len(whole.suspects)) == (42, 2)
     with pytest.raises(ConfigError, match=r"expected database\.table, got 'b'"):
         verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=("b",))))
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_a_shard_is_verified_alone_with_all_databases_of_its_group(
+    families: tuple[str, str], channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of(*families)
+    tables(channel, 14)
+    for server in (channel.source, channel.target):
+        run_on(
+            server,
+            "CREATE DATABASE zoo",
+            "CREATE TABLE zoo.child (id INT PRIMARY KEY, n INT, FOREIGN KEY (id) REFERENCES app.a (id))",
+            "INSERT INTO zoo.child VALUES (3, 1)",
+            "CREATE DATABASE other",
+            "CREATE TABLE other.t (id INT PRIMARY KEY)",
+            log=False,
+        )
+    run_on(channel.target, "UPDATE zoo.child SET n = 9", "INSERT INTO other.t VALUES (1)", log=False)
+    capsys.readouterr()
+    assert channel.cli("verify", CHANNEL, "--full", "--shard", "ap*") == 1
+    assert "4 tables, 43 rows" in (said := capsys.readouterr().out)
+    assert "zoo.child, primary key id=3" in said
+    outcome = verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(shards=("app",))))
+    assert found(outcome) == {("drift", "child", ("3",))}
+    assert outcome.covered.full_at is None
+    assert channel.cli("verify", CHANNEL, "--full", "--shard", "zoo") == 2
+    assert "--shard: expected the shard of a database of the target, got 'zoo'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)

@@ -293,3 +293,23 @@ def count(
         rows[event] = count
         used += count
     return OK, offset.size
+
+
+@njit(cache=True, nogil=True)
+def value_ranges(data: Bytes, images: Ints, width: int, rule: Bytes, param: Ints, column: int, ranges: Ints) -> bool:
+    """Fills ``ranges`` with start and end of a column's value in each full image; whether none of them is NULL.
+
+    ``rule`` and ``param``: of all columns up to this one, without the value's length in its first bytes.
+    """
+    for row in range(images.size):
+        nulls = images[row]
+        at = nulls + ((width + 7) >> 3)
+        for before in range(column + 1):
+            if (data[nulls + (before >> 3)] >> (before & 7)) & 1:
+                if before == column:
+                    return False
+                continue
+            start = at + rule[before]
+            at = start + (param[before] if rule[before] == 0 else little(data, at, rule[before]))
+        ranges[row, 0], ranges[row, 1] = start, at
+    return True

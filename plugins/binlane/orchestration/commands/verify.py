@@ -19,12 +19,13 @@ from binlane.health.durations import span
 from binlane.model import plural
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.effective_rules import rules_of
+from binlane.orchestration.inputs import shards_of
 from binlane.orchestration.steps import source_of
-from binlane.precheck.privileges import read_grants
+from binlane.precheck.privileges import Grants, read_grants
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
-from binlane.servers.engines import engine_of
+from binlane.servers.engines import engine_of, in_background, kept_connections
 from binlane.source.server import translated
 from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect
 from binlane.verify.definitions.comparison import Sees
@@ -47,13 +48,14 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
     """Compare a channel's servers. Raises ConfigError for a channel that reads an archive."""
     with compared_servers(channel, endpoints) as found:
         rules = rules_of(channel, found.schemas[1])
+        scope = options.scope.resolved(shards_of(channel, found.schemas[1])) if options.scope.shards else options.scope
         return Verifier(
             channel.name,
             engine_of(endpoints.target),
             source_of(channel, endpoints),
             found.pair,
             found.schemas,
-            options,
+            replace(options, scope=scope),
             rules,
             found.sees,
         ).run()
@@ -77,12 +79,16 @@ def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[C
         raise ConfigError(f"{channel.file}: source: expected a live server to compare with, the channel has an archive")
     source_engine = engine_of(endpoints.source)
     named = str(endpoints.source)
-    with target_state(endpoints.target) as engine, contextlib.ExitStack() as stack:
+    with kept_connections(), target_state(endpoints.target) as engine, contextlib.ExitStack() as stack:
         pair = Pair(stack.enter_context(source_side(source_engine, named)), stack.enter_context(target_side(engine)))
-        with translated(named), driver_errors(), source_engine.connect() as asked:
-            ours, our_grants = read_schema(asked), read_grants(asked)
-        with engine.connect() as asked:
+
+        def ask_source() -> tuple[Schema, Grants]:
+            with translated(named), driver_errors(), source_engine.connect() as asked:
+                return read_schema(asked), read_grants(asked)
+
+        with in_background(ask_source) as answer, engine.connect() as asked:
             theirs, their_grants = read_schema(asked), read_grants(asked)
+            ours, our_grants = answer()
 
         def sees(is_source: bool, privilege: str, database: str) -> bool:
             return not (our_grants if is_source else their_grants).missing((privilege,), database)

@@ -28,7 +28,7 @@ from binlane.plan.window.reduce import FoldedLane
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
-from binlane.shards.assigners import ASSIGNERS
+from binlane.shards.assigners import ASSIGNERS, shard_of_group
 from binlane.shards.event_filter import EventMetadataFilter, TransactionShards
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.shard_list import Partitioner, critical_shards, parse_shard_list
@@ -131,8 +131,7 @@ class _Fold:
         return self._filter.assign(described.row_databases, described.statements)
 
     def _shard(self, group: str) -> str:
-        """The shard of a group of databases. Critical groups and those with a ``#`` are their own shard."""
-        return group if group.startswith("#") or group in self._critical else self._assigner.shard_of(group)
+        return shard_of_group(group, self._critical, self._assigner)
 
     def _appearances(self) -> Iterator[tuple[int, str]]:
         """Shards that have a lane, with the seqno of their first transaction in each segment."""

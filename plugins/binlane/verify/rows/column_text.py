@@ -6,8 +6,9 @@ the checksums is visible in the rows.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -18,7 +19,7 @@ from binlane.binlog.types.json_typed import typed_json
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import Arguments, sql_type
-from binlane.binlog.types.sql_values import JSON, LARGE, NOT_COPIED, OPAQUE, STRING, TEXT
+from binlane.binlog.types.sql_values import INTEGER, JSON, LARGE, NOT_COPIED, OPAQUE, STRING, TEXT
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 
@@ -164,13 +165,54 @@ def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) ->
     return f"({names[0]} {sign}= {values[0]} AND ({' OR '.join(f'({one})' for one in branches)}))"
 
 
-def one_of(table: Compared, keys: Sequence[Key], flavor: Flavor) -> str:
-    """The condition for rows with one of these keys."""
-    if len(table.key) == 1:
-        [column] = table.key
-        return f"{identifier(column.name)} IN ({', '.join(literal(column, key[0], flavor) for key in keys)})"
-    pairs = (
-        " AND ".join(f"{identifier(c.name)} = {literal(c, t, flavor)}" for c, t in zip(table.key, key, strict=True))
-        for key in keys
+def in_order(table: Compared, keys: Iterable[Key]) -> list[Key]:
+    """Keys as an index has them, nearly: integers by value, all others by their text."""
+    columns = list(zip(*keys, strict=True))
+    values = (
+        map(int, texts) if is_integer(column) else texts for column, texts in zip(table.key, columns, strict=False)
     )
-    return " OR ".join(f"({pair})" for pair in pairs)
+    return [entry[-1] for entry in sorted(zip(*values, zip(*columns, strict=True), strict=True))]
+
+
+def is_integer(column: Column) -> bool:
+    """Whether a key's texts are those of integers."""
+    return sql_type(column.data_type).values is INTEGER
+
+
+def one_of(table: Compared, keys: Sequence[Key], flavor: Flavor, *, ranges: bool = False) -> str:
+    """The condition for rows with one of these keys, which are ``in_order``.
+
+    ``ranges``: consecutive integers as one range, which servers read faster than its keys, and lock as a whole.
+    """
+    *first, last = table.key
+    conditions = []
+    for values, group in itertools.groupby(keys, key=lambda key: key[:-1]):
+        equal = [f"{identifier(c.name)} = {literal(c, t, flavor)}" for c, t in zip(first, values, strict=True)]
+        texts = [key[-1] for key in group]
+        conditions.append(" AND ".join([*equal, _one_of_texts(last, texts, flavor, ranges and is_integer(last))]))
+    return conditions[0] if len(conditions) == 1 else " OR ".join(f"({one})" for one in conditions)
+
+
+def _one_of_texts(column: Column, texts: Sequence[str], flavor: Flavor, ranges: bool) -> str:
+    name, single, conditions = identifier(column.name), [], []
+    for begin, end in _runs(texts) if ranges else ((text, text) for text in texts):
+        if begin == end:
+            single.append(literal(column, begin, flavor))
+        else:
+            conditions.append(f"{name} BETWEEN {begin} AND {end}")
+    if single:
+        conditions.append(f"{name} IN ({', '.join(single)})")
+    return conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
+
+
+def _runs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """First and last of consecutive integers."""
+    begin = end = texts[0]
+    follower = int(end) + 1
+    for text in texts[1:]:
+        number = int(text)
+        if number != follower:
+            yield begin, end
+            begin = text
+        end, follower = text, number + 1
+    yield begin, end

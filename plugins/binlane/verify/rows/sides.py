@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Engine, PoolProxiedConnection
@@ -131,6 +131,7 @@ class Pair:
 
     source: Side
     target: Side
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "binlane-source"), repr=False)
 
     def end_of_chunk(self, table: Compared, after: Key | None, rows: int) -> Key | None:
         """The key of the target's last row of a chunk of ``rows``; None for the last chunk, which has no end."""
@@ -155,8 +156,9 @@ class Pair:
         return self._differing(table, where)
 
     def of_keys(self, table: Compared, keys: Sequence[Key]) -> tuple[int, list[Difference]]:
-        """``in_range`` for rows with one of the keys, at most ``BATCH``."""
-        return self._differing(table, lambda each: one_of(table, keys, each.flavor(table)))
+        """``in_range`` for rows with one of the keys: at most ``BATCH``, ``in_order``."""
+        conditions = {flavor: one_of(table, keys, flavor, ranges=True) for flavor in set(table.flavors)}
+        return self._differing(table, lambda each: conditions[each.flavor(table)])
 
     def _differing(self, table: Compared, where: Callable[[Side], str]) -> tuple[int, list[Difference]]:
         source, target = self._both(lambda each: _checksum(each, table, where(each)))
@@ -175,18 +177,21 @@ class Pair:
         return hashes[1][0], missing + extra
 
     def target_rows(self, table: Compared, keys: Sequence[Key]) -> dict[Key, Row]:
-        """The target's rows with one of the keys."""
+        """The target's rows with one of the keys, which are ``in_order``."""
         found: dict[Key, Row] = {}
         for at in range(0, len(keys), BATCH):
-            found |= _by_key(self.target, table, one_of(table, keys[at : at + BATCH], self.target.flavor(table)))
+            where = one_of(table, keys[at : at + BATCH], self.target.flavor(table), ranges=True)
+            found |= _by_key(self.target, table, where)
         return found
 
     def _both(self, ask: Callable[[Side], T]) -> tuple[T, T]:
         """The answers of source and target, which work at the same time."""
-        with ThreadPoolExecutor(1) as pool:
-            source = pool.submit(ask, self.source)
+        source = self._pool.submit(ask, self.source)
+        try:
             target = ask(self.target)
-            return source.result(), target
+        finally:
+            wait([source])
+        return source.result(), target
 
     @property
     def sides(self) -> tuple[Side, Side]:
