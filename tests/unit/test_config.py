@@ -39,7 +39,11 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert (read.source.connection, read.source.archive, read.target.connection) == ("a", None, "b")
     assert read.window == config.WindowConfig("0 * * * *", "UTC", dt.date(2026, 1, 1))
     assert read.lanes == config.LanesConfig(
-        4, "shard_list/shop.list", Assigner.DATABASE, *(Consistency.EVENTUAL, 60, 0, 500, Divide.KEY), allow_torn=False
+        4,
+        "shard_list/shop.list",
+        Assigner.DATABASE,
+        *(Consistency.EVENTUAL, 60, 0, 2, 500, Divide.KEY),
+        allow_torn=False,
     )
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
     assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, Reduce.BLOCK, 64 << 20)
@@ -79,6 +83,7 @@ EVERY_KEY = """
     consistency = "epoch"
     epoch_seconds = 5
     epoch_transactions = 1000
+    reader_wait = 7
     fold_gap = 0
     divide = "table"
     allow_torn = true
@@ -145,7 +150,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert read.source == config.SourceConfig(None, "s3://logs/shop", 77, 32 << 20)
     assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))
     assert read.lanes == config.LanesConfig(
-        8, "lists/a.list", Assigner.DATABASE, *(Consistency.EPOCH, 5, 1000, 0, Divide.TABLE), allow_torn=True
+        8, "lists/a.list", Assigner.DATABASE, *(Consistency.EPOCH, 5, 1000, 7, 0, Divide.TABLE), allow_torn=True
     )
     kinds = dict.fromkeys(("create", "alter", "rename", "drop"), "refuse")
     kinds |= {"truncate": "ignore", "drop_database": "apply", "delete": "ignore"}

@@ -123,6 +123,13 @@ class LanesConfig:
         "Lanes meet also after this number of transactions. 0: after any number.",
         only=Only("consistency", Consistency.EPOCH),
     )
+    reader_wait: int = key(
+        integer(0, 60),
+        2,
+        "Seconds that lanes wait at the end of an epoch, at most, for [readers that wait for it]"
+        "(consistency.md#wait-for-an-epoch).",
+        only=Only("consistency", Consistency.EPOCH),
+    )
     fold_gap: int = key(
         integer(0, 1_000_000),
         500,

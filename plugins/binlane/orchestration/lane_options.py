@@ -18,6 +18,7 @@ def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
     return ApplyOptions(
         barrier_timeout=apply.barrier_timeout,
         lease_time=apply.lease_seconds,
+        reader_wait=channel.lanes.reader_wait,
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,
         allow_nontransactional=apply.allow_nontransactional and together,

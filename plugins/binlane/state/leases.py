@@ -47,6 +47,27 @@ def recopy_lease(channel_uuid: str) -> str:
     return lease_name(f"recopy {channel_uuid}", 0)
 
 
+def reader_lock(channel: str) -> str:
+    """The name of the lock for readers of the target, who spell it themselves: as long as MySQL allows."""
+    return f"binlane/{channel}"[:64]
+
+
+def pass_on(cursor: Cursor, name: str, wait: float, ignored: int | None) -> tuple[int | None, bool]:
+    """Release the lock, if the cursor's connection holds it, and take it again behind those who wait for it.
+
+    Returns the connection that has it in between, None if there is none, and whether it came back within ``wait``
+    seconds. There is no wait for the connection ``ignored``.
+    """
+    cursor.execute("SELECT RELEASE_LOCK(%s)", (name,))
+    cursor.fetchone()
+    cursor.execute("SELECT IS_USED_LOCK(%s)", (name,))
+    row = cursor.fetchone()
+    holder = None if row is None or row[0] is None else int(row[0])
+    cursor.execute("SELECT GET_LOCK(%s, %s)", (name, 0 if holder is not None and holder == ignored else wait))
+    row = cursor.fetchone()
+    return holder, row is not None and row[0] == 1
+
+
 def take(cursor: Cursor, name: str) -> bool:
     """Take the lease on the cursor's connection without waiting; False if another connection holds it."""
     cursor.execute("SELECT GET_LOCK(%s, 0)", (name,))

@@ -99,6 +99,7 @@ class LaneAttempt:
         lane, attempt = barrier.owner, self.attempt
         if attempt.positions[lane] > epoch.seqno:
             return
+        attempt.readers.hold()
         others = [other for other in barrier.participants if other != lane]
         self._wait(
             lane, barrier, epoch.seqno,
@@ -109,6 +110,8 @@ class LaneAttempt:
         elif attempt.positions[lane] == epoch.seqno:
             # the barrier before ends here and has recorded the epoch, unless the lane was stopped here
             record_standing(attempt.session, self._place(lane, (lane,), records=True))
+        if attempt.positions[lane] == epoch.seqno:
+            attempt.readers.let_in()
 
     def _record(self, cursor: Cursor, seqno: int) -> None:
         epoch = self.state.epochs.get(seqno)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from binlane.apply.block import Applied
     from binlane.apply.lane.heartbeat import Heartbeat
     from binlane.apply.lane.peers import Peers
+    from binlane.apply.lane.readers import ReaderLock
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block, LaneSource, WindowPlan
@@ -67,6 +68,7 @@ class AttemptState:
     peers: Peers
     heartbeat: Heartbeat
     positions: dict[int, int]
+    readers: ReaderLock
     streams: dict[int, Stream] = field(default_factory=dict)
     temporary: int | None = None
     """The seqno whose copies the session's temporary tables were made from; None without such tables."""

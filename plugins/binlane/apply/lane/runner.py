@@ -23,6 +23,7 @@ from binlane.apply.lane.errors import error_for, with_place
 from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
 from binlane.apply.lane.peers import Peers
+from binlane.apply.lane.readers import ReaderLock
 from binlane.apply.lane.run_state import AttemptState, Checked, RunState
 from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
@@ -120,7 +121,8 @@ class _Runner:
             guard = self._guard(poll, session.flavor)
             usual = BlockWriter(session, ContextSetter(session), guard, state.options.writer)
             writer = CONFLICT_POLICIES[state.options.on_conflict].writer(state, session, usual)
-            attempt = AttemptState(session, writer, peers, heartbeat, peers.positions())
+            readers = ReaderLock(session, state.plan.channel, state.options.reader_wait)
+            attempt = AttemptState(session, writer, peers, heartbeat, peers.positions(), readers)
             try:
                 yield attempt
             finally:
