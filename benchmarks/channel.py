@@ -44,11 +44,21 @@ class Channel:
     """``lanes.divide`` of a channel that divides every database; None: none is divided."""
 
 
+def file_of(choice: Channel, folder: Path) -> Path:
+    """The channel's file below ``folder``."""
+    return folder / "dags" / "channels" / f"{choice.name}.toml"
+
+
+def endpoints_of(source: PrivateServer, target: PrivateServer) -> Endpoints:
+    """The servers, as a channel reaches them."""
+    return Endpoints(_endpoint("source", source), _endpoint("target", target))
+
+
 def open_channel(
     choice: Channel, source: PrivateServer, target: PrivateServer, folder: Path
 ) -> tuple[ChannelConfig, Endpoints]:
     """Write the channel's file below ``folder``, and its row on the target: it begins with the source's oldest file."""
-    file = folder / "dags" / "channels" / f"{choice.name}.toml"
+    file = file_of(choice, folder)
     file.parent.mkdir(parents=True)
     consistency = "any_time" if choice.lanes == 1 else "eventual"
     divide = "" if choice.divide is None else f'divide = "{choice.divide}"\nallow_torn = true\n'
@@ -67,7 +77,7 @@ def open_channel(
     if shard_list:
         channel.shard_list_file.parent.mkdir(parents=True)
         channel.shard_list_file.write_text(shard_list, "utf-8")
-    endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
+    endpoints = endpoints_of(source, target)
     engine = engine_of(endpoints.target)
     create(engine)
     found = begin(steps.source_of(channel, endpoints), OLDEST)

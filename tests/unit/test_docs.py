@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from benchmarks.verification import rendered
 from binlane import errors
 from binlane.cli import app
 from binlane.config.keys import all_keys
@@ -159,6 +160,15 @@ def test_every_key_of_a_channel_is_in_the_configuration_page(key: str) -> None:
 def test_every_exit_code_is_in_the_page_of_commands() -> None:
     codes = {0, *(error.exit_code for error in error_classes())}
     assert {int(code) for code in re.findall(r"^\| (\d) \|", page("docs/commands.md"), re.MULTILINE)} == codes
+
+
+def test_the_cost_of_a_verification_is_the_benchmarks_result() -> None:
+    text = page("docs/verify.md")
+    assert rendered(text) == text, "docs/verify.md is not up to date: `python -m benchmarks.verification` writes it"
+    assert "| MariaDB 1" in text
+    assert "| MySQL " in text
+    with pytest.raises(ValueError, match="put them back around the table"):
+        rendered("# Verify")
 
 
 def test_the_readme_is_one_short_page() -> None:
