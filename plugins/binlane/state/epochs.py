@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from binlane.model import Epoch
     from binlane.state.positions import PlanKey
 
-_NEWEST: Final = "SELECT COALESCE(MAX(number), 0), COALESCE(MAX(seqno), 0) FROM binlane.epochs WHERE channel = %s"
+_NEWEST: Final = "SELECT number, seqno FROM binlane.epochs WHERE channel = %s ORDER BY seqno DESC LIMIT 1"
 _RECORD: Final = (
     "INSERT INTO binlane.epochs (channel, seqno, number, window_id, source_identity, source_file, source_offset, "
     "gtid_set, source_time, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"

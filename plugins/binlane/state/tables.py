@@ -464,10 +464,10 @@ SELECT c.channel, COALESCE(p.seqno, c.watermark_seqno) AS seqno, c.source_identi
   (SELECT COUNT(*) FROM {SCHEMA}.skips AS s WHERE s.channel = c.channel AND s.state = 'skipped') AS skipped
 FROM {SCHEMA}.channels AS c
 LEFT JOIN (
-  SELECT channel, MIN(seqno) AS seqno, MAX(seqno) AS last_seqno, MAX(begun) AS begun
+  SELECT channel, MIN(seqno) AS seqno, MAX(seqno) AS last_seqno, MAX(begun) AS begun, MAX(window_id) AS window_id
   FROM {SCHEMA}.positions GROUP BY channel
 ) AS p ON p.channel = c.channel
-LEFT JOIN {SCHEMA}.windows AS w ON w.channel = c.channel AND w.state = 'open' AND w.last_seqno = p.seqno
+LEFT JOIN {SCHEMA}.windows AS w ON w.channel = c.channel AND w.window_id = p.window_id AND w.last_seqno = p.seqno
 LEFT JOIN {SCHEMA}.epochs AS e ON e.channel = c.channel AND e.seqno = p.seqno
 WHERE p.channel IS NULL OR (p.seqno = p.last_seqno AND p.begun <= p.seqno)"""
 """A channel has a row where all its positions are equal and no DDL runs, and where it has none, before its first window
