@@ -19,7 +19,7 @@ OWN_SCHEMA: Final = "binlane"
 FILTERED_SHARD: Final = "#FILTERED"
 """The shard of transactions that the channel's filter leaves out as a whole: they only move a position."""
 
-_GIB: Final = 1 << 30
+_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 class Flavor(StrEnum):
@@ -46,8 +46,11 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def size_text(count: float) -> str:
-    """A number of bytes in GiB or MiB."""
-    return f"{count / _GIB:,.1f} GiB" if count >= _GIB else f"{count / (1 << 20):,.1f} MiB"
+    """A number of bytes in the largest unit that fits."""
+    for unit, name in _UNITS:
+        if count >= unit:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count:,.0f} B"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from binlane.health.durations import span
-from binlane.model import plural
+from binlane.model import plural, size_text
 from binlane.state.records.history import Snapshot, seconds_of
 from binlane.state.records.progress import RunStep, StepRow
 from binlane.work.files import WorkFolder
@@ -26,8 +26,6 @@ _FOLDER_SECONDS: Final = 3.0
 """For an answer of the work folder's file system."""
 _FREE: Final = threading.Semaphore(32)
 """Questions to file systems that are not answered yet, at most."""
-
-_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +116,3 @@ def _within(seconds: float, ask: Callable[[], Found]) -> Found:
 
 def _left(done: float, rest: float, elapsed: float) -> float | None:
     return elapsed * max(0.0, rest) / done if done > 0 else None
-
-
-def size_text(size: int) -> str:
-    """A number of bytes in the largest fitting unit."""
-    for unit, name in _UNITS:
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size:,} B"

@@ -11,7 +11,8 @@ import pytest
 from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.health.facts import Facts, LaneStop, Limits, OpenWindow
 from binlane.health.health import Health, Severity, State, health_of, unknown
-from binlane.health.progress import Stage, size_text
+from binlane.health.progress import Stage
+from binlane.model import size_text
 from binlane.state.records.progress import RunStep
 
 NOW = 1_000_000.0

@@ -15,8 +15,7 @@ from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig, Declared, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.extension import chosen
-from binlane.health.progress import size_text
-from binlane.model import plural
+from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.filter_engines import FILTER_ENGINES
