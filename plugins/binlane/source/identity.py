@@ -12,7 +12,7 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from binlane.binlog.events import parse_body
@@ -28,8 +28,9 @@ from binlane.binlog.wire import (
     EventHeader,
     RawEvent,
     check_crc,
+    where,
 )
-from binlane.errors import BinlogError, SourceError, SourceIdentityError
+from binlane.errors import BinlogError, SourceError, SourceIdentityError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition
 from binlane.source.protocol import LOG_START, EventSource, LogChunk, LogState, missing_file
 
@@ -192,4 +193,20 @@ def _compare(name: str, at: LogPosition, what: str, expected: str, found: str) -
             f"{name}: {at}: {what} changed since the watermark was stored (fingerprint {expected}, found "
             f"{found}): the log was reset, restored or replaced; nothing was read from it. Load a current backup "
             "of the source into the target and begin a new channel"
+        )
+
+
+def require_same_format(event: RawEvent, log_format: FormatDescription, name: str) -> None:
+    """Refuse a second, different FORMAT_DESCRIPTION: a file is read by its first one, as servers write their logs.
+
+    A relay log has two: the replica's own, perhaps without checksums, then that of its source.
+    """
+    other = parse_body(event, log_format, name)
+    assert isinstance(other, FormatDescription)
+    if replace(other, created=log_format.created) != log_format:
+        raise UnsupportedEventError(
+            f"{where(name, event.offset)}FORMAT_DESCRIPTION: events of {other.server_version} with checksums "
+            f"{other.checksum.name} from here on; expected {log_format.server_version} with "
+            f"{log_format.checksum.name} as at the beginning: this is a relay log; archive the binary logs "
+            "of the source itself, or of the replica (log_replica_updates)"
         )

@@ -25,7 +25,7 @@ from binlane.binlog.vector.decompress import largest_inflated
 from binlane.binlog.vector.frames import Frames, frame
 from binlane.binlog.vector.simple_transactions import IS_INSIDE, NumberedTransactions, numbered
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent, check_crc, type_name, where
-from binlane.errors import BinlogError, SourceIdentityError, UnsupportedEventError
+from binlane.errors import BinlogError, SourceIdentityError
 from binlane.model import Epoch, LogPosition
 from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest
@@ -40,6 +40,7 @@ from binlane.source.identity import (
     described,
     digest,
     no_events,
+    require_same_format,
     verified,
 )
 from binlane.source.protocol import (
@@ -351,12 +352,10 @@ class Extraction:
 
     def _in_epoch(self, times: Sequence[float]) -> int:
         """How many transactions from the next one on are of one epoch. Ends the one before if the next begins one."""
-        behind = self._epochs.first_in(self.seqno + 1, times)
-        if behind > 0 or not times:
-            return behind
-        self._epochs.begin(self.seqno + 1, times[0])
-        if self.seqno > self._start.seqno:
-            self._ended.append(Epoch(self.seqno, self.end, str(self.gtids), self.time))
+        if times and self._epochs.first_in(self.seqno + 1, times) == 0:
+            self._epochs.begin(self.seqno + 1, times[0])
+            if self.seqno > self._start.seqno:
+                self._ended.append(Epoch(self.seqno, self.end, str(self.gtids), self.time))
         return self._epochs.first_in(self.seqno + 1, times)
 
     def _event(self, frames: Frames, index: int, at: int, size: int, chunk: LogChunk) -> None:
@@ -406,27 +405,11 @@ class Extraction:
             assert isinstance(rotate, Rotate)
             self._rotates_to = rotate.file.rpartition("/")[2]
         if event.header.type_code == EventType.FORMAT_DESCRIPTION:
-            self._check_format(event)
+            require_same_format(event, self._format, self._boundaries.name)
         if event.header.type_code in _HEADS:
             head = parse_body(event, self._format, self._boundaries.name)
             assert isinstance(head, PreviousGtids | MariadbGtidList)
             self.gtids.add_head(head)
-
-    def _check_format(self, event: RawEvent) -> None:
-        """Refuse a second, different FORMAT_DESCRIPTION: a file is read by its first one, as servers write their logs.
-
-        A relay log has two: the replica's own, perhaps without checksums, then that of its source.
-        """
-        name = self._boundaries.name
-        other = parse_body(event, self._format, name)
-        assert isinstance(other, FormatDescription)
-        if replace(other, created=self._format.created) != self._format:
-            raise UnsupportedEventError(
-                f"{where(name, event.offset)}FORMAT_DESCRIPTION: events of {other.server_version} with checksums "
-                f"{other.checksum.name} from here on; expected {self._format.server_version} with "
-                f"{self._format.checksum.name} as at the beginning: this is a relay log; archive the binary logs "
-                "of the source itself, or of the replica (log_replica_updates)"
-            )
 
     def _begin(self, event: RawEvent) -> None:
         """A transaction begins: take it, unless the window ends before it."""
