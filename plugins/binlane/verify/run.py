@@ -56,7 +56,7 @@ from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions, Sees
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.rows.column_text import Compared, Key, in_order, key_shape
+from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, key_shape
 from binlane.verify.rows.pairing import Tables, pair
 from binlane.verify.rows.row_states import FirstStates, Recorder
 from binlane.verify.rows.sides import BATCH, Difference, Pair
@@ -419,14 +419,14 @@ class Verifier:
                 compare.differ(self.pair.whole(table)[1])
             return
         known = {*compare.keys.get(name, ()), *compare.rows.get(name, ())}
-        exact = in_order(table, (key for key in keys if len(key) == len(table.key) and key not in known))
+        exact = in_order(table, (key for key in keys if is_of(table, key) and key not in known))
         self._again |= {(name, key) for key in exact}
         for at in range(0, len(exact), BATCH):
             compare.differ(self.pair.of_keys(table, exact[at : at + BATCH])[1])
         if name in compare.ranges:
             return
         compare.keys.setdefault(name, set()).update(exact)
-        if any(len(key) != len(table.key) for key in keys):
+        if not all(is_of(table, key) for key in keys):
             # the table had another primary key when its rows were stored
             compare.ranges.add(name)
             compare.differ(self.pair.in_range(table, None, None)[1])

@@ -28,6 +28,7 @@ Key = tuple[str, ...]
 Row = tuple[str | None, ...]
 """The texts of the values in a table's compared columns."""
 
+_INTEGER: Final = re.compile(r"-?[0-9]+")
 _HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})(\+\d+)?")
 _HASHED: Final = (LARGE, JSON, OPAQUE, NOT_COPIED)
 """Stand as length and SHA-256, the last two those of their hexadecimal digits; for JSON see ``json_typed``, too."""
@@ -172,6 +173,13 @@ def in_order(table: Compared, keys: Iterable[Key]) -> list[Key]:
         map(int, texts) if is_integer(column) else texts for column, texts in zip(table.key, columns, strict=False)
     )
     return [entry[-1] for entry in sorted(zip(*values, zip(*columns, strict=True), strict=True))]
+
+
+def is_of(table: Compared, key: Key) -> bool:
+    """Whether a stored key can be one of this table, which may have had another primary key then."""
+    return len(key) == len(table.key) and all(
+        _INTEGER.fullmatch(text) or not is_integer(column) for column, text in zip(table.key, key, strict=True)
+    )
 
 
 def is_integer(column: Column) -> bool:

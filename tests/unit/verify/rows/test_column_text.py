@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column
-from binlane.verify.rows.column_text import Compared, Key, in_order, one_of
+from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, one_of
 
 NAME = TableKey("d", "t")
 COLUMNS = {
@@ -70,3 +70,17 @@ def test_consecutive_integers_are_one_range_where_that_is_asked_for() -> None:
 
 def test_no_keys_are_in_order_too() -> None:
     assert in_order(table(("number",)), ()) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "key", "may_be"),
+    [
+        (("number",), ("-12",), True),
+        (("number",), ("C3",), False),
+        (("number",), ("1", "2"), False),
+        (("bytes", "number"), ("C3", "7"), True),
+        (("bytes", "number"), ("7", "C3"), False),
+    ],
+)
+def test_a_key_of_an_earlier_primary_key_is_told_by_its_text(shape: tuple[str, ...], key: Key, may_be: bool) -> None:
+    assert is_of(table(shape), key) is may_be
