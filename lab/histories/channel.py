@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pymysql
+from sqlalchemy import delete
 
 from binlane.config import ChannelConfig, load_channel
 from binlane.config.keys import SegmentsConfig
@@ -28,6 +29,7 @@ from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
+from binlane.state.tables import databases
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.histories.history import Settings
@@ -88,6 +90,9 @@ class Channel:
         endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
         engine = engine_of(endpoints.target)
         create(engine)
+        with engine.begin() as connection:
+            # the histories before have ended, and their databases are gone
+            connection.execute(delete(databases))
         found = begin(steps.source_of(config, endpoints), "now")
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         create_channel(engine, config.name, found.identity, mark)

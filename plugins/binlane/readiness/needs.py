@@ -87,6 +87,7 @@ def account_privileges(flavor: Flavor, number: _Version, needs: Needs) -> Iterat
     yield from target_privileges(flavor, number, needs)
     own = frozenset({SCHEMA})
     yield Need("INDEX", (), "positions and windows are kept there", own)
+    yield Need("CREATE VIEW", (), "readers of the target ask the view binlane.consistent", own)
     for name in _LATER:
         yield Need(name, (), "binlane's own tables are changed", own, is_advice=True)
     yield Need("SHOW VIEW", (), "views are compared by verifications", needs.databases, is_advice=True)
