@@ -14,6 +14,7 @@ from binlane.precheck.checks import CHECKS, run_checks
 from binlane.precheck.situation import Needs
 from binlane.servers.catalog import read_schema
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Requirement
+from binlane.state.migrations.run import create
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
 from tests.integration.precheck.test_grants import logged, may
@@ -118,6 +119,7 @@ def test_no_fact_of_a_server_is_asked_for_twice(server: PrivateServer) -> None:
     requirements = {Requirement(DEFINER, "view d.v", "other@%"): 5, Requirement(PRIVILEGE, "", "RELOAD"): 6}
     needs = Needs(frozenset({"asked"}), statements=True, ddl=True, accounts=True)
     with asked(server) as target:
+        create(target.engine)
 
         @sqlalchemy.event.listens_for(target.engine, "before_cursor_execute")
         def note(_c: object, _k: object, statement: str, *_: object) -> None:

@@ -103,7 +103,8 @@ def scene_of(
     channel.traffic(60, seed=2, mix=ROWS)
     running = _planned(channel, channel.config)
     steps.apply_lane(channel.config, channel.endpoints, running["plan"], 0)
-    failed = _planned(channel, _config(channel, FAILED))
+    with _beside(target):
+        failed = _planned(channel, _config(channel, FAILED))
     with pytest.raises(DriftError):
         steps.apply_lane(_config(channel, FAILED), channel.endpoints, failed["plan"], 0)
     # its lanes are silent at once, not after their heartbeats' time
@@ -114,6 +115,16 @@ def scene_of(
     silent: list[float] = []
     with _served(channel, asked, silent) as url:
         yield Scene(url, channel, _pages(opened["window"], running["window"], failed["window"]), asked, silent)
+
+
+@contextlib.contextmanager
+def _beside(target: PrivateServer) -> Iterator[None]:
+    """No channel is known to write any database: a second one in the same databases would be refused."""
+    rows = target.query("SELECT * FROM binlane.`databases`")
+    run_on(target, "DELETE FROM binlane.`databases`")
+    yield
+    with target.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO binlane.`databases` VALUES ({', '.join(['%s'] * len(rows[0]))})", rows)
 
 
 def _leave_records(channel: Channel) -> None:
