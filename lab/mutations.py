@@ -203,6 +203,14 @@ MUTATIONS: Final = (
         ("integration/apply/test_orders.py",),
     ),
     Mutation(
+        12,
+        "the view has a row whatever the positions",
+        "state/tables.py",
+        "p.seqno = p.last_seqno AND p.begun <= p.seqno",
+        "p.begun <= p.seqno",
+        ("integration/state/test_consistent_view.py",),
+    ),
+    Mutation(
         11,
         "orders never skip",
         "state/orders/orders.py",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
+from binlane.model import plural
 from lab.airflow_api import FINAL_STATES, AirflowApi, ApiError
 from lab.compose.engine import Site, compose_command, provide_images, remove_stand_ins, run
 from lab.programs import LabError
@@ -106,7 +107,7 @@ def window(site: Site, api: AirflowApi, name: str, killed: str | None = None) ->
     if source != target:
         raise LabError(f"{name}: tables differ: {sorted(set(source.items()) ^ set(target.items()))[:10]}")
     again = ", by the next run" if attempt == 2 else ""
-    say(f"{name}: {len(source)} tables equal after {time.monotonic() - began:.0f} s{again}")
+    say(f"{name}: {plural(len(source), 'table')} equal after {time.monotonic() - began:.0f} s{again}")
 
 
 @contextmanager

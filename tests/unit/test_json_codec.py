@@ -80,8 +80,13 @@ RECORDS = {
 }
 # a plan is checked as a whole (test_window_plan): here each of its fields alone
 RECORDS |= {
-    f"WindowPlan.{name}": (PLAN, dataclasses.make_dataclass("Alone", [(name, hint)]))
-    for name, hint in hints_of(WindowPlan).items()
+    f"WindowPlan.{one.name}": (
+        PLAN,
+        dataclasses.make_dataclass(
+            "Alone", [(one.name, hints_of(WindowPlan)[one.name], dataclasses.field(default=one.default))]
+        ),
+    )
+    for one in dataclasses.fields(WindowPlan)
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from binlane.health.durations import span
+from binlane.model import plural
 from binlane.state.records.history import Snapshot, seconds_of
 from binlane.state.records.verifications import PENDING
 
@@ -36,8 +37,8 @@ class FullRound:
         """As text."""
         share = self.share
         if share is None:
-            return f"{self.rows:,} rows compared"
-        told = f"{self.rows:,} of about {self.expected:,} rows compared ({share:.0%})"
+            return f"{plural(self.rows, 'row')} compared"
+        told = f"{self.rows:,} of about {plural(self.expected, 'row')} compared ({share:.0%})"
         if self.reading_left is not None:
             told += f", {span(self.reading_left)} of reading left"
         return told if self.left is None else f"{told}, done in {span(self.left)} at the pace since its begin"

@@ -19,7 +19,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.rows import Chunk, insert_rows
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, DriftError, PositionError
-from binlane.model import TableKey
+from binlane.model import TableKey, plural
 from binlane.repair.fence import bytes_as_sent, lock_at_watermark, writing
 from binlane.repair.plan import obstacle
 from binlane.schema.model import Schema, Table
@@ -101,8 +101,9 @@ class Recopier:
         rows, differences = pair.whole(table)
         if differences or rows != inserted:
             raise DriftError(
-                f"{table.target}: expected the source's {inserted:,} rows behind the copy, found {rows:,} rows, of "
-                f"which {len(differences):,} differ: a trigger or a setting of the target changes the written values; "
+                f"{table.target}: expected the source's {plural(inserted, 'row')} behind the copy, found "
+                f"{plural(rows, 'row')}, of which {len(differences):,} differ: a trigger or a setting of the "
+                "target changes the written values; "
                 "all tables of this command were rolled back"
             )
         return Recopied(table.target, deleted, inserted)

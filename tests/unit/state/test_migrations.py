@@ -11,7 +11,10 @@ from binlane.state.migrations.check import shape_of
 from binlane.state.migrations.steps import STEPS
 from binlane.state.tables import VERSION, metadata
 
-DIGESTS = {18: "20af2c81d73e0b9720db8c4c671513f4be753b99a765a5e8fdd8e13f86315ea2"}
+DIGESTS = {
+    18: "20af2c81d73e0b9720db8c4c671513f4be753b99a765a5e8fdd8e13f86315ea2",
+    19: "51785d1fcbfa0439201593ae91d44d890509e6f32e9f5da63df4c3a5845e2b04",
+}
 """Of the tables' CREATE statements, by version. Whoever changes a table adds a step, a version and its digest."""
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Final
 
 from binlane.health.first_copy import FirstCopy, standing_text
+from binlane.model import plural
 from binlane.orchestration.terminal import Grid, View
 from binlane.state.records.bootstraps import DONE, TABLE
 
@@ -32,7 +33,7 @@ def copy_view(name: str, found: FirstCopy) -> View:
     )
     for number, (obj, each) in enumerate(open_tables[:_SHOWN]):
         label = "" if number else "open tables"
-        head.row(label, f"{obj.database}.{obj.name}: {each.rows:,} of about {each.size.rows:,} rows")
+        head.row(label, f"{obj.database}.{obj.name}: {each.rows:,} of about {plural(each.size.rows, 'row')}")
     return [head]
 
 
