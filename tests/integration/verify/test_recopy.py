@@ -308,6 +308,6 @@ def test_what_cannot_be_copied_is_refused_by_name_and_nothing_is_written(
     # a trigger that may fire, and changes what it is given
     channel.write_channel('allow_triggers = ["tenant_1.fires"]\n')
     run_on(channel.source, "INSERT INTO tenant_1.fires VALUES (2)")
-    with pytest.raises(DriftError, match=r"tenant_1\.fires: expected the source's 1 rows behind the copy"):
+    with pytest.raises(DriftError, match=r"tenant_1\.fires: expected the source's 1 row behind the copy"):
         command.recopy(CHANNEL, channel.channels, command.Options((BARE, "tenant_1.fires"), "local"), Terminal())
     assert [rows(channel, each)[1] for each in ("`a.b ``x`", "parent")] == before
