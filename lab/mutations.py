@@ -205,7 +205,7 @@ MUTATIONS: Final = (
     Mutation(
         12,
         "the view has a row whatever the positions",
-        "state/tables.py",
+        "state/consistent_view.py",
         "p.seqno = p.last_seqno AND p.begun <= p.seqno",
         "p.begun <= p.seqno",
         ("integration/state/test_consistent_view.py",),

@@ -18,7 +18,8 @@ from sqlalchemy.types import TypeEngine
 
 from binlane.errors import StateSchemaError
 from binlane.state.carried.temporary_tables import is_copy
-from binlane.state.tables import CONSISTENT, CONSISTENT_COLUMNS, SCHEMA, VERSION, channels, metadata
+from binlane.state.consistent_view import CONSISTENT, CONSISTENT_COLUMNS
+from binlane.state.tables import SCHEMA, VERSION, channels, metadata
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor

@@ -15,6 +15,7 @@ from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 from binlane.model import LogPosition
 from binlane.state import tables
 from binlane.state.channels import Watermark, watermark_of
+from binlane.state.consistent_view import CONSISTENT, CONSISTENT_COLUMNS, CONSISTENT_VIEW
 from binlane.state.json_columns import text_of
 from binlane.state.migrations.check import Found
 from binlane.state.tables import SCHEMA
@@ -201,7 +202,7 @@ def _covered(connection: Connection) -> list[dict[str, Any]]:
     return [{"rows_after": 0, **row._asdict()} for row in found]
 
 
-VIEW: Final = AddView(tables.CONSISTENT, tables.CONSISTENT_COLUMNS, tables.CONSISTENT_VIEW)
+VIEW: Final = AddView(CONSISTENT, CONSISTENT_COLUMNS, CONSISTENT_VIEW)
 """Also behind the steps, whatever the version: it holds no data, so one that was dropped by hand is created again."""
 STEPS: Final = (
     Step(

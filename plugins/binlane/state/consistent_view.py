@@ -1,0 +1,36 @@
+"""The view of the snapshots of the target that are states of the source (docs/consistency.md)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlane.state.tables import SCHEMA
+
+
+def _place(name: str, in_window: str) -> str:
+    """A column of a seqno's place in the source's log: the watermark's, an epoch's or the open window's end's."""
+    mark = f"WHEN c.watermark_seqno = COALESCE(p.seqno, c.watermark_seqno) THEN c.{name}"
+    return f"CASE {mark} WHEN w.last_seqno = p.seqno THEN w.{in_window} ELSE e.{name} END AS {name}"
+
+
+CONSISTENT: Final = "consistent"
+"""The view of the snapshots that readers can trust. INVOKER: its readers need SELECT on its tables, and no account of
+binlane must stay for it."""
+CONSISTENT_COLUMNS: Final = (
+    *("channel", "seqno", "source_identity", "source_file", "source_offset", "gtid_set", "source_time", "skipped"),
+)
+CONSISTENT_VIEW: Final = f"""SQL SECURITY INVOKER VIEW {SCHEMA}.{CONSISTENT} AS
+SELECT c.channel, COALESCE(p.seqno, c.watermark_seqno) AS seqno, c.source_identity,
+  {_place("source_file", "end_file")}, {_place("source_offset", "end_offset")}, {_place("gtid_set", "end_gtid_set")},
+  {_place("source_time", "end_time")},
+  (SELECT COUNT(*) FROM {SCHEMA}.skips AS s WHERE s.channel = c.channel AND s.state = 'skipped') AS skipped
+FROM {SCHEMA}.channels AS c
+LEFT JOIN (
+  SELECT channel, MIN(seqno) AS seqno, MAX(seqno) AS last_seqno, MAX(begun) AS begun, MAX(window_id) AS window_id
+  FROM {SCHEMA}.positions GROUP BY channel
+) AS p ON p.channel = c.channel
+LEFT JOIN {SCHEMA}.windows AS w ON w.channel = c.channel AND w.window_id = p.window_id AND w.last_seqno = p.seqno
+LEFT JOIN {SCHEMA}.epochs AS e ON e.channel = c.channel AND e.seqno = p.seqno
+WHERE p.channel IS NULL OR (p.seqno = p.last_seqno AND p.begun <= p.seqno)"""
+"""A channel has a row where all its positions are equal and no DDL runs, and where it has none, before its first window
+(docs/consistency.md). The seqno's place in the source's log is NULL where the state does not have it."""
