@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos servers pictures suites histories mutations lint compiled conformance configuration compose-check compose-test dist clean
+.PHONY: help setup demo test chaos servers pictures trial suites histories mutations lint compiled conformance configuration compose-check compose-test cluster-test dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -43,6 +43,9 @@ chaos: setup ## kill, cut and pause at every statement, once; SECONDS=600 limits
 pictures: setup ## the board's pictures in docs/images, in headless Chromium
 	$(PYTHON) -m tests.integration.window.board_pictures docs/images
 
+trial: setup ## a new user's first days with a channel, on both families, with live traffic; writes the docs' sample outputs; FAMILY=mysql; SMALL=1: few rows, writes nothing
+	$(PYTHON) -m lab.trial $(call option,FAMILY) $(if $(SMALL),--small)
+
 suites: setup ## the servers' own replication suites, continued; SECONDS=3600 limits the time; FAMILY=mysql FORMAT=row ONLY=rpl_alter
 	$(PYTHON) -m lab.suites $(foreach each,FAMILY FORMAT SUITE ONLY AGAIN SEED,$(call option,$(each))) $(if $(filter-out 0,$(SECONDS)),--seconds $(SECONDS))
 
@@ -71,6 +74,9 @@ compose-check: setup ## check docker-compose.yml, by docker compose if installed
 
 compose-test: setup ## start docker-compose.yml for real, kill its services one by one, compare the servers; needs a Docker engine
 	$(PYTHON) -m lab.compose
+
+cluster-test: setup ## a cluster on this machine (PostgreSQL, Redis, Celery, Spark, S3), whose parts are killed one by one in windows of both families
+	$(PYTHON) -m lab.cluster
 
 clean: ## stop and remove the demo
 	@if [ -x $(PYTHON) ]; then $(PYTHON) -m lab.demo --clean; fi

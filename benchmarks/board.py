@@ -6,6 +6,7 @@ verification, and 40 further channels on the same target. Airflow is stood for: 
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import sys
@@ -41,12 +42,17 @@ from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import LocalProcesses, run_filter
 from lab.servers import PrivateServer, private_server
+from lab.written import replaced
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
     from binlane.connections import Endpoints
 
 NAME: Final = "fleet"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "board.md"
+RESULT: Final = machine.RESULTS / "board.json"
+_BEGIN: Final = "<!-- table: written by `python -m benchmarks.board` from benchmarks/results -->\n"
+_END: Final = "<!-- end of table -->\n"
 _TRIES: Final = 5
 
 
@@ -55,7 +61,7 @@ def main(
     channels: Annotated[int, typer.Option(min=0, help="Further channels on the same target.")] = 40,
     output: Annotated[Path | None, typer.Option(help="Result file; default: benchmarks/results/board.json.")] = None,
 ) -> None:
-    """Make the site, ask every view, print a table and write the result."""
+    """Make the site, ask every view, print a table and write the result, the default one also into the page."""
     with tempfile.TemporaryDirectory(prefix="binlane-board-") as place:
         folder = Path(place)
         with (
@@ -78,8 +84,21 @@ def main(
                 "load": machine.load(),
                 "milliseconds": _measured(_views(channel, endpoints, opened)),
             }
-    machine.write_result(output or machine.RESULTS / "board.json", result)
+    machine.write_result(output or RESULT, result)
+    if output is None:
+        PAGE.write_text(rendered(PAGE.read_text("utf-8")), "utf-8")
     _print(result)
+
+
+def rendered(page: str) -> str:
+    """The page with the table of the stored result between its two marks. Raises ValueError if a mark is missing."""
+    result = json.loads(RESULT.read_text("utf-8"))
+    head = f"| {_title(result)} | median ms | longest ms |\n|---|---|---|\n"
+    rows = (
+        f"| {name} | {statistics.median(spent):,.0f} | {spent[-1]:,.0f} |\n"
+        for name, spent in result["milliseconds"].items()
+    )
+    return replaced(page, _BEGIN, _END, f"{head}{''.join(rows)}\n", f"{PAGE}: the table")
 
 
 def _fill(source: PrivateServer, databases: int) -> None:
@@ -184,10 +203,13 @@ def _measured(views: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
     return measured
 
 
-def _print(result: dict[str, Any]) -> None:
+def _title(result: dict[str, Any]) -> str:
     made = result["arguments"]
-    title = f"{made['databases']:,} databases, {1 + made['channels']} channels, load {result['load'][0]}"
-    table = Table(title=title, box=None)
+    return f"{made['databases']:,} databases, {1 + made['channels']} channels, load {result['load'][0]}"
+
+
+def _print(result: dict[str, Any]) -> None:
+    table = Table(title=_title(result), box=None)
     table.add_column("view")
     table.add_column("median ms", justify="right")
     table.add_column("longest ms", justify="right")

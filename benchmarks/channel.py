@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from binlane.choices import Reduce
 from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.orchestration import steps
@@ -33,7 +34,7 @@ class Channel:
     name: str
     lanes: int
     block: int
-    """Transactions a block."""
+    """Transactions a block; not said with "auto"."""
     reduce: str = "block"
     shard_list: str = ""
     fold_gap: int | None = None
@@ -64,11 +65,12 @@ def open_channel(
     divide = "" if choice.divide is None else f'divide = "{choice.divide}"\nallow_torn = true\n'
     shard_list = choice.shard_list if choice.divide is None else f"{choice.shard_list}(divided)=*\n"
     gap = "" if choice.fold_gap is None else f"fold_gap = {choice.fold_gap}\n"
+    # a number of transactions asks for blocks of that size, so nothing would be chosen
+    size = "" if choice.reduce == Reduce.AUTO else f"transactions = {choice.block}\n"
     file.write_text(
         f'[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
         f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n{gap}{divide}'
-        f"[blocks]\ntransactions = {choice.block}\n"
-        f'reduce = "{choice.reduce}"\n'
+        f'[blocks]\nreduce = "{choice.reduce}"\n{size}'
         f'[apply]\nwriter = "{choice.writer}"\n'
         f'[work]\nuri = "{folder / "work"}"\n',
         "utf-8",

@@ -8,7 +8,6 @@ for a window several times as long: time has to grow with the log, memory not.
 from __future__ import annotations
 
 import importlib.util
-import pickle
 import statistics
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from binlane.plan.window.fold import fold_scans
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess
-from binlane.work.filter.tasks import map_task, scan_task
+from binlane.work.filter.tasks import map_task, scan_task, unpacked
 from binlane.work.plan_inputs import read_inputs
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ _START: Final = """
 import os, sys, time
 began = time.process_time()
 from binlane.work import warm
-from binlane.work.filter.tasks import map_task, scan_task
+from binlane.work.filter.tasks import map_task, scan_task, unpacked
 ready = time.process_time() - began
 def once():
     before = time.process_time()
@@ -105,12 +104,12 @@ def _scan_and_map(folder: WorkFolder, mapped: list[str]) -> dict[str, float]:
     inputs, engine = read_inputs(folder), InProcess()
     names = [segment.name for segment in inputs.manifest.segments]
     began = time.perf_counter()
-    rows = engine.run(partial(scan_task, folder.uri, inputs.key), names)
+    rows = list(engine.run("scan", partial(scan_task, folder.uri, inputs.key), [names]))
     scan = time.perf_counter() - began
-    routing = fold_scans(inputs.manifest, [pickle.loads(row) for row in rows], inputs.settings, inputs.schema)
+    routing = fold_scans(inputs.manifest, map(unpacked, rows), inputs.settings, inputs.schema)
     folder.child(inputs.key).write_once(files.CONTEXT, routing.to_json())
     began = time.perf_counter()
-    engine.run(partial(map_task, folder.uri, inputs.key), mapped)
+    list(engine.run("map", partial(map_task, folder.uri, inputs.key), [mapped]))
     return {"scan": round(scan, 4), "map": round(time.perf_counter() - began, 4)}
 
 

@@ -29,6 +29,7 @@ from binlane.model import Flavor
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.state.records.verifications import CLEAN
 from binlane.verify.run import Options
+from lab.written import replaced
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
@@ -93,11 +94,7 @@ def main(
 
 def rendered(page: str) -> str:
     """The page with the table between its two marks replaced. Raises ValueError if a mark is missing."""
-    before, begin, rest = page.partition(_BEGIN)
-    _, end, behind = rest.partition(_END)
-    if not begin or not end:
-        raise ValueError(f"{PAGE}: expected the lines {_BEGIN!r} and {_END!r}: put them back around the table")
-    return f"{before}{begin}\n{''.join(_table())}\n{end}{behind}"
+    return replaced(page, _BEGIN, _END, f"{''.join(_table())}\n", f"{PAGE}: the table")
 
 
 def _table() -> Iterator[str]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lab.servers import PrivateServer
 
 _POLL: Final = 0.05
-_FOLDING: Final = {"off": "replay", "block": "reduce", "window": "reduce the window"}
+_FOLDING: Final = {"off": "replay", "block": "reduce", "window": "reduce the window", "auto": "as chosen"}
 """The names of the values of ``blocks.reduce``."""
 _WRITERS: Final = {"binlog": "", "sql": ", SQL"}
 """What the name of a way adds for ``apply.writer``."""

@@ -200,14 +200,17 @@ class PrivateAirflow:
     def keep(self, service: str) -> None:
         """Start a service again if its process is gone."""
         pid = next(pid for pid, name in reversed(self._services.items()) if name == service)
+        # one that has ended by itself
+        _reap({pid})
         if _started_at(pid) != self.leaders[pid]:
             self.launch(service)
 
-    def launch(self, service: str, program: Sequence[str] = _AIRFLOW) -> None:
+    def launch(self, service: str, program: Sequence[str] = _AIRFLOW, options: Sequence[str] = ()) -> None:
         """Start a service without waiting for it. ``program``: replaces the ``airflow`` command."""
+        (self.home / "logs").mkdir(parents=True, exist_ok=True)
         with (self.home / "logs" / f"{service}.log").open("ab") as log:
             started = subprocess.Popen(
-                [*program, service],
+                [*program, service, *options],
                 env=self.environment(),
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ from typing import Final
 
 from binlane.config.declaration import REQUIRED, Key, PerChannel, keys_of
 from binlane.config.keys import SECTIONS, ChannelConfig
+from lab.written import replaced
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "configuration.md"
 _BEGIN: Final = "<!-- keys: written by `make configuration` from plugins/binlane/config/keys.py -->\n"
@@ -24,11 +25,7 @@ _ALONE: Final[Mapping[str, str]] = {
 
 def rendered(page: str) -> str:
     """The page with the keys between its two marks replaced. Raises ValueError if a mark is missing."""
-    before, begin, rest = page.partition(_BEGIN)
-    _, end, behind = rest.partition(_END)
-    if not begin or not end:
-        raise ValueError(f"{PAGE}: expected the lines {_BEGIN!r} and {_END!r}: put them back around the keys")
-    return f"{before}{begin}\n{''.join(_sections())}{end}{behind}"
+    return replaced(page, _BEGIN, _END, "".join(_sections()), f"{PAGE}: the keys")
 
 
 def _sections() -> Iterator[str]:
@@ -66,7 +63,7 @@ def _meaning(name: str, key: Key) -> str:
     if key.only is not None:
         section = name.partition(".")[0]
         how = "Not with" if key.only.without else "Only with"
-        parts.append(f'{how} `{section}.{key.only.key} = "{key.only.value}"`.')
+        parts.append(f"{how} `{section}.{key.only.key} = {key.only.words}`.")
     if key.form is not None:
         parts.append(f"The field `{key.form}` of a run's form overrides the key for one run.")
     return " ".join(parts)

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from binlane.model import plural
-from lab import airflow, replica, servers
+from lab import airflow, replica, servers, spark_connect
 from lab.airflow_api import FINAL_STATES
 from lab.compare import Comparison, compare
-from lab.servers import LabError
+from lab.servers import HOST, LabError, free_port
 from lab.traffic import Mix, run_traffic
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ def _connections(up: Mapping[str, PrivateServer]) -> dict[str, str]:
     def uri(server: PrivateServer) -> str:
         return f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/?ssl_mode=disabled&get_server_public_key=true"
 
-    spark = json.dumps({"conn_type": "spark", "host": f"local[{min(4, os.cpu_count() or 2)}]"})
+    # a session that stays, so that no window waits for a JVM
+    spark = json.dumps({"conn_type": "spark_connect", "host": HOST, "port": free_port()})
     return {**{f"binlane_demo_{name}": uri(server) for name, server in up.items()}, "binlane_spark": spark}
 
 
@@ -213,9 +214,12 @@ def _airflow_up(demo: Demo) -> None:
     if demo.airflow.is_healthy():
         return
     with demo.phase("airflow"):
+        port = json.loads(demo.airflow.settings["AIRFLOW_CONN_BINLANE_SPARK"])["port"]
+        demo.airflow.launch("spark-connect", spark_connect.command(port, min(4, os.cpu_count() or 2)))
         demo.airflow.start()
         demo.airflow.wait_for_dag(DAG_ID)
         demo.airflow.api.unpause(DAG_ID)
+        spark_connect.wait_for(port)
 
 
 def _write_exports(demo: Demo) -> None:

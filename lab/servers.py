@@ -90,12 +90,14 @@ class PrivateServer:
             return list(cursor.fetchall())
 
     def tool(self, name: str) -> Path:
-        """A client program of the same installation: ``client`` or ``binlog``."""
+        """A client program of the same installation: ``client``, ``binlog`` or ``dump``."""
         names = {
             (Flavor.MARIADB, "client"): "mariadb",
             (Flavor.MARIADB, "binlog"): "mariadb-binlog",
+            (Flavor.MARIADB, "dump"): "mariadb-dump",
             (Flavor.MYSQL, "client"): "mysql",
             (Flavor.MYSQL, "binlog"): "mysqlbinlog",
+            (Flavor.MYSQL, "dump"): "mysqldump",
         }
         program = names[self.flavor, name]
         beside = self.program.parent / program

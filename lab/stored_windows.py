@@ -101,14 +101,15 @@ def _make(flavor: Flavor, folder: Path) -> None:
                     if event.session not in (BOTH, WINDOW):
                         stage.play(event)
             answer = steps.extract(channel.config, channel.endpoints, WindowRequest(NOW, dry_run=True))
-            _store(Path(answer["work"]), STORED / f"{flavor.value}-{name}.zip")
+            store(Path(answer["work"]), STORED / f"{flavor.value}-{name}.zip")
     finally:
         for server in (source, target):
             server.kill()
             server.stop()
 
 
-def _store(work: Path, path: Path) -> None:
+def store(work: Path, path: Path) -> None:
+    """A folder as a zip archive; equal files give equal bytes."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for file in sorted(each for each in work.rglob("*") if each.is_file()):
             info = zipfile.ZipInfo(str(file.relative_to(work)), _STAMP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from lab.tenants import REFERENCE, REFERENCE_TABLES, TENANT_TABLES, Tenant, Tran
 
 _BATCH: Final = 25
 """Transactions in one round trip."""
+_LIVE_BATCH: Final = 5
 _SKUS: Final = 500
 
 
@@ -110,18 +112,8 @@ def run_traffic(
     ``connection_factory`` takes PyMySQL's keyword arguments. A repeated call continues with the existing data. At most
     16 threads, and at most as many as tenants.
     """
-    if not 1 <= threads <= min(16, tenants):
-        raise ValueError(f"threads: expected 1..{min(16, tenants)}, got {threads}")
     started = time.monotonic()
-    names = [f"tenant_{number:03}" for number in range(1, tenants + 1)]
-    with _session(connection_factory) as cursor:
-        found = _prepare(cursor, names, seed)
-        run = found[0].run
-    writers = [
-        # a string seeds the generator equally in every process, unlike hash()
-        _Writer(number, found[number::threads], random.Random(f"{seed}/{run}/{number}"), mix or Mix())
-        for number in range(threads)
-    ]
+    names, writers = _writers(connection_factory, tenants, seed, threads, mix or Mix())
     shares = [transactions // threads + (number < transactions % threads) for number in range(threads)]
 
     def work(writer: _Writer, share: int) -> None:
@@ -140,6 +132,45 @@ def run_traffic(
         kinds=dict(sorted(kinds.items())),
         seconds=time.monotonic() - started,
     )
+
+
+@contextlib.contextmanager
+def live_traffic(
+    connection_factory: Callable[..., Any], *, tenants: int, per_second: int, seed: int = 1, mix: Mix | None = None
+) -> Iterator[None]:
+    """The same traffic by two connections, at about this rate, for as long as the block lasts."""
+    ended = threading.Event()
+    _, writers = _writers(connection_factory, tenants, seed, 2, mix or Mix())
+
+    def work(writer: _Writer) -> None:
+        with _session(connection_factory) as cursor:
+            while not ended.is_set():
+                next_at = time.monotonic() + 2 * _LIVE_BATCH / per_second
+                _write(cursor, writer.transactions(_LIVE_BATCH))
+                ended.wait(next_at - time.monotonic())
+
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(work, writer) for writer in writers]
+        try:
+            yield
+        finally:
+            ended.set()
+        for each in running:
+            each.result()
+
+
+def _writers(
+    connection_factory: Callable[..., Any], tenants: int, seed: int, threads: int, mix: Mix
+) -> tuple[list[str], list[_Writer]]:
+    """The tenants' databases, and one writer a thread."""
+    if not 1 <= threads <= min(16, tenants):
+        raise ValueError(f"threads: expected 1..{min(16, tenants)}, got {threads}")
+    names = [f"tenant_{number:03}" for number in range(1, tenants + 1)]
+    with _session(connection_factory) as cursor:
+        found = _prepare(cursor, names, seed)
+    # a string seeds the generator equally in every process, unlike hash()
+    dice = (random.Random(f"{seed}/{found[0].run}/{number}") for number in range(threads))
+    return names, [_Writer(number, found[number::threads], each, mix) for number, each in enumerate(dice)]
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,13 @@ class Started(Protocol):
     """Gives the session's server of a name, started when it is asked for first; of another program, if it is given."""
 
     def __call__(self, flavor: Flavor, name: str, program: Path | None = None, /) -> PrivateServer: ...
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays for good: the collector passes over it, here and in forked processes, which
+    would copy each page that it touches."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

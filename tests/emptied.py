@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import pymysql
 from pymysql.cursors import Cursor
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
 
 from binlane.binlog.types.literals import identifier
+from binlane.errors import StateSchemaError
 from binlane.model import Flavor
+from binlane.state.consistent_view import CONSISTENT
+from binlane.state.migrations.check import require_current
+from binlane.state.tables import SCHEMA, metadata, migrations
 from lab.servers import PrivateServer
 
 SYSTEM_DATABASES: Final = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
@@ -68,6 +74,49 @@ def drop_databases(server: PrivateServer) -> None:
         _drop_databases(cursor)
 
 
+def empty_target(server: PrivateServer) -> None:
+    """``drop_databases``, but a schema ``binlane`` as this build makes it stays, with empty tables: MySQL takes as long
+    to make it as a small window takes."""
+    with _cursor(server) as cursor:
+        is_current = _has_only_own_tables(cursor) and _is_current(server)
+        _drop_databases(cursor, {SCHEMA} if is_current else set())
+        if is_current:
+            _empty_state(cursor)
+
+
+def _has_only_own_tables(cursor: Cursor) -> bool:
+    cursor.execute(
+        f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{SCHEMA}' UNION ALL "
+        f"SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '{SCHEMA}'"
+    )
+    return {name for (name,) in cursor.fetchall()} == {*(table.name for table in metadata.sorted_tables), CONSISTENT}
+
+
+def _is_current(server: PrivateServer) -> bool:
+    engine = create_engine(server.url(), poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            require_current(connection)
+    except (StateSchemaError, DBAPIError):
+        return False
+    return True
+
+
+def _empty_state(cursor: Cursor) -> None:
+    names = [table.name for table in metadata.sorted_tables if table.name != migrations.name]
+    filled = ", ".join(f"EXISTS (SELECT 1 FROM {SCHEMA}.{name})" for name in names)
+    cursor.execute(f"SELECT {filled}")
+    [flags] = cursor.fetchall()
+    for name, has_rows in zip(names, flags, strict=True):
+        if has_rows:
+            cursor.execute(f"DELETE FROM {SCHEMA}.{name}")
+    # AUTO_INCREMENT goes on where the deleted rows ended, and tests know the first numbers
+    counted = f"table_schema = '{SCHEMA}' AND extra = 'auto_increment'"
+    cursor.execute(f"SELECT table_name FROM information_schema.columns WHERE {counted}")
+    for (name,) in cursor.fetchall():
+        cursor.execute(f"ALTER TABLE {SCHEMA}.{name} AUTO_INCREMENT = 1")
+
+
 @contextlib.contextmanager
 def _cursor(server: PrivateServer) -> Iterator[Cursor]:
     with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
@@ -103,10 +152,10 @@ def _plugins(cursor: Cursor) -> frozenset[str]:
     return frozenset(str(name) for (name,) in cursor.fetchall())
 
 
-def _drop_databases(cursor: Cursor) -> None:
+def _drop_databases(cursor: Cursor, kept: Collection[str] = ()) -> None:
     cursor.execute("SELECT schema_name FROM information_schema.schemata")
     for (name,) in cursor.fetchall():
-        if name.lower() not in SYSTEM_DATABASES:
+        if name.lower() not in SYSTEM_DATABASES and name not in kept:
             cursor.execute(f"DROP DATABASE {identifier(name)}")
 
 

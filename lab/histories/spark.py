@@ -13,8 +13,13 @@ from pathlib import Path
 from typing import IO, Final
 
 from binlane.config.keys import ChannelConfig
-from binlane.orchestration import filter_engines
-from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, spark_properties, without_airflow
+from binlane.orchestration.filter_job import engines
+from binlane.orchestration.filter_job.spark_submit import (
+    WITH_DEFAULTS,
+    properties_file,
+    spark_properties,
+    without_airflow,
+)
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import error_of
 from lab.programs import LabError
@@ -41,7 +46,7 @@ class SparkJobs:
         """Plan the window in ``work``. Raises the job's error."""
         if not self.submitted:
             self.submitted = True
-            filter_engines.submit(config, work)
+            engines.submit(config, work)
             return
         if self._answers is None:
             self._begin(config)

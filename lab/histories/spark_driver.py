@@ -12,7 +12,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from binlane.errors import BinlaneError
-from binlane.spark_jobs.event_metadata_filter import SparkEngine
+from binlane.spark_engine import SparkEngine
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import as_line
 from binlane.work.filter.job import run_filter

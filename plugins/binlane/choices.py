@@ -62,6 +62,10 @@ class Reduce(Word):
         "[over blocks and segments](reduction.md#a-window-as-one-block)",
     )
     OFF = "off", "row events are replayed as they are"
+    AUTO = (
+        "auto",
+        '"window" or "block", chosen for [each window](reduction.md#the-size-of-blocks) by its changes',
+    )
 
 
 class Writer(Word):
@@ -136,7 +140,11 @@ class FilterPolicy(Word):
 
 
 class FilterEngine(Word):
-    """``--engine`` of the command line: what runs the filter job (``orchestration.filter_engines``)."""
+    """``spark.engine`` and ``--engine``: what runs the filter job (``orchestration.filter_job.engines``)."""
 
-    LOCAL = "local", "processes on this machine"
-    SPARK = "spark", "spark-submit"
+    LOCAL = "local", "processes of the machine that runs the step, without Java"
+    SPARK = (
+        "spark",
+        "Spark: a spark-submit, or a [Spark Connect server](deployment.md#a-spark-session-that-stays)",
+    )
+    AUTO = "auto", '"local" for a window of fewer than `spark.min_segments` segments, "spark" for all others'

@@ -26,8 +26,11 @@ BinlaneError
 │   ├── DriftError               rows on the target are not what the source's log expects
 │   └── UndecidableError         a DDL may or may not have run: an operator has to decide
 ├── LaneEndedError          the process of a lane is gone (retryable)
+├── ExecutorsLostError      the filter job's executors are gone, and no others come (retryable)
+├── SparkServerError        the Spark Connect server cannot be reached, or has failed (retryable)
 ├── PositionError           a compare-and-set failed: the state was changed by another program or by hand
 ├── WindowBusyError         another run has this channel's window (retryable)
+├── SnapshotError           a command of `binlane read-at` did not read one state of the source (retryable)
 ├── BarrierTimeoutError     a participant did not reach a barrier in time (retryable)
 └── StopRequestedError      the channel was asked to stop (retryable: a later run continues)
 """
@@ -176,8 +179,20 @@ class ExecutorsLostError(BinlaneError):
     retryable = True
 
 
+class SparkServerError(BinlaneError):
+    """The Spark Connect server cannot be reached, or the filter job has failed on it."""
+
+    retryable = True
+
+
 class WindowBusyError(BinlaneError):
     """Another run holds this channel's unfinished window with another plan."""
+
+    retryable = True
+
+
+class SnapshotError(BinlaneError):
+    """The target did not rest, or went on before a command had its snapshot; the command was ended."""
 
     retryable = True
 

@@ -148,6 +148,23 @@ def record(source: PrivateServer, more: int = 0, ddl: Sequence[str] = DDL) -> Sc
     return Scene(script.window, contents(source), tuple(script.notes))
 
 
+def record_meetings(source: PrivateServer) -> Scene:
+    """Rows of two lanes with the ends of epochs between them: the serialized lane comes last there, and once the
+    barrier before has brought all lanes."""
+    lay_tables(source)
+    script = _Script(source)
+    add, meet, work = script.add, script.meet, script.work
+    for number in range(3):
+        add(0, work(f"0a{number}"))
+        add(1, work(f"1a{number}"))
+        script.window.end_epoch()
+        meet(2, (0, 1, 2), work(f"2a{number}"))
+    script.window.end_epoch()
+    meet(2, (0, 1, 2), work("2b"))
+    add(1, work("1c"))
+    return Scene(script.window, contents(source), tuple(script.notes))
+
+
 def lay_tables(server: PrivateServer) -> None:
     """The database as it is before the window, without a trace in the binlog."""
     with server.connect(autocommit=True) as connection, connection.cursor() as cursor:

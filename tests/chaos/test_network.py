@@ -19,7 +19,7 @@ from tests.chaos.scene import CHANNEL, PATIENT, Scene, contents, lay, run_all, r
 from tests.chaos.test_every_statement import scene_of, undisturbed
 from tests.chaos.worker import apply_window
 from tests.forked import process
-from tests.integration.apply.test_lane import wait_until
+from tests.waiting import wait_until
 
 CUTS = [
     (token, act, skip)

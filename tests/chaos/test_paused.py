@@ -20,7 +20,7 @@ from tests.chaos.scene import PATIENT, STEADY, Scene, contents, lay, run_all, st
 from tests.chaos.test_every_statement import scene_of, undisturbed
 from tests.chaos.worker import apply_window
 from tests.forked import process
-from tests.integration.apply.test_lane import wait_until
+from tests.waiting import wait_until
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

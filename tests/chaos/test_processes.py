@@ -29,9 +29,9 @@ from lab.servers import PrivateServer, private_server
 from tests.chaos.rounds import survived
 from tests.chaos.worker import was_killed
 from tests.conftest import requires_mysql
-from tests.integration.apply.test_lane import wait_until
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
 from tests.integration.window.test_runs import wait_for_a_lane_to_move
+from tests.waiting import wait_until
 
 NOW = WindowRequest("now")
 

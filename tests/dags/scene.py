@@ -61,7 +61,9 @@ class Steps(ModuleType):
         self.calls.append(("extract", endpoints.source.password, endpoints.target.tls.mode, request))
         return self.window
 
-    def adopt_plan(self, channel: Any, endpoints: Any, work: str, stop_at: str | None) -> dict[str, Any]:
+    def adopt_plan(
+        self, channel: Any, endpoints: Any, work: str, stop_at: str | None, filter_engine: str
+    ) -> dict[str, Any]:
         self.calls.append(("adopt_plan", work))
         return {
             "plan": f"{work}/plan.json",

@@ -17,7 +17,7 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
-from binlane.cli import bootstrap
+from binlane.cli.commands import bootstrap
 from binlane.config import LAG_CALLBACK, ChannelConfig, declared_channels, load_channel
 from binlane.errors import (
     BinlaneError,
@@ -103,7 +103,10 @@ def test_the_form_explains_and_bounds_its_fields(tmp_path: Path) -> None:
         "verify_accounts": "boolean",
         "lanes": ["null", "integer"],
         "block_size": ["null", "integer"],
+        "engine": "string",
     }
+    assert form["engine"]["enum"] == ["local", "spark", "auto"]
+    assert shop(tmp_path, CHANNEL + '[spark]\nengine = "auto"\n').params["engine"] == "auto"
     assert form["verify"]["enum"] == ["none", "window", "slice", "full"]
     assert shop(tmp_path, CHANNEL + '[verify]\nafter_window = "window"\n').params["verify"] == "window"
     assert all("title" in schema for schema in form.values())

@@ -21,8 +21,6 @@ from tests.dags.scene import Run, Steps, run_window, stand_in
 
 __all__ = ["run_window"]
 
-NOW = dt.datetime.now(dt.UTC)
-
 
 def is_stopped(*_: Any) -> dict[str, Any]:
     raise StopRequestedError("was asked to stop")
@@ -75,12 +73,13 @@ def test_a_dry_run_a_verification_and_a_skipped_run_that_succeed_hide_no_earlier
 
 
 def begun(run_id: str, state: DagRunState, **conf: Any) -> None:
-    """A run of the DAG that has not ended, with one task that works."""
+    """A run of the DAG that was queued 500 s ago."""
+    now = dt.datetime.now(dt.UTC)
     with create_session() as session:
         dag = session.scalars(select(DagRun).where(DagRun.dag_id == "replicate_demo").limit(1)).one()
-        run = DagRun(dag_id=dag.dag_id, run_id=run_id, conf=conf, run_type="manual", state=state, run_after=NOW)
+        run = DagRun(dag_id=dag.dag_id, run_id=run_id, conf=conf, run_type="manual", state=state, run_after=now)
         run.created_dag_version_id = dag.created_dag_version_id
-        run.queued_at = NOW - dt.timedelta(seconds=500)
+        run.queued_at = now - dt.timedelta(seconds=500)
         session.add(run)
 
 

@@ -13,10 +13,10 @@ import re
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,13 @@ from lab.airflow_api import FINAL_STATES
 from lab.servers import PrivateServer, private_server
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SLOW_SCHEDULER = Path(__file__).with_name("slow_scheduler.py")
 DAG_ID = f"replicate_{CHANNEL}"
+wait_long = partial(wait_until, seconds=600.0, pause=0.2)
+"""For Airflow, which takes its time."""
 MIX = Mix(cross_database=0.04, reference=0.03, ddl=0.0, accounts=0.006, statements=0.04)
 """Without DDL: only rows are to wait for the test's locks."""
 SETTINGS = {
@@ -72,7 +75,7 @@ class Site:
 
     def ended(self, run_id: str) -> str:
         """The state in which a run ends; its tasks' are shown if the test fails."""
-        wait_until(lambda: self.airflow.api.run(DAG_ID, run_id)["state"] in FINAL_STATES)
+        wait_long(lambda: self.airflow.api.run(DAG_ID, run_id)["state"] in FINAL_STATES)
         for task in self.airflow.api.task_instances(DAG_ID, run_id):
             print(task["task_id"], task["map_index"], task["state"], "try", task["try_number"])  # noqa: T201
         return str(self.airflow.api.run(DAG_ID, run_id)["state"])
@@ -96,7 +99,7 @@ class Site:
         for run_id in self.airflow.api.running(DAG_ID):
             self.airflow.api.mark(DAG_ID, run_id, "failed")
             self.ended(run_id)
-        wait_until(lambda: self.airflow.tasks() == set(), what=self.airflow.task_commands)
+        wait_long(lambda: self.airflow.tasks() == set(), shown=self.airflow.task_commands)
         if self.channel.status.window is not None or self.channel.status.channel.stopped is not None:
             assert self.ended(self.trigger(resume=True)) == "success"
 
@@ -106,7 +109,7 @@ class Site:
         self.channel.traffic(120, seed=seed, mix=MIX)
         with locked_rows(self.channel.target) as blocked:
             run_id = self.trigger()
-            wait_until(blocked)
+            wait_long(blocked)
             yield run_id
 
 
@@ -120,14 +123,6 @@ def locked_rows(target: PrivateServer) -> Iterator[Callable[[], bool]]:
             cursor.execute(f"SELECT 1 FROM tenant_001.{name} FOR UPDATE")
         yield lambda: target.query(waiting) != [(0,)]
         connection.rollback()
-
-
-def wait_until(reached: Callable[[], bool], seconds: float = 600.0, what: Callable[[], object] = object) -> None:
-    """``what`` is there instead is shown if it takes longer."""
-    end = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < end, f"not reached within {seconds:.0f} seconds: {what()}"
-        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -187,7 +182,7 @@ def test_a_killed_scheduler_and_its_killed_tasks_leave_a_window_that_the_next_sc
         assert window.plan_digest is not None
     site.airflow.launch("scheduler")
     assert site.ended(run_id) == "success"
-    wait_until(lambda: f"run {run_id} was queued at" in site.told(), what=site.told)
+    wait_long(lambda: f"run {run_id} was queued at" in site.told(), shown=site.told)
     assert site.channel.status.window is None
     assert site.channel.status.channel.windows == 2
     site.channel.assert_equal()
@@ -201,9 +196,9 @@ def test_a_run_that_is_marked_failed_stops_all_its_tasks_and_the_form_stops_at_o
         site.airflow.kill("scheduler", and_its_tasks=False)
         assert site.airflow.tasks() != set()
         site.airflow.launch("scheduler")
-        wait_until(lambda: site.tries(run_id) > 1)
+        wait_long(lambda: site.tries(run_id) > 1)
         site.airflow.api.mark(DAG_ID, run_id, "failed")
-        wait_until(lambda: site.airflow.tasks() == set(), what=site.airflow.task_commands)
+        wait_long(lambda: site.airflow.tasks() == set(), shown=site.airflow.task_commands)
         window = site.channel.status.window
         assert window is not None
         at = {lane.seqno for lane in site.channel.status.positions}
@@ -232,13 +227,13 @@ def test_a_mark_that_the_scheduler_writes_over_ends_the_run_all_the_same(
         site.airflow.kill("scheduler", and_its_tasks=True)
         site.airflow.launch("scheduler", slow)
         try:
-            wait_until((tmp_path / "held").exists)
+            wait_long((tmp_path / "held").exists)
             site.airflow.api.mark(DAG_ID, run_id, "failed")
         finally:
             (tmp_path / "go").touch()
         # rows are locked: no lane can come to its end
-        wait_until(lambda: site.states(run_id) <= ENDED, what=lambda: site.states(run_id))
-        wait_until(lambda: site.airflow.tasks() == set(), what=site.airflow.task_commands)
+        wait_long(lambda: site.states(run_id) <= ENDED, shown=lambda: site.states(run_id))
+        wait_long(lambda: site.airflow.tasks() == set(), shown=site.airflow.task_commands)
         assert site.ended(run_id) == "failed"
         assert site.channel.status.window is not None
 
@@ -249,7 +244,7 @@ def test_a_task_whose_supervisor_is_killed_ends_though_it_waits_for_a_lock(site:
         supervisors = {site.airflow.parent(pid) for pid in orphans}
         for pid in supervisors:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not orphans & site.airflow.tasks(), what=site.airflow.task_commands)
+        wait_long(lambda: not orphans & site.airflow.tasks(), shown=site.airflow.task_commands)
         window = site.channel.status.window
         assert window is not None
         assert min(lane.seqno for lane in site.channel.status.positions) < window.bounds.last_seqno

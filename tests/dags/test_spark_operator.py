@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from binlane.config import load_channel
 from binlane.errors import BinlaneError, UnsupportedEventError, WorkError
-from binlane.orchestration.airflow.spark_operator import FilterJobOperator
 from binlane.work.filter.errors import as_line
+from tests.spark.filter_task import Told, task
 
 NOISE = "26/11/22 09:41:37 INFO MemoryStore: MemoryStore cleared"
 
@@ -22,8 +23,10 @@ def submitted(folder: Path, monkeypatch: pytest.MonkeyPatch, *said: str) -> None
     program.chmod(0o700)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("AIRFLOW_CONN_MADE_UP_SPARK", "spark://local")
-    task = FilterJobOperator(task_id="filter", application="job.py", conn_id="made_up_spark", properties={})
-    task.execute({})
+    file = folder / "channels" / "orders.toml"
+    file.parent.mkdir()
+    file.write_text('[source]\nconnection = "a"\n[target]\nconnection = "b"\n[spark]\nconnection = "made_up_spark"\n')
+    task(load_channel(file, {}), str(folder)).execute(Told().context)
 
 
 def test_a_job_s_own_error_that_trying_again_only_meets_again_fails_the_task_at_once(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from binlane.connections import Endpoint, Tls
 from binlane.driver import Connection
@@ -92,3 +93,27 @@ def test_a_step_s_uses_of_a_server_share_a_connection_that_is_rolled_back_and_ma
     while anew in there():
         time.sleep(0.01)
     assert used() != used(), "outside a step each use has one of its own"
+
+
+def test_a_later_step_knows_the_server_and_has_none_of_the_sessions_before(mariadb_source: PrivateServer) -> None:
+    server = endpoint(mariadb_source)
+
+    def packed() -> int:
+        with engine_of(server).connect() as connection:
+            return int(connection.execute(text("SELECT @@SESSION.group_concat_max_len")).scalar_one())
+
+    def engine_of_a_step() -> Engine:
+        with kept_connections():
+            return engine_of(server)
+
+    with kept_connections():
+        first, usual = engine_of(server), packed()
+        with first.connect() as connection:
+            connection.execute(text("SET SESSION group_concat_max_len = 777"))
+        assert packed() == 777
+        assert engine_of_a_step() is not first
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(engine_of_a_step).result() is not first
+        assert packed() == 777
+    with kept_connections():
+        assert (engine_of(server), packed()) == (first, usual)

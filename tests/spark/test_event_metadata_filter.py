@@ -11,9 +11,8 @@ import subprocess
 import sys
 import sysconfig
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import s3fs
@@ -22,10 +21,11 @@ from moto.server import ThreadedMotoServer
 from binlane.config import load_channel
 from binlane.errors import BinlogError, PlanError
 from binlane.model import RowCounts, TableKey
-from binlane.orchestration import filter_engines
-from binlane.orchestration.spark import spark_properties
+from binlane.orchestration.filter_job import engines
+from binlane.orchestration.filter_job.spark_submit import spark_properties
 from binlane.plan.manifest import Segment
-from binlane.plan.window.fold import files_of
+from binlane.plan.segment.map import MapSummary
+from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.reduce import LaneFolder
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_to_json
@@ -169,7 +169,7 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
     data = part.read_bytes()
     with monkeypatch.context() as patched:
         # damaged behind the map, which would write it anew
-        patched.setattr(job, "files_of", damaging(part, data))
+        patched.setattr(job, "MappedWindow", Damaging(part, data))
         with pytest.raises(PlanError, match=r"parts/0000/.*expected BLAKE3"):
             run_filter(broken, InProcess())
 
@@ -202,14 +202,17 @@ def test_a_lane_s_blocks_are_the_same_in_more_files(tmp_path: Path, monkeypatch:
     assert set(found[1][1]) == {1}
 
 
-def damaging(path: Path, data: bytes) -> Callable[..., object]:
-    """``files_of``, which the driver asks when the parts are written; from then on one of them is another."""
+class Damaging:
+    """Stands for ``MappedWindow``: when the parts are written, one of them is changed."""
 
-    def files(*given: Any) -> object:
-        path.write_bytes(data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :])
-        return files_of(*given)
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path, self.data = path, data
 
-    return files
+    def of(self, summaries: Iterable[MapSummary]) -> MappedWindow:
+        found, data = MappedWindow.of(summaries), self.data
+        half = len(data) // 2
+        self.path.write_bytes(data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :])
+        return found
 
 
 def submit(folder: WorkFolder) -> str:
@@ -253,7 +256,7 @@ def test_an_executor_s_error_reaches_who_submits_the_job_whole(tmp_path: Path, m
     )
     monkeypatch.setenv("PYTHONPATH", str(PROJECT / "plugins"))
     with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 .* it reads the same\S*"):
-        filter_engines.submit(load_channel(file, {}), folder)
+        engines.submit(load_channel(file, {}), folder)
 
 
 @pytest.fixture
@@ -294,6 +297,19 @@ def test_a_work_folder_on_an_object_store_gets_the_same_files(tmp_path: Path, st
     remote.remove()
     with pytest.raises(PlanError, match="is missing"):
         remote.read(MANIFEST)
+
+
+def test_what_another_process_has_written_meanwhile_is_seen(store: str) -> None:
+    """A client of an object store keeps what it has listed."""
+    folder, other = WorkFolder(store), s3fs.S3FileSystem(skip_instance_cache=True)
+    folder.write_once("one", b"1")
+    assert folder.names() == ("one",)
+    assert not folder.exists("two")
+    for name in ("two", "three/four"):
+        other.pipe_file(folder.path(name), b"2")
+    assert folder.exists("two")
+    assert folder.names() == ("one", "two")
+    assert folder.children() == ("three",)
 
 
 def run_elsewhere(folder: WorkFolder) -> None:

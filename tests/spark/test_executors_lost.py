@@ -12,29 +12,34 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
+import pytest
 
 from binlane.errors import ExecutorsLostError
 from binlane.work.filter.errors import error_of
 from lab.servers import free_port
 
 PROJECT = Path(__file__).parents[2]
+LOST_SECONDS = 4
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 JOB = """
 import sys, time
 from pyspark.sql import SparkSession
 from binlane.errors import BinlaneError
-from binlane.spark_jobs.event_metadata_filter import SparkEngine
+from binlane.spark_engine import SubmittedEngine
 from binlane.work.filter.errors import as_line
 
 def task(name):
+    if name == "fails":
+        raise RuntimeError("the task's own error")
     open(FOLDER + "/begun", "w").close()
     time.sleep(600)
     return b""
 
-MASTER, FOLDER = sys.argv[1:]
+MASTER, FOLDER, NAME, LOST_SECONDS = sys.argv[1:]
 spark = SparkSession.builder.master(MASTER).config("spark.ui.enabled", "false").getOrCreate()
+open(FOLDER + "/submitted", "w").close()
 try:
-    SparkEngine(spark, lost_seconds=4).run(task, ["one"])
+    list(SubmittedEngine(spark, lost_seconds=float(LOST_SECONDS)).run("map", task, [[NAME]]))
 except BinlaneError as exc:
     print(as_line(exc))
 finally:
@@ -72,11 +77,17 @@ def test_a_job_that_has_lost_its_executors_ends_with_an_error_to_be_tried_again(
             return stack.enter_context(running(*command))
 
         start(str(SPARK_CLASS), f"{daemons}.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0")
+        job = start(sys.executable, str(tmp_path / "job.py"), master, str(tmp_path), "one", str(LOST_SECONDS))
+        # one that has had no executor yet waits for its turn, for longer than lost ones are waited for
+        while not (tmp_path / "submitted").exists():
+            assert job.poll() is None, job.communicate()[0]
+            time.sleep(0.2)
+        with pytest.raises(subprocess.TimeoutExpired):
+            job.wait(3 * LOST_SECONDS)
         worker = start(
             str(SPARK_CLASS), f"{daemons}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1",
             "--memory", "1g", "--work-dir", str(tmp_path / "work"), master,
         )  # fmt: skip
-        job = start(sys.executable, str(tmp_path / "job.py"), master, str(tmp_path))
         while not (tmp_path / "begun").exists():
             assert job.poll() is None, job.communicate()[0]
             time.sleep(0.2)
@@ -86,4 +97,14 @@ def test_a_job_that_has_lost_its_executors_ends_with_an_error_to_be_tried_again(
     found = error_of("job", job.returncode, said)
     assert isinstance(found, ExecutorsLostError), said
     assert found.retryable
-    assert "got none for 4 s" in str(found)
+    assert f"got none for {LOST_SECONDS} s" in str(found)
+
+
+def test_another_error_of_a_job_is_not_taken_for_lost_executors(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(JOB)
+    command = (sys.executable, str(tmp_path / "job.py"), "local[1]", str(tmp_path), "fails", str(LOST_SECONDS))
+    with running(*command) as job:
+        said, _ = job.communicate(timeout=300)
+    assert job.returncode != 0
+    assert "RuntimeError: the task's own error" in said
+    assert not isinstance(error_of("job", job.returncode, said), ExecutorsLostError)

@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from binlane.orchestration.spark import spark_properties
+from binlane.orchestration.filter_job.spark_submit import spark_properties
 
 PROJECT = Path(__file__).parents[2]
 DAEMON = "spark.python.daemon.module"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from binlane.choices import Assigner, Consistency, Divide, OnConflict, Reduce, VerifyScope, Writer
+from binlane.choices import Assigner, Consistency, Divide, FilterEngine, OnConflict, Reduce, VerifyScope, Writer
 from binlane.config import ChannelConfig, Declared, declared_channels, find_channel, load_channel
 from binlane.config import keys as config
 from binlane.config.declaration import REQUIRED, Key, PerChannel
@@ -37,7 +37,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     read = channel(tmp_path, MINIMAL)
     assert (read.name, read.root, read.owner) == ("shop", tmp_path, "binlane")
     assert (read.source.connection, read.source.archive, read.target.connection) == ("a", None, "b")
-    assert read.window == config.WindowConfig("0 * * * *", "UTC", dt.date(2026, 1, 1))
+    assert read.window == config.WindowConfig("0 * * * *", 3600, "UTC", dt.date(2026, 1, 1))
     assert read.lanes == config.LanesConfig(
         4,
         "shard_list/shop.list",
@@ -46,7 +46,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
         allow_torn=False,
     )
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
-    assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, Reduce.BLOCK, 64 << 20)
+    assert read.blocks == config.BlocksConfig("auto", 8 << 20, 0, Reduce.AUTO, 64 << 20)
     assert read.filter == config.FilterConfig((), (), (), (), {}, ())
     assert read.rename == ()
     assert read.collations == ()
@@ -74,6 +74,7 @@ EVERY_KEY = """
     connection = "b"
     [window]
     schedule = "*/15 * * * *"
+    follow_seconds = 90
     timezone = "Europe/Berlin"
     start_date = 2026-02-03
     [lanes]
@@ -138,6 +139,8 @@ EVERY_KEY = """
     keep_windows = 1
     keep_history = 7
     [spark]
+    engine = "auto"
+    min_segments = 3
     connection = "cluster"
     [spark.conf]
     "spark.driver.memory" = "2g"
@@ -148,7 +151,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     read = channel(tmp_path, EVERY_KEY)
     assert (read.owner, read.tags, read.description) == ("team", ("x", "y"), "words")
     assert read.source == config.SourceConfig(None, "s3://logs/shop", 77, 32 << 20)
-    assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))
+    assert read.window == config.WindowConfig("*/15 * * * *", 90, "Europe/Berlin", dt.date(2026, 2, 3))
     assert read.lanes == config.LanesConfig(
         8, "lists/a.list", Assigner.DATABASE, *(Consistency.EPOCH, 5, 1000, 7, 0, Divide.TABLE), allow_torn=True
     )
@@ -176,12 +179,12 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     )
     assert read.verify == config.VerifyConfig(VerifyScope.NONE, 5, 6, 7)
     assert read.work == config.WorkConfig("s3://work/binlane", 1, 7)
-    assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
+    assert read.spark == config.SparkConfig(FilterEngine.AUTO, 3, "cluster", {"spark.driver.memory": "2g"})
 
 
 def test_a_window_s_block_has_room_for_two_blocks(tmp_path: Path) -> None:
     read = channel(tmp_path, MINIMAL + '[blocks]\nreduce = "window"\nbytes = 100000000\n').blocks
-    assert read == config.BlocksConfig(1000, 100_000_000, 0, Reduce.WINDOW, 200_000_000)
+    assert read == config.BlocksConfig("auto", 100_000_000, 0, Reduce.WINDOW, 200_000_000)
 
 
 WRONG = [
@@ -207,8 +210,8 @@ WRONG = [
         id="epoch",
     ),
     pytest.param(
-        MINIMAL + "[blocks]\nwindow_bytes = 67108864\n",
-        "blocks.window_bytes: expected only with reduce = \"window\", got 'block'",
+        MINIMAL + '[blocks]\nreduce = "block"\nwindow_bytes = 67108864\n',
+        'blocks.window_bytes: expected only with reduce = "auto" or "window", got \'block\'',
         id="window_bytes",
     ),
     pytest.param(
@@ -386,7 +389,7 @@ def test_the_page_is_written_from_the_declarations() -> None:
 
 
 def test_a_page_without_its_marks_is_not_written() -> None:
-    with pytest.raises(ValueError, match="put them back around the keys"):
+    with pytest.raises(ValueError, match="put them back around the part"):
         rendered("# Configuration")
 
 
@@ -405,6 +408,7 @@ def test_the_run_form_has_a_field_for_each_key_that_names_one() -> None:
         "lanes.count": "lanes",
         "blocks.transactions": "block_size",
         "verify.after_window": "verify",
+        "spark.engine": "engine",
     }
 
 
@@ -477,7 +481,9 @@ def test_a_value_that_a_form_does_not_take_is_refused_by_its_field(
 
 
 def test_a_form_without_values_has_its_defaults() -> None:
-    assert RunForm.of({}) == RunForm(None, None, False, False, VerifyScope.NONE, False, False, None, None)
+    assert RunForm.of({}) == RunForm(
+        None, None, False, False, VerifyScope.NONE, False, False, None, None, FilterEngine.SPARK
+    )
     assert BootstrapForm.of({}) == BootstrapForm("*", False, False, 4, 20_000, 30, 0, 0, 0, 0)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from binlane.config import declared_channels, find_channel, load_channel
 from binlane.errors import ConfigError
-from binlane.orchestration.commands.config import config
+from binlane.orchestration.commands.setup.config import config
 
 TEMPLATE = """
 description = "Shops of ${region}"

@@ -8,11 +8,14 @@ import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from benchmarks.verification import rendered
+from benchmarks import board, verification
 from binlane import errors
 from binlane.cli import app
 from binlane.config.keys import all_keys
 from binlane.errors import BinlaneError
+from binlane.formats import FORMATS
+from binlane.state.tables import VERSION
+from lab.trial import samples
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -140,7 +143,7 @@ def test_every_command_is_in_its_page_and_explains_itself(name: str) -> None:
 def test_every_option_is_in_the_page_of_commands(command: str, option: str) -> None:
     rows = re.findall(rf"^\| `{option}` \| ([^|]+) \|", page("docs/commands.md"), re.MULTILINE)
     assert len(rows) == 1, f"docs/commands.md: expected one row for {option} of `binlane {command}`"
-    named = set(re.findall(r"`(\w+)`", rows[0]))
+    named = set(re.findall(r"`([\w-]+)`", rows[0]))
     if rows[0].startswith("all but"):
         assert command not in named
     else:
@@ -164,11 +167,29 @@ def test_every_exit_code_is_in_the_page_of_commands() -> None:
 
 def test_the_cost_of_a_verification_is_the_benchmarks_result() -> None:
     text = page("docs/verify.md")
-    assert rendered(text) == text, "docs/verify.md is not up to date: `python -m benchmarks.verification` writes it"
+    assert verification.rendered(text) == text, (
+        "docs/verify.md is not up to date: `python -m benchmarks.verification` writes it"
+    )
     assert "| MariaDB 1" in text
     assert "| MySQL " in text
-    with pytest.raises(ValueError, match="put them back around the table"):
-        rendered("# Verify")
+    with pytest.raises(ValueError, match="put them back around the part"):
+        verification.rendered("# Verify")
+
+
+def test_the_time_that_views_take_is_the_benchmark_s_result() -> None:
+    text = page("docs/board.md")
+    assert board.rendered(text) == text, "docs/board.md is not up to date: `python -m benchmarks.board` writes it"
+    assert "| board: all channels | " in text
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs").glob("*.md")), ids=lambda file: file.stem)
+def test_sample_outputs_are_those_of_a_trial(file: Path) -> None:
+    text = file.read_text("utf-8")
+    assert samples.rendered(text) == text, f"{file.name} is not up to date: `make trial` writes its samples"
+
+
+def test_every_stored_sample_is_shown() -> None:
+    assert {file.stem for file in samples.SAMPLES.glob("*")} == samples.wanted() != set()
 
 
 def test_the_readme_is_one_short_page() -> None:
@@ -202,3 +223,13 @@ def test_every_place_for_the_next_feature_is_there() -> None:
     assert len(places) > 20
     missing = [each for each in places if not any([*ROOT.glob(each), *ROOT.glob(f"plugins/binlane/{each}")])]
     assert missing == []
+
+
+def test_the_newest_release_says_what_an_upgrade_to_it_needs() -> None:
+    """With the version of everything that is stored: whoever raises one says there what it means for a site."""
+    newest = re.split(r"^## ", page("CHANGELOG.md"), flags=re.MULTILINE)[1]
+    upgrading = " ".join(section(newest, "Upgrading").split())
+    assert f"schema `binlane` has version {VERSION}" in upgrading
+    for name, each in FORMATS.items():
+        written = f"{name.removesuffix('s')} has version" if name == "repair plans" else name
+        assert f"{written} {each.version}" in upgrading, name

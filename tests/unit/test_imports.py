@@ -15,7 +15,7 @@ BINLANE: Final = ROOT / "plugins" / "binlane"
 
 # A part is a package, or a module beside the packages. It may import itself and the parts of its row: a package's name
 # stands for its own modules, not for the packages in it. Rows stand in an order without a step upwards.
-BASE: Final = ("errors", "model", "choices", "extension", "json_codec")
+BASE: Final = ("errors", "formats", "model", "choices", "extension", "json_codec")
 CONFIG: Final = ("config", "connections")
 LOG: Final = (*BASE, "binlog.types", "binlog", "binlog.vector")
 STATEMENTS: Final = ("sql.parse", "schema", "sql")
@@ -30,6 +30,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "machine_code": (),
     "safe_text": (),
     "errors": ("safe_text",),
+    "formats": ("", "errors"),
     "model": ("errors",),
     "choices": (),
     "extension": ("errors",),
@@ -51,10 +52,12 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "plan": (*TRANSACTIONS, "plan.block"),
     "plan.segment": (*TRANSACTIONS, "plan.block", "plan"),
     "plan.window": PLAN,
+    "plan.advice": (*PLAN, "plan.window"),
     "work": PLAN,
     "work.filter": (*PLAN, "plan.window", "work"),
     "spark_daemon": ("work.filter",),
-    "spark_jobs": ("errors", "work", "work.filter"),
+    "spark_engine": ("errors", "work", "work.filter"),
+    "spark_jobs": ("errors", "work", "work.filter", "spark_engine"),
     "state": (*BASE, "plan"),
     "state.carried": (*BASE, "plan", "plan.transaction", "work", "state"),
     "state.migrations": (*BASE, "work", "state", "state.carried"),
@@ -75,10 +78,14 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
     "health": (*BASE, *CONFIG, "work", "work.filter", "state", "state.records", "apply", "bootstrap"),
     "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
-    "orchestration.announcing": ("errors", "config", "connections", "state.records", "orchestration"),
+    "orchestration.filter_job": (*BASE, *CONFIG, "work", "work.filter", "readiness", "spark_engine"),
+    "orchestration.announcing": (
+        *("errors", "config", "connections", "state.records", "orchestration", "orchestration.filter_job"),
+    ),
     "orchestration.commands": (
-        *(*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", *VERIFY),
+        *(*WINDOW, "plan.advice", "safe_text", "work.filter", "apply.lane", "precheck", *VERIFY),
         *("bootstrap", "readiness", "repair", "health", "orchestration", "orchestration.announcing"),
+        "orchestration.filter_job",
     ),
     "orchestration.commands.inspection": (*WINDOW, "safe_text", "orchestration", "orchestration.commands"),
     "orchestration.commands.copies": (
@@ -87,14 +94,16 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "orchestration.airflow": (
         *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "health"),
-        *("orchestration", "orchestration.announcing", "orchestration.commands", "orchestration.commands.copies"),
+        *("orchestration", "orchestration.filter_job", "orchestration.announcing", "orchestration.commands"),
+        "orchestration.commands.copies",
     ),
-    "cli_options": ("orchestration",),
-    "cli_windows": ("cli_options", "health", "orchestration.commands"),
-    "cli_fleet": ("errors", "config", "cli_options", "state.records", "orchestration", "orchestration.commands"),
+    "orchestration.commands.setup": (
+        *(*WINDOW, "safe_text", "precheck", *VERIFY, "bootstrap", "readiness", "orchestration"),
+        *("orchestration.filter_job", "orchestration.commands"),
+    ),
     "cli": (
-        *(*BASE, "config", "cli_options", "cli_fleet", "cli_windows"),
-        *("verify", "bootstrap", "health", "orchestration", "orchestration.commands"),
+        *(*BASE, "config", "verify", "bootstrap", "health", "state.records", "orchestration"),
+        *("orchestration.filter_job", "orchestration.commands", "orchestration.commands.setup"),
         *("orchestration.commands.copies", "orchestration.commands.inspection"),
     ),
     "board": (
@@ -110,7 +119,7 @@ _ASKS_SERVERS: Final = (
 )
 ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "airflow": ("orchestration.airflow", "airflow_plugin"),
-    "pyspark": ("spark_jobs", "spark_daemon"),
+    "pyspark": ("spark_jobs", "spark_daemon", "spark_engine"),
     "fastapi": ("board",),
     "pydantic": ("board",),
     "prometheus_client": ("board",),

@@ -11,7 +11,7 @@ from binlane.apply.rows.writers import ROW_WRITERS, sends_row_events
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
 from binlane.extension import chosen
-from binlane.orchestration.filter_engines import FILTER_ENGINES
+from binlane.orchestration.filter_job.engines import FILTER_ENGINES
 from binlane.work.files import PLAN, WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.plan_inputs import read_inputs

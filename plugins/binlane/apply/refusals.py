@@ -41,6 +41,12 @@ def target_errors(name: str) -> Iterator[None]:
         raise TargetError(f"{said}; {_advice(error_code(exc))}") from exc
 
 
+def lacks_state(error: TargetError) -> bool:
+    """Whether the target has answered that it does not have the tables of the schema ``binlane``."""
+    cause = error.__cause__
+    return isinstance(cause, DBAPIError | pymysql.err.MySQLError) and error_code(cause) in _NO_TABLES
+
+
 def _advice(code: int) -> str:
     if code in _UNTRUSTED:
         return "SET GLOBAL log_bin_trust_function_creators = ON on the target, then run again"

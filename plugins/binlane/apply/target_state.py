@@ -49,10 +49,12 @@ def target_state(
     with target_errors(str(target)):
         engine = engine_of(target, timeout=timeout)
         if older_is_brought_up:
+            # ends with the check of its result
             bring_up(engine)
-        with engine.connect() as connection:
-            if checks is None:
-                require_current(connection)
-            else:
-                checks.require_current(target, connection)
+        else:
+            with engine.connect() as connection:
+                if checks is None:
+                    require_current(connection)
+                else:
+                    checks.require_current(target, connection)
         yield engine

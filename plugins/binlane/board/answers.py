@@ -249,6 +249,7 @@ def window_of(window: PastWindow) -> models.Window:
     return models.Window(
         row=row_of(window),
         plan_digest=window.plan_digest,
+        filter_engine="" if facts is None else facts.filter_engine,
         summary=window.summary,
         kinds={} if facts is None else dict(facts.kinds),
         lanes=[]
@@ -284,6 +285,7 @@ def window_of(window: PastWindow) -> models.Window:
         rules=[]
         if facts is None
         else [models.RuleRow(rule=each.rule, rows=each.rows, statements=each.statements) for each in facts.rules],
+        size=None if facts is None else facts.size,
     )
 
 

@@ -345,6 +345,8 @@ class Window(Answer):
 
     row: WindowRow
     plan_digest: str | None
+    filter_engine: str
+    """What ran the filter job; empty: not planned yet, or by an older binlane."""
     summary: str | None
     kinds: dict[str, int]
     lanes: list[PlannedLane]
@@ -354,6 +356,8 @@ class Window(Answer):
     more_tables: int
     rules: list[RuleRow]
     """The rules of the filter that left something out."""
+    size: str | None
+    """What was chosen for the channel's ``blocks``, and why; None if its file says it."""
 
 
 class Block(Answer):

@@ -248,15 +248,24 @@ def _lacks(recorded: Recorded, target: Session, includes: Callable[[str], bool])
 
 
 def _enabled_events(target: Session, includes: Callable[[str], bool]) -> list[str]:
-    """Events that would change the target by themselves, as they do on the source."""
-    rows = target.texts("SELECT event_schema, event_name FROM information_schema.events WHERE status = 'ENABLED'")
-    found = [(database, name) for database, name in rows if includes(database)]
+    """Events that would change the target by themselves, as they do on the source. ALTER EVENT without a definer would
+    make whoever runs it the definer."""
+    rows = target.texts(
+        "SELECT event_schema, event_name, definer FROM information_schema.events WHERE status = 'ENABLED'"
+    )
+    found = [row for row in rows if includes(row[0])]
     word = "REPLICA" if target.flavor is Flavor.MYSQL else "SLAVE"
     return [
         f"target: event {database}.{name}: expected disabled as on a replica; "
-        f"ALTER EVENT {identifier(database)}.{identifier(name)} DISABLE ON {word}"
-        for database, name in found[:_SHOWN]
+        f"ALTER DEFINER = {_account(definer)} EVENT {identifier(database)}.{identifier(name)} DISABLE ON {word}"
+        for database, name, definer in found[:_SHOWN]
     ] + [f"target: and {len(found) - _SHOWN} more events"] * (len(found) > _SHOWN)
+
+
+def _account(definer: str) -> str:
+    """``user@host`` as a statement names it; a role of MariaDB has no host."""
+    user, _, host = definer.rpartition("@")
+    return f"{quoted(user)}@{quoted(host)}" if user and host else quoted(user or host)
 
 
 def _named(names: Collection[str]) -> str:

@@ -28,21 +28,26 @@ class PerChannel:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """A condition on a key: it is allowed only with one value of another key of its section."""
+    """A condition on a key: it is allowed only with some values of another key of its section."""
 
     key: str
-    value: Word
+    values: tuple[Word, ...]
     without: bool = False
-    """Allowed with every value except this one."""
+    """Allowed with every value except these."""
 
     def holds(self, values: Mapping[str, object]) -> bool:
         """Whether the section's values fulfil the condition."""
-        return (values[self.key] is self.value) is not self.without
+        return (values[self.key] in self.values) is not self.without
 
     @property
     def condition(self) -> str:
         """The condition as text, for errors."""
-        return f'only with{"out" if self.without else ""} {self.key} = "{self.value}"'
+        return f"only with{'out' if self.without else ''} {self.key} = {self.words}"
+
+    @property
+    def words(self) -> str:
+        """The values, for errors and the docs."""
+        return " or ".join(f'"{value}"' for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)

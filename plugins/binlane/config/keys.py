@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Final, get_type_hints
 
 from binlane import collation_rules, rename_rules
-from binlane.choices import Assigner, Consistency, Divide, OnConflict, Reduce, VerifyScope, Writer
+from binlane.choices import Assigner, Consistency, Divide, FilterEngine, OnConflict, Reduce, VerifyScope, Writer
 from binlane.config.declaration import REQUIRED, Key, Only, PerChannel, key, keys_of
 from binlane.config.kinds import (
+    AUTO,
     BOOLEAN,
     CALLABLE,
+    CONTINUOUS,
     DAY,
     FILTER_KINDS,
     LINK,
@@ -30,7 +32,9 @@ from binlane.config.kinds import (
     TEXT,
     TEXTS,
     TIME_ZONE,
+    Automatic,
     Integer,
+    automatic,
     choice,
     choice_or_class,
     integer,
@@ -89,12 +93,23 @@ class WindowConfig:
         SCHEDULE,
         "0 * * * *",
         "Cron expression of the windows' ends: five fields, or @hourly, @daily, @weekly, @monthly, @yearly. "
-        '"none": runs are started by hand only.',
+        '"continuous": [windows back to back](operations.md#windows-back-to-back). "none": runs are started by hand '
+        "only.",
+    )
+    follow_seconds: int = key(
+        integer(60, 7 * SECONDS_A_DAY),
+        3600,
+        'Seconds that a run takes windows, with `schedule` "continuous"; the next run begins behind it.',
     )
     timezone: str = key(TIME_ZONE, "UTC", "IANA time zone of `window.schedule`.")
     start_date: dt.date = key(
         DAY, dt.date(2026, 1, 1), "First day that has windows. `airflow backfill create` reaches back to it."
     )
+
+    @property
+    def is_continuous(self) -> bool:
+        """A run takes windows back to back."""
+        return self.schedule == CONTINUOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +130,20 @@ class LanesConfig:
         integer(1, SECONDS_A_DAY),
         60,
         "Seconds of source time between two meetings of the lanes.",
-        only=Only("consistency", Consistency.EPOCH),
+        only=Only("consistency", (Consistency.EPOCH,)),
     )
     epoch_transactions: int = key(
         integer(0, 1_000_000),
         0,
         "Lanes meet also after this number of transactions. 0: after any number.",
-        only=Only("consistency", Consistency.EPOCH),
+        only=Only("consistency", (Consistency.EPOCH,)),
     )
     reader_wait: int = key(
         integer(0, 60),
         2,
         "Seconds that lanes wait at the end of an epoch, at most, for [readers that wait for it]"
         "(consistency.md#wait-for-an-epoch).",
-        only=Only("consistency", Consistency.EPOCH),
+        only=Only("consistency", (Consistency.EPOCH,)),
     )
     fold_gap: int = key(
         integer(0, 1_000_000),
@@ -188,7 +203,13 @@ class FilterConfig:
 class BlocksConfig:
     """The size of one transaction on the target."""
 
-    transactions: int = key(integer(1, 1_000_000), 1000, "Source transactions in a block, at most.", form="block_size")
+    transactions: int | str = key(
+        automatic(integer(1, 1_000_000)),
+        AUTO,
+        'Source transactions in a block, at most. "auto": [chosen for each window](reduction.md#the-size-of-blocks), '
+        "1,000 unless blocks would open tables for a few row changes each.",
+        form="block_size",
+    )
     bytes: int = key(
         size(64 * KIB, 512 * MIB),
         8 * MIB,
@@ -199,15 +220,15 @@ class BlocksConfig:
         0,
         "Seconds of source time between a block's first and last transaction, at most. 0: any. With `reduce = "
         '"window"`, [`lanes.consistency = "epoch"`](#lanes) bounds the age instead.',
-        only=Only("reduce", Reduce.WINDOW, without=True),
+        only=Only("reduce", (Reduce.WINDOW,), without=True),
     )
-    reduce: Reduce = key(choice(Reduce), Reduce.BLOCK, "What is folded to its net effect.")
+    reduce: Reduce = key(choice(Reduce), Reduce.AUTO, "What is folded to its net effect.")
     window_bytes: int = key(
         size(2 * 64 * KIB, 1 * GIB),
         64 * MIB,
         'Payload bytes that `reduce = "window"` folds at once, and those of a block, at most. At least twice '
         "`blocks.bytes`, which is also the default where it is more.",
-        only=Only("reduce", Reduce.WINDOW),
+        only=Only("reduce", (Reduce.AUTO, Reduce.WINDOW)),
     )
 
 
@@ -369,14 +390,21 @@ class WorkConfig:
 
 @dataclass(frozen=True, slots=True)
 class SparkConfig:
-    """How the filter job is submitted."""
+    """What runs the filter job, and how it is submitted."""
 
-    connection: str = key(TEXT, "spark_default", "Airflow connection of the Spark master.")
+    engine: FilterEngine = key(
+        choice(FilterEngine), FilterEngine.SPARK, "What runs the filter job in the DAG.", form="engine"
+    )
+    min_segments: int = key(integer(1, 1_000_000), 8, 'Segments from which on `engine` "auto" takes Spark.')
+    connection: str = key(
+        TEXT, "spark_default", "Airflow connection of the Spark master, or of a Spark Connect server (`spark_connect`)."
+    )
     conf: Mapping[str, str] = key(
         TABLE,
         {},
-        "`[spark.conf]`: Spark properties, handed to spark-submit in a file that only its account can read. "
-        "`spark.driver.extraJavaOptions` and the like become arguments of the JVM: no secrets there.",
+        "`[spark.conf]`: Spark properties, handed to spark-submit in a file that only its account can read; not used "
+        "with a Spark Connect server. `spark.driver.extraJavaOptions` and the like become arguments of the JVM: no "
+        "secrets there.",
     )
 
 
@@ -448,5 +476,6 @@ def all_keys() -> Mapping[str, Key]:
 def number(name: str) -> Integer:
     """The range of a key whose values are numbers, by the key's full name."""
     kind = all_keys()[name].kind
+    kind = kind.number if isinstance(kind, Automatic) else kind
     assert isinstance(kind, Integer), name
     return kind

@@ -14,8 +14,12 @@ from binlane.config.node import Node
 from binlane.extension import is_class_path
 
 CRON_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+AUTO: Final = "auto"
+"""In place of a number: binlane chooses it."""
 BY_HAND: Final = "none"
 """The value of ``window.schedule`` for a channel whose runs are all triggered by hand."""
+CONTINUOUS: Final = "continuous"
+"""The value of ``window.schedule`` for windows back to back."""
 _CRON_FIELD: Final = re.compile(r"[0-9A-Za-z*,/#?-]+")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 _LINK: Final = re.compile(r"https?://[^\s/]+\S*|mailto:\S+")
@@ -55,6 +59,13 @@ class Integer(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Automatic(Kind):
+    """Whole numbers, or "auto": binlane chooses the number."""
+
+    number: Integer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table(Kind):
     """A table of texts; errors name its entries."""
 
@@ -74,6 +85,17 @@ def integer(low: int, high: int | None = None, shown: Callable[[int], str] = "{:
         shown=shown,
         low=low,
         high=high,
+    )
+
+
+def automatic(number: Integer) -> Automatic:
+    """A whole number, or "auto"."""
+    return Automatic(
+        f'{number.title}, or `"{AUTO}"`',
+        f'{number.expected}, or "{AUTO}"',
+        lambda value: value == AUTO or number.accepts(value),
+        shown=lambda default: f'`"{AUTO}"`' if default == AUTO else number.shown(default),
+        number=number,
     )
 
 
@@ -168,7 +190,7 @@ def _policies(node: Node) -> Mapping[str, str]:
 def _is_schedule(value: str) -> bool:
     fields = value.split()
     is_cron = len(fields) == 5 and all(_CRON_FIELD.fullmatch(field) for field in fields)
-    return is_cron or value == BY_HAND or value in CRON_PRESETS
+    return is_cron or value in (BY_HAND, CONTINUOUS, *CRON_PRESETS)
 
 
 def _is_time_zone(value: str) -> bool:
@@ -197,7 +219,9 @@ BOOLEAN: Final = Kind(
 DAY: Final = Kind("date", "a date such as 2026-01-01", _is_day)
 TABLE: Final = table(_texts_of)
 FILTER_KINDS: Final = table(_policies)
-SCHEDULE: Final = text(f'a cron expression of five fields, {", ".join(CRON_PRESETS)} or "{BY_HAND}"', _is_schedule)
+SCHEDULE: Final = text(
+    f'a cron expression of five fields, {", ".join(CRON_PRESETS)}, "{CONTINUOUS}" or "{BY_HAND}"', _is_schedule
+)
 TIME_ZONE: Final = text("the name of a time zone such as UTC or Europe/Berlin", _is_time_zone)
 OWNER: Final = short_text(500)
 """The lengths of owners, their links and tags are those of the columns in Airflow's database."""

@@ -12,7 +12,7 @@ from binlane.choices import VerifyScope
 from binlane.config.declaration import REQUIRED, Key, PerChannel, keys_of
 from binlane.config.declared import Declared, require_channel_name
 from binlane.config.keys import SECTIONS, ChannelConfig, number
-from binlane.config.kinds import BY_HAND, integer
+from binlane.config.kinds import BY_HAND, CONTINUOUS, integer
 from binlane.config.node import Node
 from binlane.config.template import expanded
 from binlane.errors import ConfigError
@@ -101,6 +101,9 @@ def _blocks(_: _Reader, node: Node, values: dict[str, Any]) -> None:
 
 
 def _verify(reader: _Reader, node: Node, values: dict[str, Any]) -> None:
+    # a run of windows back to back has more of them than the work directory keeps
+    if values["after_window"] is VerifyScope.WINDOW and reader.node.table("window").value.get("schedule") == CONTINUOUS:
+        node.wrong("after_window", f'"none", "slice" or "full" for a channel with window.schedule = "{CONTINUOUS}"')
     if values["after_window"] is not VerifyScope.NONE and "archive" in reader.node.table("source").value:
         node.wrong("after_window", '"none" for a channel that reads an archive: there is no server to compare with')
 

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from binlane.apply.refusals import lacks_state
 from binlane.apply.target_state import SchemaChecks, target_state
 from binlane.config import Declared, load_channel
 from binlane.connections import resolve_endpoints
-from binlane.errors import BinlaneError, ConfigError, PositionError
+from binlane.errors import BinlaneError, ConfigError, PositionError, TargetError
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.facts import Limits, facts_of
 from binlane.health.first_copy import read_first_copy
@@ -29,6 +30,10 @@ LAST_WINDOWS: Final = 2
 """The open window and the last finished one."""
 _THREADS: Final = 16
 """Targets that are asked at the same time."""
+
+_BEGIN: Final = (
+    "`binlane bootstrap {0}` copies the databases; `binlane init {0}` begins at a backup that the target has."
+)
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +71,10 @@ def look_at(
                 return Look(_without_channel(engine, channel.name, str(exc)), None, channel, runs)
         health = health_of(facts_of(snapshot, channel, runs), Limits.of(channel) if limits is None else limits)
     except Exception as exc:
+        if isinstance(exc, TargetError) and lacks_state(exc):
+            lost = " If the schema was lost: docs/recovery.md, The schema binlane is lost."
+            step = _BEGIN.format(channel.name) + lost
+            return Look(unknown(channel.name, "the target has no schema binlane", State.NEW, step), None, channel, runs)
         if not isinstance(exc, BinlaneError):
             log.error("channel %s cannot be read", channel.name, exc_info=exc)
         return Look(unknown(channel.name, f"{type(exc).__name__}: {exc}"), None, channel, runs)
@@ -77,7 +86,7 @@ def _without_channel(engine: Any, name: str, problem: str) -> Health:
     with engine.connect() as connection:
         copy = read_first_copy(connection, name)
     if copy is None:
-        return unknown(name, problem, State.NEW, f"`binlane init {name}` creates the channel")
+        return unknown(name, problem, State.NEW, _BEGIN.format(name))
     step = f"`binlane bootstrap {name}` with the same options continues it."
     if copy.connection is not None:
         step = "The channel begins when the copy ends."

@@ -63,7 +63,9 @@ def stage_of(snapshot: Snapshot) -> Stage | None:
     done = sum(lane.transactions for lane in snapshot.open_positions)
     text = f"{done:,} of {plural(row.total, 'transaction')} applied"
     share = done / row.total if row.total else None
-    ages = [snapshot.silence(lane.lane) for lane in snapshot.open_positions]
+    # the last heartbeat of a lane that has failed is young, too, but the lane's lease is free
+    held = [lane.lane for lane in snapshot.open_positions if lane.lane in snapshot.status.holders]
+    ages = map(snapshot.silence, held)
     is_alive = any(age is not None and age <= QUIET_SECONDS for age in ages)
     left = _left(done - row.done, row.total - done, elapsed) if is_alive else None
     return Stage(row.step, text, share, left)

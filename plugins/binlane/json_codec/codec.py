@@ -30,9 +30,9 @@ class Codec:
         by_text: frozenset[str] = frozenset(),
         order: Callable[[Any], Any] | None = None,
     ) -> None:
-        layout = Layout(rows, left_out, numbers, by_text, order)
+        self.layout = Layout(rows, left_out, numbers, by_text, order)
         self._todo = todo
-        self._writers, self._readers = Writers(layout), Readers(layout)
+        self._writers, self._readers = Writers(self.layout), Readers(self.layout)
 
     def dump(self, record: object) -> Any:
         """The record as JSON values."""

@@ -14,7 +14,7 @@ from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any
 
-from binlane.json_codec.layout import MAPPINGS, SCALARS, Layout, Mismatch, hints_of
+from binlane.json_codec.layout import LISTS, MAPPINGS, SCALARS, Layout, Mismatch, hints_of
 
 Read = Callable[[Any], Any]
 Column = Sequence[Any]
@@ -42,8 +42,8 @@ class Columns:
             return lambda values: _all(kind, values)
         if dataclasses.is_dataclass(kind):
             return self._row(kind) if kind in self.layout.rows else self._object(kind)
-        if origin in (list, frozenset) or (origin is tuple and arguments[-1] is Ellipsis):
-            return self._list(origin, self.of(arguments[0]))
+        if origin in LISTS and (origin is not tuple or arguments[-1] is Ellipsis):
+            return self._list(LISTS[origin], self.of(arguments[0]))
         if origin in MAPPINGS and arguments[0] is str:
             return self._mapping(self.of(arguments[1]))
         return _each(self.one(kind))

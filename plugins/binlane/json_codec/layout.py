@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NewType
@@ -18,6 +18,10 @@ SCALARS: Final = (str, int, bool)
 """Types that are the same in JSON. A number with a fraction is not among them: it may be a whole one in a file."""
 
 MAPPINGS: Final = (Mapping, dict)
+
+LISTS: Final[Mapping[Any, type]] = {tuple: tuple, list: list, frozenset: frozenset, Sequence: tuple}
+"""Types of lists of one type, and what is made of one that is read. A record's field that is a Sequence is dumped as an
+iterator: it may be larger than what else the record has, and ``schema.canonical`` takes its entries one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from itertools import repeat
 from typing import Any
 
 from binlane.json_codec.columns import Columns, Read, flag
-from binlane.json_codec.layout import MAPPINGS, Layout, Mismatch, hints_of
+from binlane.json_codec.layout import LISTS, MAPPINGS, Layout, Mismatch, hints_of
 
 Typed = tuple[Any, Read]
 """A type whose values need no reading, and the function for all others."""
@@ -52,8 +52,8 @@ class Readers:
         if origin is tuple and arguments[-1] is not Ellipsis:
             readers = [self._typed(each) for each in arguments]
             return lambda value: tuple(_each(readers, _list(value, len(readers))))
-        if origin in (tuple, list, frozenset):
-            return self._list(origin, arguments[0])
+        if origin in LISTS:
+            return self._list(LISTS[origin], arguments[0])
         if origin in MAPPINGS:
             return self._mapping(arguments[1]) if arguments[0] is str else self._entries(*arguments)
         return _word(kind) if issubclass(kind, StrEnum) else _scalar(kind)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final
 
-from binlane.json_codec.layout import MAPPINGS, Layout, hints_of
+from binlane.json_codec.layout import LISTS, MAPPINGS, Layout, hints_of
 
 Write = Callable[[Any], Any]
 _COLLECTIONS: Final = (tuple, list, dict)
@@ -39,7 +39,7 @@ class Writers:
         if origin is tuple and arguments[-1] is not Ellipsis:
             writers = [self.of(each) for each in arguments]
             return lambda value: [_written(write, each) for write, each in zip(writers, value, strict=True)]
-        if origin in (tuple, list, frozenset):
+        if origin in LISTS:
             each = self.of(arguments[0])
             sort = (lambda items: sorted(items, key=self.layout.order)) if origin is frozenset else list
             return sort if each is None else lambda value: sort(map(each, value))
@@ -83,6 +83,9 @@ class Writers:
         if name in self.layout.by_text:
             entries = self._entries(*typing.get_args(hint))
             return lambda value: entries(sorted(value.items(), key=lambda entry: str(entry[0])))
+        if typing.get_origin(hint) is Sequence:
+            each = self.of(typing.get_args(hint)[0])
+            return iter if each is None else lambda value: map(each, value)
         return self.of(hint)
 
     def _mapping(self, key: Any, item: Any) -> Write:

@@ -15,6 +15,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
 from binlane.extension import chosen
+from binlane.formats import OF_WINDOW
 from binlane.orchestration.effective_rules import renaming_of, selection_of, shard_list_text
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
@@ -33,6 +34,7 @@ from binlane.shards.shard_list import Partitioner, ShardList, critical_shards, p
 from binlane.source.server import translated
 from binlane.work import files
 from binlane.work.files import WorkFolder
+from binlane.work.folder_formats import write_formats
 
 _PAYLOAD_BYTES: Final = 1 << 20
 """The usual number of bytes of events in one BINLOG statement."""
@@ -55,12 +57,13 @@ def write_inputs(
             by_sql = not sends_row_events(chosen_writer(connection, channel.apply.writer))
             check_collations(channel, schema)
             differing = _tables_with_other_keys(source(), schema, Collations(channel.collations).given)
-    settings = _settings(channel, request, manifest, schema, differing, by_sql)
+    settings = settings_of(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     check_division(channel, shard_list)
     settings = replace(settings, divide=channel.lanes.divide if shard_list.divided else None)
     groups = schema.known().foreign_key_groups
     Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
+    write_formats(folder, OF_WINDOW, last=files.MANIFEST)
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
@@ -80,7 +83,9 @@ def check_division(channel: ChannelConfig, shard_list: ShardList) -> None:
         return
     where = f"{shard_list.path}: (divided)"
     if channel.blocks.reduce == Reduce.OFF:
-        raise ConfigError(f'{where}: only folded blocks can be divided; expected blocks.reduce "block" or "window"')
+        raise ConfigError(
+            f'{where}: only folded blocks can be divided; expected blocks.reduce "auto", "block" or "window"'
+        )
     if channel.apply.allow_nontransactional:
         raise ConfigError(
             f"{where}: with apply.allow_nontransactional a transaction may run outside of a block, and then not in "
@@ -131,7 +136,13 @@ def _source_schema(
         return renamed_schema(read_schema(connection, sources_of(renaming, databases)), partial(name_of, renaming))
 
 
-def _settings(
+def _block_transactions(channel: ChannelConfig, request: WindowRequest) -> int | None:
+    if request.block_transactions is not None:
+        return request.block_transactions
+    return channel.blocks.transactions if isinstance(channel.blocks.transactions, int) else None
+
+
+def settings_of(
     channel: ChannelConfig,
     request: WindowRequest,
     manifest: Manifest,
@@ -139,8 +150,10 @@ def _settings(
     differing: list[list[str]],
     by_sql: bool,
 ) -> FilterSettings:
+    """The channel's settings for a window. ``schema``: the target's; ``differing``: tables with other keys on the
+    source; ``by_sql``: rows are sent as statements."""
     packet = schema.max_allowed_packet or _DEFAULT_PACKET
-    return FilterSettings(
+    settings = FilterSettings(
         channel=channel.name,
         window=manifest.window,
         lanes=request.lanes if request.lanes is not None else channel.lanes.count,
@@ -151,9 +164,7 @@ def _settings(
         epoch_seconds=channel.lanes.epoch_seconds,
         epoch_transactions=channel.lanes.epoch_transactions or None,
         fold_gap=channel.lanes.fold_gap,
-        block_transactions=(
-            request.block_transactions if request.block_transactions is not None else channel.blocks.transactions
-        ),
+        block_transactions=_block_transactions(channel, request),
         block_bytes=channel.blocks.bytes,
         block_seconds=channel.blocks.seconds,
         payload_bytes=min(_PAYLOAD_BYTES, int(packet * PACKET_SHARE)),
@@ -170,3 +181,11 @@ def _settings(
         # between the families, tables with JSON are written by statements
         measures_rows=by_sql or any(segment.flavor is not schema.flavor for segment in manifest.segments),
     )
+    return replace(settings, small_blocks=_why_small_blocks(channel) if settings.chooses_size else None)
+
+
+def _why_small_blocks(channel: ChannelConfig) -> str | None:
+    """Keys of the channel's file with which the transactions of a block may be applied one by one."""
+    if channel.apply.allow_nontransactional:
+        return "apply.allow_nontransactional is set"
+    return f'apply.on_conflict = "{channel.apply.on_conflict}"' if channel.apply.on_conflict.overwrites else None

@@ -16,12 +16,14 @@ from binlane.state.carried.prepared import OpenXa
 
 _TOP: Final = 12
 """Rows of a list; the rest is summed up in one row."""
+_BY_LOAD: Final = "by load: those without an entry, the biggest first, each to the lane that has the fewest bytes"
 
 
-def plan_view(plan: WindowPlan) -> View:
-    """The plan as tables: lanes, barriers, busiest tables."""
-    found = [_head(plan), _lanes(plan), _barriers(plan), _divided(plan), _tables(plan), _filtered(plan), _renamed(plan)]
-    return [grid for grid in found if grid is not None]
+def plan_view(plan: WindowPlan, filter_engine: str = "", *, by_load: bool = False) -> View:
+    """The plan as tables: lanes, barriers, busiest tables. ``filter_engine``: what made the plan; ``by_load``: its
+    shards are placed by load."""
+    parts = (_lanes, _barriers, _divided, _tables, _filtered, _renamed)
+    return [_head(plan, filter_engine, by_load), *(grid for part in parts if (grid := part(plan)) is not None)]
 
 
 def moment(seconds: float) -> str:
@@ -46,7 +48,7 @@ def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
     )
 
 
-def _head(plan: WindowPlan) -> Grid:
+def _head(plan: WindowPlan, filter_engine: str, by_load: bool) -> Grid:
     grid = Grid.of_facts(f"window {plan.window_id} of {plan.channel}")
     transactions = plan.last_seqno - plan.first_seqno + 1
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(plan.kinds.items(), key=lambda kind: -kind[1]))
@@ -54,9 +56,12 @@ def _head(plan: WindowPlan) -> Grid:
         ("transactions", f"{transactions:,} (seqno {plan.first_seqno:,} to {plan.last_seqno:,})"),
         ("of these", kinds),
         ("row changes", str(plan.rows)),
+        *([] if plan.size is None else [("blocks", str(plan.size))]),
+        *([("shards", _BY_LOAD)] if by_load else []),
         *_prepared(plan),
         ("ends at", f"{plan.end}, GTID set {plan.end_gtid_set or '-'}, {moment(plan.end_time)}"),
         ("digest", plan.digest),
+        *((("filter job by", filter_engine),) if filter_engine else ()),
     ):
         grid.row(name, value)
     return grid

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from binlane.choices import VerifyScope
+from binlane.choices import FilterEngine, VerifyScope
 from binlane.config.declaration import Key, key, keys_of
-from binlane.config.keys import all_keys
+from binlane.config.keys import all_keys, number
 from binlane.config.kinds import BOOLEAN, TEXT, Integer, integer
 from binlane.errors import ConfigError
 
@@ -75,7 +75,12 @@ class RunForm(Form):
         BOOLEAN, False, "Compare accounts, roles and their privileges, too: only with verify = full or slice."
     )
     lanes: int | None = key(all_keys()["lanes.count"].kind, None, "Parallel lanes of this window.")
-    block_size: int | None = key(all_keys()["blocks.transactions"].kind, None, "Source transactions per block.")
+    block_size: int | None = key(number("blocks.transactions"), None, "Source transactions per block.")
+    engine: FilterEngine = key(
+        all_keys()["spark.engine"].kind,
+        FilterEngine.SPARK,
+        "What runs the filter job: local (processes of the worker), spark, or auto (local for a small window).",
+    )
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a form whose fields contradict each other."""

@@ -20,6 +20,7 @@ from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
+from binlane.formats import OF_PLAN
 from binlane.model import plural
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
@@ -70,6 +71,7 @@ from binlane.state.windows import (
 )
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
+from binlane.work.folder_formats import check_formats
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.planned import PlannedLanes
 from binlane.work.replaced_tables import replaced_tables
@@ -182,18 +184,20 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
 
 
 @_step
-def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at: str | None = None) -> Answer:
+def adopt_plan(
+    channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at: str | None = None, filter_engine: str = ""
+) -> Answer:
     """Check the plan against source and target, store its digest, and return the lanes.
 
     A dry run shows the plan and returns no lanes. Raises PrecheckError before the first write.
     ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
-    position of its lanes.
+    position of its lanes. ``filter_engine``: what made the plan, for people.
     """
     folder = WorkFolder(work)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
     plan = read_plan(plans.uri)
-    log.info("the plan\n%s", as_text(report.plan_view(plan)))
+    log.info("the plan\n%s", as_text(report.plan_view(plan, filter_engine, by_load=inputs.settings.places_by_load)))
     engine = engine_of(endpoints.target)
     check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
     with engine.connect() as connection:
@@ -204,7 +208,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     # a plan that an older binlane has made does not have the file
     is_there = plans.exists(files.DATABASES)
     found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri) if is_there else WindowActivity()
-    window = set_plan(engine, plan, inputs.settings.block_transactions, recorder(found))
+    window = set_plan(engine, plan, inputs.settings.block_transactions, recorder(found), filter_engine)
     if stop_at is not None:
         place = stop_at.strip()
         at = None if place == HIGHEST else seqno_of(window, place)
@@ -317,8 +321,11 @@ def _finished(channel: ChannelConfig, endpoints: Endpoints, plans: WorkFolder) -
 
 
 def read_plan(plan_uri: str) -> WindowPlan:
-    """The plan in a plan's folder. Raises PlanError if its content does not match its digest."""
-    plan = WindowPlan.from_json(WorkFolder(plan_uri).read(files.PLAN), f"{plan_uri}/{files.PLAN}")
+    """The plan in a plan's folder. Raises PlanError if this binlane does not read it, or its content does not match its
+    digest."""
+    folder = WorkFolder(plan_uri)
+    check_formats(folder, OF_PLAN)
+    plan = WindowPlan.from_json(folder.read(files.PLAN), f"{plan_uri}/{files.PLAN}")
     found = hashlib.sha256(dataclasses.replace(plan, digest="").to_json()).hexdigest()
     if found != plan.digest:
         raise PlanError(

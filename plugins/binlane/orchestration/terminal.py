@@ -39,15 +39,15 @@ class Grid:
     """A table. ``lines``: cells keep their line breaks; only for text of binlane's own."""
 
     def __init__(self, title: str = "", *, lines: bool = False, caption: str = "") -> None:
-        self._table = Table(title=Text(one_line(title)) if title else None, title_justify="left")
+        self._title, self._table = title, Table()
         self.caption = caption
         self._lines = lines
 
     @classmethod
     def of_facts(cls, title: str) -> Grid:
         """Names and values without a frame."""
-        grid = cls(lines=True)
-        grid._table = Table(show_header=False, box=None, pad_edge=False, title=Text(one_line(title)))
+        grid = cls(title, lines=True)
+        grid._table = Table(show_header=False, box=None, pad_edge=False)
         return grid
 
     def columns(self, *headings: str, justify: Justify = "left", fold: bool = False, no_wrap: bool = False) -> Grid:
@@ -63,10 +63,11 @@ class Grid:
         self._table.add_row(*(Text(safe(cell)) for cell in cells))
 
     @property
-    def table(self) -> Table:
-        """The grid as a table of rich."""
+    def whole(self) -> Group:
+        """Title and table, for rich: it would break the title of a narrow table."""
         self._table.caption = Text(one_line(self.caption)) if self.caption else None
-        return self._table
+        title = [Text(one_line(self._title), style="italic")] if self._title else []
+        return Group(*title, self._table)
 
 
 View = str | Grid | Sequence[Grid]
@@ -92,9 +93,9 @@ class Terminal:
         if isinstance(view, str):
             self._console.print(Text(printable(view)), soft_wrap=True)
         elif isinstance(view, Grid):
-            self._console.print(view.table)
+            self._console.print(view.whole)
         else:
-            self._console.print(Group(*(grid.table for grid in view)))
+            self._console.print(Group(*(grid.whole for grid in view)))
 
     def line(self, *parts: tuple[str, Style]) -> None:
         """Print one line of texts, each in its style."""
@@ -155,7 +156,7 @@ def as_text(view: View) -> str:
     if isinstance(view, str):
         return printable(view)
     grids = [view] if isinstance(view, Grid) else view
-    console.print(Group(*(grid.table for grid in grids)))
+    console.print(Group(*(grid.whole for grid in grids)))
     return out.getvalue().rstrip()
 
 

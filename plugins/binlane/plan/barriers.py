@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -40,33 +40,43 @@ def fold(requests: Iterable[BarrierRequest], *, serialized: int, fold_gap: int) 
     begins an epoch is the first of its barrier. Its owner is the
     ``serialized`` lane if that owns one of the requests, else the lowest owner.
     """
-    return tuple(_barrier(group, serialized) for group in _groups(requests, fold_gap))
+    return tuple(group.barrier(serialized) for group in _groups(requests, fold_gap))
 
 
-def _groups(requests: Iterable[BarrierRequest], fold_gap: int) -> Iterator[list[BarrierRequest]]:
-    group: list[BarrierRequest] = []
+@dataclass(slots=True)
+class _Group:
+    """Requests that share a barrier: counted, not kept, for there may be one for every transaction."""
+
+    first: int
+    last: int = 0
+    owners: set[int] = field(default_factory=set)
+    lanes: set[int] = field(default_factory=set)
+    causes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, request: BarrierRequest) -> None:
+        self.last = request.seqno
+        self.owners.add(request.owner)
+        self.lanes |= request.lanes
+        self.causes[request.cause] += 1
+
+    def barrier(self, serialized: int) -> Barrier:
+        owner = serialized if serialized in self.owners else min(self.owners)
+        lanes = tuple(sorted(self.lanes | {owner}))
+        return Barrier(self.first, self.last, owner, lanes, dict(sorted(self.causes.items())))
+
+
+def _groups(requests: Iterable[BarrierRequest], fold_gap: int) -> Iterator[_Group]:
+    group: _Group | None = None
     for request in requests:
-        if group and request.seqno <= group[-1].seqno:
-            raise PlanError(f"barrier requests out of order: seqno {request.seqno} after {group[-1].seqno}")
-        if group and (request.begins_epoch or request.seqno - group[-1].seqno - 1 > fold_gap):
-            yield group
-            group = []
-        group.append(request)
-    if group:
+        if group is not None and request.seqno <= group.last:
+            raise PlanError(f"barrier requests out of order: seqno {request.seqno} after {group.last}")
+        if group is None or request.begins_epoch or request.seqno - group.last - 1 > fold_gap:
+            if group is not None:
+                yield group
+            group = _Group(request.seqno)
+        group.add(request)
+    if group is not None:
         yield group
-
-
-def _barrier(group: list[BarrierRequest], serialized: int) -> Barrier:
-    owners = {request.owner for request in group}
-    owner = serialized if serialized in owners else min(owners)
-    lanes = frozenset[int]().union(*(request.lanes for request in group)) | {owner}
-    return Barrier(
-        first=group[0].seqno,
-        last=group[-1].seqno,
-        owner=owner,
-        participants=tuple(sorted(lanes)),
-        causes=dict(sorted(Counter(request.cause for request in group).items())),
-    )
 
 
 class BarrierMap:

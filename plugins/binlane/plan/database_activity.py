@@ -6,7 +6,7 @@ Beside the plan and not part of it: no step of a window depends on these figures
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -62,21 +62,12 @@ class WindowActivity:
 
     def to_json(self) -> bytes:
         """For the plan's folder."""
-        return json.dumps(_CODEC.dump(self), separators=(",", ":"), sort_keys=True).encode()
+        return json.dumps(ACTIVITY.dump(self), separators=(",", ":"), sort_keys=True).encode()
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> WindowActivity:
         """Raises PlanError for anything that ``to_json`` does not write."""
-        return _CODEC.read(cls, data, where)
+        return ACTIVITY.read(cls, data, where)
 
 
-def whole(parts: Iterable[Mapping[str, DatabaseActivity]]) -> WindowActivity:
-    """A window's activity from its segments', in their order."""
-    found = WindowActivity()
-    for part in parts:
-        for name, activity in part.items():
-            found.add(name, activity)
-    return found
-
-
-_CODEC: Final = Codec("run the filter step again", rows=frozenset({DatabaseActivity}))
+ACTIVITY: Final = Codec("run the filter step again", rows=frozenset({DatabaseActivity}))

@@ -9,10 +9,11 @@ from typing import Final
 
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError
+from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
 from binlane.model import Epoch, Flavor, LogPosition, plural
 
-VERSION: Final = 1
+_FORMAT: Final = FORMATS["manifest.json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +102,16 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The canonical bytes."""
-        value = {"version": VERSION, **MANIFEST.dump(self)}
+        value = {"version": _FORMAT.version, **MANIFEST.dump(self)}
         return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> Manifest:
         """Raises PlanError, naming ``where``, if ``data`` is not a complete and consistent manifest of this version."""
         value = MANIFEST.parsed(data, where)
-        if (version := value.pop("version", None)) != VERSION:
+        if not _FORMAT.reads(version := value.pop("version", None)):
             raise PlanError(
-                f"{where}: expected manifest version {VERSION}, found {version}; run the extract step again"
+                f"{where}: expected manifest version {_FORMAT.versions}, found {version}; run the extract step again"
             )
         manifest = MANIFEST.load(cls, value, where)
         manifest._check(where)

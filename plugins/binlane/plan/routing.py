@@ -16,6 +16,7 @@ from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
 from binlane.model import Barrier, LogPosition, TableKey, TemporaryCopies
 from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.division import Division, Placement
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.xa import PreparedGroup
@@ -51,6 +52,8 @@ class Routing:
     """XA transactions that this window prepares and does not end."""
     division: Division | None = None
     """How the parallel lanes share their transactions; None if no shard is divided."""
+    size: SizeChoice | None = None
+    """What "auto" stands for in ``blocks``; None if the channel's file says everything."""
 
     def lanes_of(self, queue: int) -> tuple[int, ...]:
         """The lanes that share a queue of blocks: the lane itself, or all parallel lanes if shards are divided."""
@@ -95,7 +98,7 @@ class Routing:
 CONTEXT: Final = Codec(
     "run the filter step again",
     rows=frozenset({Barrier, LogPosition, Placement, PreparedGroup, Route, TableKey, TemporaryCopies}),
-    left_out=frozenset({"temporary", "division"}),
+    left_out=frozenset({"temporary", "division", "size"}),
 )
 """Codec of context.json."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from binlane.binlog.rows_payload import DEFINITION
@@ -179,45 +179,40 @@ class Tally:
         """Count row changes of a table."""
         self.tables[key] = self.tables.get(key, RowCounts()) + rows
 
-
-def _add_filtered(whole: Tally, tally: Tally) -> None:
-    for key, rows in tally.filtered.items():
-        whole.filtered[key] = whole.filtered.get(key, RowCounts()) + rows
-    for rule, count in tally.rules.items():
-        whole.rules[rule] = whole.rules.get(rule, RuleCounts()) + count
-
-
-def total(tallies: Iterable[Tally]) -> Tally:
-    """The sum of tallies."""
-    whole = Tally()
-    for tally in tallies:
-        for key, rows in tally.tables.items():
-            whole.add_table(key, rows)
-        _add_filtered(whole, tally)
-        for key, maps in tally.table_maps.items():
-            known = whole.table_maps.setdefault(key, {})
+    def merge(self, other: Tally) -> None:
+        """Add the tally of another segment."""
+        for key, rows in other.tables.items():
+            self.add_table(key, rows)
+        self._merge_filtered(other)
+        for key, maps in other.table_maps.items():
+            known = self.table_maps.setdefault(key, {})
             for definition, seqno in maps.items():
                 known[definition] = min(seqno, known.get(definition, seqno))
-        for shard, counts in tally.shards.items():
-            whole.add_shard(shard, counts.lane, counts.transactions, counts.rows)
-        for lane, rows in tally.lane_rows.items():
-            whole.add_lane(lane, rows)
-        for key, rows in tally.saved.items():
-            whole.add_saved(key, rows)
-        whole.kinds.update(tally.kinds)
-        for key, seqnos in tally.altered.items():
-            whole.altered.setdefault(key, set()).update(seqnos)
-        whole.unread |= tally.unread
-        whole.time_zones |= tally.time_zones
-        whole.loaded |= tally.loaded
-        whole.written |= tally.written
-        whole.temporary |= tally.temporary
-        for name, seqno in tally.unsafe.items():
-            whole.add_unsafe(name, seqno)
-        whole.undone |= tally.undone
-        for key, widest in tally.widest.items():
-            whole.add_widest(key, widest)
-        whole._add_length(*tally.longest_statement)
-        for requirement, seqno in tally.requirements.items():
-            whole.add_requirement(requirement, seqno)
-    return whole
+        for shard, counts in other.shards.items():
+            self.add_shard(shard, counts.lane, counts.transactions, counts.rows)
+        for lane, rows in other.lane_rows.items():
+            self.add_lane(lane, rows)
+        for key, rows in other.saved.items():
+            self.add_saved(key, rows)
+        self.kinds.update(other.kinds)
+        for key, seqnos in other.altered.items():
+            self.altered.setdefault(key, set()).update(seqnos)
+        self.unread |= other.unread
+        self.time_zones |= other.time_zones
+        self.loaded |= other.loaded
+        self.written |= other.written
+        self.temporary |= other.temporary
+        for name, seqno in other.unsafe.items():
+            self.add_unsafe(name, seqno)
+        self.undone |= other.undone
+        for key, widest in other.widest.items():
+            self.add_widest(key, widest)
+        self._add_length(*other.longest_statement)
+        for requirement, seqno in other.requirements.items():
+            self.add_requirement(requirement, seqno)
+
+    def _merge_filtered(self, other: Tally) -> None:
+        for key, rows in other.filtered.items():
+            self.filtered[key] = self.filtered.get(key, RowCounts()) + rows
+        for rule, count in other.rules.items():
+            self.rules[rule] = self.rules.get(rule, RuleCounts()) + count

@@ -10,14 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from binlane.binlog.rows_payload import PACKET_SHARE
+from binlane.choices import Reduce
 from binlane.json_codec.codec import Codec
 from binlane.plan.block.builder import BlockLimits
+from binlane.plan.block.size_choice import USUAL_TRANSACTIONS, SizeChoice
 from binlane.plan.consistency import ConsistencyLevel, level_of
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.collations import Collations
 from binlane.schema.canonical import canonical_json
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import EVERYTHING, Selection
+from binlane.shards.shard_list import HashMethod, parse_shard_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,8 @@ class FilterSettings:
     epoch_seconds: int
     fold_gap: int
     """Barriers with at most this many transactions between them, and about one block's bytes, are joined."""
-    block_transactions: int
+    block_transactions: int | None
+    """None: chosen by what the window changes (``plan.window.size_choice``)."""
     block_bytes: int
     block_seconds: int
     """Longest source time in one block; 0: no limit."""
@@ -47,7 +51,8 @@ class FilterSettings:
     """Most bytes of events in one BINLOG statement: the target takes no more."""
     reduce: str
     """``off``: row events go to the target as logged; ``block``: each block is folded to its net effect; ``window``: so
-    are all changes of a lane between two barriers, across blocks and segments."""
+    are all changes of a lane between two barriers, across blocks and segments; ``auto``: ``block`` or
+    ``window``, chosen as ``block_transactions`` is."""
     window_bytes: int
     """Bytes of events that ``window`` folds at once."""
     not_reduced: list[list[str]]
@@ -70,6 +75,8 @@ class FilterSettings:
     """``lanes.divide``; None without divided shards."""
     measures_rows: bool = True
     """Rows of some tables are sent as statements, so the plan records their lengths (``WindowPlan.widest``)."""
+    small_blocks: str | None = None
+    """Why blocks must not be chosen larger than usual; None if they may be, or if nothing is chosen."""
 
     @property
     def renaming(self) -> Renaming:
@@ -93,11 +100,26 @@ class FilterSettings:
         return level_of(self.consistency, self.epoch_seconds)
 
     @property
+    def chooses_size(self) -> bool:
+        """Whether "auto" stands for the size of blocks, or for what is folded."""
+        return self.reduce == Reduce.AUTO or self.block_transactions is None
+
+    @property
+    def places_by_load(self) -> bool:
+        """Whether the shard list places shards by their share of the window."""
+        return parse_shard_list(self.shard_list, self.shard_list_path, lanes=self.lanes).hash_method is HashMethod.LOAD
+
+    @property
     def limits(self) -> BlockLimits:
-        """The limits at which a block ends."""
-        return BlockLimits(
-            self.block_transactions, self.block_bytes, self.payload_bytes, self.largest_bytes, self.block_seconds
-        )
+        """The limits at which a block ends, once its size is chosen (``chosen``)."""
+        transactions = USUAL_TRANSACTIONS if self.block_transactions is None else self.block_transactions
+        return BlockLimits(transactions, self.block_bytes, self.payload_bytes, self.largest_bytes, self.block_seconds)
+
+    def chosen(self, choice: SizeChoice | None) -> FilterSettings:
+        """The settings with what the filter job chose; None: the channel's file says everything."""
+        if choice is None:
+            return self
+        return replace(self, reduce=choice.reduce, block_transactions=choice.transactions)
 
     @property
     def packet(self) -> int:
@@ -114,5 +136,7 @@ class FilterSettings:
         return SETTINGS.load(cls, SETTINGS.parsed(data, where), where)
 
 
-SETTINGS: Final = Codec("extract the window again", left_out=frozenset({"collations", "divide", "epoch_transactions"}))
+SETTINGS: Final = Codec(
+    "extract the window again", left_out=frozenset({"collations", "divide", "epoch_transactions", "small_blocks"})
+)
 """Codec of channel.json."""

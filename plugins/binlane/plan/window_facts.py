@@ -89,6 +89,10 @@ class WindowFacts:
     """The busiest first."""
     more_tables: int
     rules: tuple[RuleFacts, ...]
+    filter_engine: str = ""
+    """The engine that ran the filter job, for people; empty: the window is of an older binlane."""
+    size: str | None = None
+    """What was chosen for the channel's ``blocks``, and why; None if its file says it, or an older binlane planned."""
 
     @property
     def reduction(self) -> float | None:
@@ -106,11 +110,11 @@ class WindowFacts:
 
 
 _STORED: Final = "a window's stored facts"
-FACTS: Final = Codec("they are of another version")
+FACTS: Final = Codec("they are of another version", left_out=frozenset({"filter_engine", "size"}))
 
 
-def facts_of(plan: WindowPlan) -> WindowFacts:
-    """Summary of a plan."""
+def facts_of(plan: WindowPlan, filter_engine: str = "") -> WindowFacts:
+    """Summary of a plan that the engine has made."""
     counts = plan.tables.values()
     shards = busiest(plan)
     tables = sorted(plan.tables.items(), key=lambda entry: (-entry[1].read.total, str(entry[0])))
@@ -136,6 +140,8 @@ def facts_of(plan: WindowPlan) -> WindowFacts:
         ),
         more_tables=len(tables[MAX_TABLES:]),
         rules=tuple(RuleFacts(rule, each.rows, each.statements) for rule, each in plan.filtered.items()),
+        filter_engine=filter_engine,
+        size=None if plan.size is None else str(plan.size),
     )
 
 

@@ -6,7 +6,7 @@ is refused and never half understood.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Protocol
@@ -27,10 +27,11 @@ from binlane.model import (
     plural,
 )
 from binlane.plan.block.row_size import Widest
+from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.division import Division, Placement
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.xa import PreparedGroup
-from binlane.schema.canonical import canonical_json
+from binlane.schema.canonical import canonical_pieces
 from binlane.sql.requirements import Requirement
 
 _AGAIN: Final = "; run the filter step again"
@@ -131,7 +132,7 @@ class WindowPlan:
     lane_rows: tuple[RowCounts, ...]
     """Row changes that each lane writes, the serialized lane last."""
     tables: Mapping[TableKey, TableCounts] = field(default_factory=dict)
-    files: tuple[tuple[LaneFile, ...], ...] = ()
+    files: Sequence[Sequence[LaneFile]] = ()
     """Each lane's files in the order of apply, the serialized lane last."""
     shards: Mapping[str, ShardCounts] = field(default_factory=dict)
     kinds: Mapping[str, int] = field(default_factory=dict)
@@ -171,6 +172,8 @@ class WindowPlan:
     """How the parallel lanes share divided shards; None if the window has none."""
     epochs: tuple[Epoch, ...] = ()
     """The ends of epochs, ascending; each is the seqno before a barrier of all lanes."""
+    size: SizeChoice | None = None
+    """What "auto" stands for in the channel's ``blocks``; None if its file says everything."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
@@ -256,9 +259,13 @@ class WindowPlan:
 
     def to_json(self) -> bytes:
         """Canonical bytes: the same plan gives the same ones."""
+        return b"".join(self.json_pieces())
+
+    def json_pieces(self) -> Iterator[bytes]:
+        """The bytes of ``to_json``, with the files of no more than one lane at a time."""
         values = PLAN.dump(self)
         altered, requirements = values.pop("altered"), values.pop("requirements")
-        return canonical_json(
+        return canonical_pieces(
             values | {"altered": altered["tables"], "unread": altered["unread"], "demands": requirements}
         )
 
@@ -281,7 +288,7 @@ PLAN: Final = Codec(
             *(RuleCounts, ShardCounts, TableKey, TemporaryCopies, Widest),
         }
     ),
-    left_out=frozenset({"temporary", "division", "epochs"}),
+    left_out=frozenset({"temporary", "division", "epochs", "size"}),
     numbers=frozenset({"together"}),
     by_text=frozenset({"table_maps"}),
 )

@@ -25,7 +25,7 @@ class Partitioned:
     partitioned: frozenset[TableKey]
 
 
-_LEFT: Final = Codec("remove the file and run the task again", rows=frozenset({TableKey}))
+LEFT: Final = Codec("remove the file and run the task again", rows=frozenset({TableKey}))
 
 
 def keep_for_lanes(situation: Situation) -> None:
@@ -37,7 +37,7 @@ def keep_for_lanes(situation: Situation) -> None:
     # MariaDB counts the rows of partitioned tables twice; a lane that finds no file, or a damaged one, asks
     if situation.target.flavor is Flavor.MARIADB and not plans.exists(files.PARTITIONED):
         tables = situation.target.ask(read_partitioned, databases_of(plan)) & plan.applied_tables
-        plans.write_once(files.PARTITIONED, canonical_json(_LEFT.dump(Partitioned(tables))))
+        plans.write_once(files.PARTITIONED, canonical_json(LEFT.dump(Partitioned(tables))))
 
 
 def _known_definitions(situation: Situation) -> Schema:
@@ -58,6 +58,6 @@ def checked_of(plans: WorkFolder) -> Checked:
     if plans.exists(files.SOURCE_TABLES):
         definitions = schema_from_json(plans.read(files.SOURCE_TABLES), plans.path(files.SOURCE_TABLES))
     if plans.exists(files.PARTITIONED):
-        left = _LEFT.read(Partitioned, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
+        left = LEFT.read(Partitioned, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
         partitioned = left.partitioned
     return Checked(definitions, partitioned)

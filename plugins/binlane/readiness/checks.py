@@ -16,6 +16,7 @@ from binlane.precheck.checks import TARGET_CHECKS
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import TargetSituation
 from binlane.readiness import held, machine, servers
+from binlane.readiness.needs import applies_accounts
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 
@@ -113,7 +114,8 @@ def _after_privileges(found: Iterable[Answer]) -> Iterator[Answer]:
         if each.was_asked or not lacking:
             yield each
         else:
-            note = Finding(Severity.INFO, "not asked", "an answer", f"{lacking} failed", "mend that, then ask again")
+            why = f"not asked, because {lacking} failed"
+            note = Finding(Severity.INFO, each.check, "an answer", why, "mend that, then ask again")
             yield replace(each, findings=(note,))
 
 
@@ -128,4 +130,5 @@ def require(situation: Readiness) -> None:
         name = situation.channel.name
         lines = [f"channel {name} is not ready: {plural(len(fatal), 'finding')}; nothing was written:"]
         lines += map(str, fatal)
-        raise PrecheckError("\n".join((*lines, f"`binlane doctor {name}` shows the statements that mend it")))
+        option = " --users" if situation.asked.users and not applies_accounts(situation.channel) else ""
+        raise PrecheckError("\n".join((*lines, f"`binlane doctor {name}{option}` shows the statements that mend it")))

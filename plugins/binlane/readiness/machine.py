@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from binlane.choices import FilterEngine
 from binlane.model import Flavor, size_text
 from binlane.precheck.finding import Command, Finding
 from binlane.readiness.situation import Readiness
@@ -97,6 +98,8 @@ def _free_on_target(situation: Readiness, folder: str) -> int | None:
 
 def check_spark(situation: Readiness) -> Iterator[Finding]:
     """Spark, which the DAG and ``--engine spark`` run the filter job with, is not on this machine (advice)."""
+    if situation.channel.spark.engine is FilterEngine.LOCAL:
+        return
     program, path = spark_submit()
     if program is None:
         todo = "install Spark where the Airflow workers run; `binlane run` does without (--engine local)"

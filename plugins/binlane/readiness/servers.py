@@ -58,8 +58,11 @@ def check_source_privileges(situation: Readiness) -> Iterator[Finding]:
     selection, _ = situation.rules
     of_channel = (one for one in source.grants.revoked if selection.database(one.database or "")[0] is not Extent.NONE)
     grants = replace(source.grants, revoked=tuple(of_channel))
+    named: set[tuple[str, tuple[str | None, ...]]] = set()
     for need in needs:
-        if lacking := need.lacking(grants):
+        # two reasons may ask for one privilege
+        if (lacking := need.lacking(grants)) and (need.name, lacking) not in named:
+            named.add((need.name, lacking))
             yield missing_privilege("source", source, need, lacking)
 
 

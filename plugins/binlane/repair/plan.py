@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from binlane.binlog.types.literals import identifier
 from binlane.errors import PlanError
+from binlane.formats import FORMATS, RELEASE
 from binlane.json_codec.codec import Codec
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
@@ -19,7 +22,8 @@ from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.rows.column_text import Key, Row
 from binlane.verify.rows.row_text import Changes, Values, changed_values, key_values, words
 
-_FORMAT: Final = 1
+_FORMAT: Final = FORMATS["repair plans"].version
+_PLAIN: Final = re.compile(r"[\w$]+\.[\w$]+", re.ASCII)
 _LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}(?:\+\d+)?")
 
 
@@ -131,7 +135,10 @@ class RepairPlan:
         values = REPAIR.parsed(data, where)
         version, found = values.pop("format", None), values.pop("digest", None)
         if version != _FORMAT:
-            raise PlanError(f"{where}: expected format {_FORMAT} of a repair's plan, got {version}")
+            raise PlanError(
+                f"{where}: expected format {_FORMAT} of a repair's plan, got {version}: this is binlane {RELEASE}, and "
+                "another release has written the plan; make a new one with `binlane verify --repair`"
+            )
         plan = REPAIR.load(cls, values, where)
         if found != plan.digest:
             raise PlanError(
@@ -175,7 +182,10 @@ def plan_repair(
             continue
         why = one.note or obstacle(target.table(one.table), with_triggers)
         if not why and not one.key:
-            why = "it has no primary key that both servers order alike, so its rows cannot be identified"
+            why = (
+                "it has no primary key that both servers order alike, so single rows cannot be told apart; "
+                f"`binlane recopy {channel} --table {shell_name(one.table)}` copies the table again"
+            )
         if not why and keeps_rows and one.source is None:
             why = (
                 "rows that only the target has are kept: the channel's filter ignores deletions (filter.kinds), "
@@ -201,6 +211,14 @@ def plan_repair(
             left.add(NotRepaired(each.schema_object.key, why))
     ordered = sorted(left, key=lambda each: (str(each.table), each.why))
     return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(ordered), tuple(definitions.values()))
+
+
+def shell_name(table: TableKey) -> str:
+    """A table as an argument of a shell's command: ``database.table``, quoted where that would be ambiguous."""
+    plain = str(table)
+    if _PLAIN.fullmatch(plain):
+        return plain
+    return shlex.quote(f"{identifier(table.database)}.{identifier(table.table)}")
 
 
 def _in_order(one: DefinitionDifference) -> tuple[int, bool, SchemaObject, str]:

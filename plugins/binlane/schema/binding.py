@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.types.charsets import BINARY
 from binlane.binlog.types.columns import Column as LoggedColumn
+from binlane.binlog.types.literals import identifier
 from binlane.errors import TableMismatchError
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.logged import hidden_columns
@@ -32,6 +33,11 @@ class BoundTable:
     """Columns of the primary key; empty if there is none."""
     renewed: frozenset[int]
     """Columns with ON UPDATE CURRENT_TIMESTAMP: an UPDATE changes them unless it sets them."""
+
+    @property
+    def name(self) -> str:
+        """The table's name, quoted for a statement."""
+        return f"{identifier(self.key.database)}.{identifier(self.key.table)}"
 
 
 def bind(logged: TableMap, source: Flavor, target: Table) -> BoundTable:

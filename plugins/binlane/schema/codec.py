@@ -13,20 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from binlane.errors import PlanError
+from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
 from binlane.model import TableKey
 from binlane.schema.canonical import canonical_json
 from binlane.schema.model import Schema, Table
 
-FORMAT: Final = 2
-"""Incremented with every change that an older reader would misread."""
-
+_FORMAT: Final = FORMATS["schema.json"]
 _ANY: Final = TableKey("", "")
 """The table name in a definition that several tables share."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
+class Document:
     """The file: a schema without its tables, their definitions, and each table's definition by number."""
 
     format: int
@@ -43,7 +42,7 @@ def schema_to_json(schema: Schema) -> bytes:
         number = numbers.setdefault(_definition(schema.tables[key]), len(numbers))
         tables[key.database][key.table] = number
     document = {
-        "format": FORMAT,
+        "format": _FORMAT.version,
         "schema": {name: value for name, value in SCHEMA.dump(replace(schema, tables={})).items() if name != "tables"},
         "definitions": [SCHEMA.dump(definition) for definition in numbers],
         "tables": tables,
@@ -56,10 +55,12 @@ def schema_from_json(data: bytes, where: str = "schema.json") -> Schema:
     document = SCHEMA.parsed(data, where)
     if "format" not in document:
         raise PlanError(f"{where}: $: expected an object with a format; extract the window again")
-    if document["format"] != FORMAT:
-        found = document["format"]
-        raise PlanError(f"{where}: $.format: expected {FORMAT}, got {found!r}; read it with the binlane that wrote it")
-    parts = SCHEMA.load(_Document, document, where)
+    if not _FORMAT.reads(found := document["format"]):
+        expected = _FORMAT.versions
+        raise PlanError(
+            f"{where}: $.format: expected {expected}, got {found!r}; read it with the binlane that wrote it"
+        )
+    parts = SCHEMA.load(Document, document, where)
     schema: Schema = SCHEMA.load(Schema, {**parts.schema, "tables": []}, where, "$.schema")
     return replace(schema, tables=dict(_tables(parts.definitions, parts.tables, f"{where}: $.tables")))
 

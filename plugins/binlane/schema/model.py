@@ -231,20 +231,24 @@ def why_not_reduced(schema: Schema, key: TableKey) -> str | None:
         return "it is not in the target's schema"
     if table.key in schema.linked:
         return _LINKED
-    return _own_reason(table)
+    return own_reason(table)
 
 
 def reducible_tables(schema: Schema) -> frozenset[TableKey]:
     """All tables for which ``why_not_reduced`` gives None, in one pass."""
     return frozenset(
-        key for key, table in schema.tables.items() if key not in schema.linked and _own_reason(table) is None
+        key for key, table in schema.tables.items() if key not in schema.linked and own_reason(table) is None
     )
 
 
 _LINKED: Final = "a foreign key begins or ends at it"
 
 
-def _own_reason(table: Table) -> str | None:
+def own_reason(table: Table) -> str | None:
+    """The reason in the table itself not to change the order of its row changes; None if there is none.
+
+    A foreign key of another table, which refers to this one, is not seen here.
+    """
     reasons = (
         (table.engine.lower() not in REDUCIBLE_ENGINES, f"its engine is {table.engine}, not InnoDB"),
         (table.primary_key is None, "it has no primary key"),

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, text
 from sqlalchemy.exc import DBAPIError
@@ -22,6 +23,8 @@ from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.schema.normalize import charset_name, collation_name, mariadb_default, mysql_default, parse_type
+from binlane.servers import catalog_queries as queries
+from binlane.servers.packed import PackedRow, PackedView, read_names, whole_texts
 from binlane.servers.variables import global_variables, server_version, version_number
 from binlane.sql.parse.statements import analyze
 from binlane.state.tables import SCHEMA
@@ -45,18 +48,17 @@ _Rows = list[Row[Any]]
 _Made = TypeVar("_Made")
 
 
-def query_of_collations(flavor: Flavor, number: tuple[int, int, int]) -> str:
-    """The query for the full names of a server's collations."""
+def column_of_collations(flavor: Flavor, number: tuple[int, int, int]) -> str:
+    """The column of ``COLLATIONS`` with the full names of a server's collations."""
     # from MariaDB 10.10 on, uca1400_ai_ci is the short name of one collation in each Unicode character set
-    column = "full_collation_name" if flavor is Flavor.MARIADB and number >= (10, 10, 1) else "collation_name"
-    return f"SELECT {column} FROM information_schema.collation_character_set_applicability"
+    return "full_collation_name" if flavor is Flavor.MARIADB and number >= (10, 10, 1) else "collation_name"
 
 
 def read_schema(connection: Connection, databases: Collection[str] | None = None) -> Schema:
     """All objects in ``databases``; None: in all databases but the system's and binlane's own."""
     flavor, version = server_version(connection)
     present = _databases(connection, databases)
-    catalog = _Catalog(connection, flavor, _known_columns(connection), _Databases(present))
+    catalog = _Catalog(connection, flavor, _known_columns(connection), queries.Databases(present))
     tables = catalog.tables()
     merged = {table.key: _union(connection, flavor, table.key) for table in tables if table.engine in _MERGE}
     return Schema(
@@ -67,10 +69,10 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
         databases=present,
         tables={table.key: table for table in tables},
         # treated as a view: the UNION of a MERGE table that cannot be opened is not known
-        views=frozenset(_key(row) for row in catalog.rows(_VIEWS))
+        views=frozenset(_key(row) for row in catalog.rows(queries.VIEWS))
         | {key for key, union in merged.items() if union is None},
-        routines=frozenset((row.db, row.name) for row in catalog.rows(_ROUTINES)),
-        events=frozenset((row.db, row.name) for row in catalog.rows(_EVENTS)),
+        routines=frozenset((row.db, row.name) for row in catalog.rows(queries.ROUTINES)),
+        events=frozenset((row.db, row.name) for row in catalog.rows(queries.EVENTS)),
         references=frozenset((_key(row), TableKey(row.parent_db, row.parent)) for row in catalog.foreign_keys)
         | frozenset((key, part) for key, union in merged.items() for part in union or ()),
     )
@@ -93,8 +95,8 @@ def _union(connection: Connection, flavor: Flavor, key: TableKey) -> frozenset[T
 def read_partitioned(connection: Connection, databases: Collection[str]) -> frozenset[TableKey]:
     """The partitioned tables of these databases."""
     flavor, _ = server_version(connection)
-    catalog = _Catalog(connection, flavor, frozenset(), _Databases(_databases(connection, databases)))
-    return frozenset(_key(row) for row in catalog.rows(_PARTITIONED))
+    catalog = _Catalog(connection, flavor, frozenset(), queries.Databases(_databases(connection, databases)))
+    return frozenset(_key(row) for row in catalog.rows(queries.PARTITIONED))
 
 
 def read_databases(connection: Connection) -> frozenset[str]:
@@ -104,9 +106,14 @@ def read_databases(connection: Connection) -> frozenset[str]:
 
 def read_default_collations(connection: Connection, databases: Collection[str]) -> dict[str, str]:
     """The default collation of each existing database."""
-    query = text(_DEFAULTS).bindparams(bindparam("databases", expanding=True))
+    query = text(queries.DEFAULTS).bindparams(bindparam("databases", expanding=True))
     rows = connection.execute(query, {"databases": sorted(databases)})
     return {str(name): collation_name(str(collation)) or "" for name, collation in rows}
+
+
+_READ_TOGETHER: Final = 100
+"""Tables of a database that are read at once although perhaps one of them is needed: its queries cost as much as those
+of some tables."""
 
 
 class TableReader:
@@ -118,42 +125,25 @@ class TableReader:
 
     def read(self, key: TableKey) -> Table | None:
         """The table's present definition; None if there is no such table or the account may not see it."""
+        return next(iter(self._catalog(key).tables()), None)
+
+    def read_database(self, database: str) -> Mapping[TableKey, Table]:
+        """The present definitions of all tables of a database; none if it has more than ``_READ_TOGETHER``."""
+        count = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = :database"
+        if self._connection.execute(text(count), {"database": database}).scalar_one() > _READ_TOGETHER:
+            return {}
+        return {table.key: table for table in self._catalog(queries.Databases(frozenset({database}))).tables()}
+
+    def _catalog(self, scope: queries.Scope) -> _Catalog:
         if self._server is None:
             self._server = server_version(self._connection)[0], _known_columns(self._connection)
-        return next(iter(_Catalog(self._connection, *self._server, key).tables()), None)
-
-
-class _Databases(NamedTuple):
-    """The scope of all tables in these databases."""
-
-    names: frozenset[str]
-
-
-class _Query(NamedTuple):
-    """A query over a catalogue view, for all tables of some databases or for one."""
-
-    text: str
-    database: str = "table_schema"
-    """The view's column with the database name."""
-    table: str = "table_name"
-    databases: str = ""
-    """The condition for databases, if it is not ``database IN (...)``."""
-
-    def over(self, scope: _Databases | TableKey) -> str:
-        """The query's text. MariaDB reads one table instead of all only if its name is compared by ``=``."""
-        if isinstance(scope, TableKey):
-            condition = f"{self.database} = :database AND {self.table} = :table"
-        else:
-            condition = self.databases or f"{self.database} IN :databases"
-        return self.text.replace("{scope}", condition)
+        return _Catalog(self._connection, *self._server, scope)
 
 
 class _Catalog:
     """One server's answers, grouped by table."""
 
-    def __init__(
-        self, connection: Connection, flavor: Flavor, has: frozenset[str], scope: _Databases | TableKey
-    ) -> None:
+    def __init__(self, connection: Connection, flavor: Flavor, has: frozenset[str], scope: queries.Scope) -> None:
         self._connection = connection
         self._flavor = flavor
         self._scope = scope
@@ -163,11 +153,14 @@ class _Catalog:
     @cached_property
     def foreign_keys(self) -> _Rows:
         """One row for each column of a foreign key."""
-        return self.rows(_FOREIGN_KEYS)
+        return self.rows(queries.FOREIGN_KEYS)
 
-    def rows(self, query: _Query) -> _Rows:
+    def rows(self, query: queries.Query) -> _Rows:
         """Run one of the queries below for the chosen scope. Database and name are its first columns."""
-        statement, scope = text(query.over(self._scope)), self._scope
+        return self._run(query.over(self._scope))
+
+    def _run(self, query: str) -> _Rows:
+        statement, scope = text(query), self._scope
         if isinstance(scope, TableKey):
             values: dict[str, object] = {"database": scope.database, "table": scope.table}
         elif not scope.names:
@@ -179,47 +172,56 @@ class _Catalog:
 
     def tables(self) -> list[Table]:
         """Base tables, system-versioned tables and sequences. Tables with equal columns or keys share the objects."""
-        generated = "generation_expression" if "columns.generation_expression" in self._has else "NULL"
-        columns = self._by_table(_COLUMNS._replace(text=_COLUMNS.text.replace("{generated}", generated)))
-        triggers = self._by_table(_TRIGGERS)
-        expression = "expression" if "statistics.expression" in self._has else "NULL"
-        keys = self._by_table(_KEYS._replace(text=_KEYS.text.replace("{expression}", expression)))
-        # only MariaDB's: MySQL's CHECK_CONSTRAINTS has no table name, and its checks are not needed
-        checks = self._by_table(_CHECKS) if "check_constraints.table_name" in self._has else {}
+        with whole_texts(self._connection):
+            columns, keys, triggers = (
+                self._packed(queries.COLUMNS),
+                self._packed(queries.KEYS),
+                self._packed(queries.TRIGGERS),
+            )
+            # only MariaDB's: MySQL's CHECK_CONSTRAINTS has no table name, and its checks are not needed
+            checks = self._packed(queries.CHECKS) if "check_constraints.table_name" in self._has else {}
         foreign = _grouped(self.foreign_keys)
         # for this query MariaDB opens every table
-        found = self.rows(_FOREIGN_KEY_RULES) if foreign else []
+        found = self.rows(queries.FOREIGN_KEY_RULES) if foreign else []
         rules = {(row.db, row.name, row.key_name): row for row in found}
-        columns_of, keys_of = _OncePerKind(self._columns), _OncePerKind(_keys)
+        columns_of, keys_of, triggers_of, checks_of = (
+            cache(self._columns),
+            cache(_keys),
+            cache(_triggers),
+            cache(_checks),
+        )
         tables = []
-        for row in self.rows(_TABLES):
+        for row in self.rows(queries.TABLES):
             key = _key(row)
-            own_keys = keys_of(keys.get(key, []))
-            own_checks = tuple(check.clause for check in checks.get(key, ()))
+            own_keys, own_checks = keys_of(keys.get(key, "")), checks_of(checks.get(key, ""))
             tables.append(
                 Table(
                     key=key,
                     engine=str(row.engine),
-                    columns=columns_of(columns.get(key, []), own_checks),
+                    columns=columns_of(columns.get(key, ""), own_checks),
                     keys=own_keys,
                     foreign_keys=tuple(_foreign_keys(foreign.get(key, []), rules)),
-                    triggers=tuple(Trigger(one.trigger_name, one.timing, one.event) for one in triggers.get(key, ())),
+                    triggers=triggers_of(triggers.get(key, "")),
                     system_versioned=row.kind == "SYSTEM VERSIONED",
                     without_overlaps=_may_be_without_overlaps(own_keys, own_checks),
                 )
             )
         return tables
 
-    def _by_table(self, query: _Query) -> Mapping[TableKey, _Rows]:
-        return _grouped(self.rows(query))
+    def _packed(self, view: PackedView) -> Mapping[TableKey, str]:
+        """The rows of each table; a value whose column this server's view does not have is NULL."""
+        lacks = {column for column in queries.NEWER.get(view.view, ()) if f"{view.view}.{column}" not in self._has}
+        fields = {name: "NULL" if column in lacks else column for name, column in view.fields.items()}
+        condition = queries.Query("{scope}", view.database, view.table).over(self._scope)
+        return replace(view, fields=fields).read(condition, self._run)
 
-    def _columns(self, rows: _Rows, checks: Sequence[str]) -> tuple[Column, ...]:
+    def _columns(self, packed: str, checks: Sequence[str]) -> tuple[Column, ...]:
         json_columns = _json_columns(checks)
-        return tuple(self._column(row, is_json=row.column_name in json_columns) for row in rows)
+        rows = queries.COLUMNS.unpacked(packed)
+        return tuple(self._column(row, is_json=row["column_name"] in json_columns) for row in rows)
 
-    def _column(self, found: Row[Any], *, is_json: bool) -> Column:
-        row = found._mapping
-        kind = parse_type(row["type"])
+    def _column(self, row: PackedRow, *, is_json: bool) -> Column:
+        kind = parse_type(str(row["type"]))
         extra = str(row["extra"]).lower()
         is_json = is_json and kind.data_type == "longtext"
         expression = row["expression"] or None
@@ -233,8 +235,8 @@ class _Catalog:
         is_vector = kind.data_type == "vector" and self._flavor is Flavor.MARIADB
         octets = row["octets"] if is_vector or sql_type(kind.data_type).values is STRING else None
         return Column(
-            name=row["column_name"],
-            ordinal=int(row["ordinal"]),
+            name=str(row["column_name"]),
+            ordinal=int(str(row["ordinal"])),
             data_type="json" if is_json else kind.data_type,
             unsigned=kind.unsigned,
             length=kind.length,
@@ -258,7 +260,7 @@ class _Catalog:
 
 def _known_columns(connection: Connection) -> frozenset[str]:
     """The columns of this server's information_schema views, which differ between versions."""
-    return frozenset(f"{row[0]}.{row[1]}".lower() for row in connection.execute(text(_CATALOG_COLUMNS)))
+    return frozenset(f"{row[0]}.{row[1]}".lower() for row in connection.execute(text(queries.CATALOG_COLUMNS)))
 
 
 def _databases(connection: Connection, wanted: Collection[str] | None) -> frozenset[str]:
@@ -268,23 +270,9 @@ def _databases(connection: Connection, wanted: Collection[str] | None) -> frozen
 
 
 def _collations(connection: Connection, flavor: Flavor, number: tuple[int, int, int]) -> frozenset[str]:
-    rows = connection.execute(text(query_of_collations(flavor, number)))
-    names = (collation_name(str(row[0])) for row in rows)
+    found = read_names(connection, queries.COLLATIONS, column_of_collations(flavor, number))
+    names = (collation_name(name) for name in found)
     return frozenset(name for name in names if name is not None)
-
-
-class _OncePerKind(Generic[_Made]):
-    """Makes one shared value for equal rows of different tables: thousands of tenants have equal tables."""
-
-    def __init__(self, make: Callable[..., _Made]) -> None:
-        self._make = make
-        self._made: dict[Hashable, _Made] = {}
-
-    def __call__(self, rows: _Rows, *more: Hashable) -> _Made:
-        kind = (tuple(tuple(row)[2:] for row in rows), more)
-        if kind not in self._made:
-            self._made[kind] = self._make(rows, *more)
-        return self._made[kind]
 
 
 def _key(row: Row[Any]) -> TableKey:
@@ -316,25 +304,34 @@ def _generated(extra: str, expression: str | None) -> Generated | None:
     return Generated.STORED if "stored generated" in extra or "persistent" in extra else None
 
 
-def _keys(rows: _Rows) -> tuple[Key, ...]:
-    grouped: dict[str, _Rows] = defaultdict(list)
-    for row in rows:
-        grouped[row.key_name].append(row)
+def _triggers(packed: str) -> tuple[Trigger, ...]:
+    rows = queries.TRIGGERS.unpacked(packed)
+    return tuple(Trigger(str(row["trigger_name"]), str(row["timing"]), str(row["event"])) for row in rows)
+
+
+def _checks(packed: str) -> tuple[str, ...]:
+    return tuple(str(row["clause"]) for row in queries.CHECKS.unpacked(packed))
+
+
+def _keys(packed: str) -> tuple[Key, ...]:
+    grouped: dict[str, list[PackedRow]] = defaultdict(list)
+    for row in queries.KEYS.unpacked(packed):
+        grouped[str(row["key_name"])].append(row)
     return tuple(
         Key(
             name=name,
-            unique=int(parts[0].non_unique) == 0,
+            unique=parts[0]["non_unique"] == "0",
             primary=name == "PRIMARY",
             columns=tuple(
                 KeyColumn(
-                    name=part.column_name,
-                    prefix=None if part.prefix is None else int(part.prefix),
-                    descending=part.direction == "D",
-                    expression=part.expression,
+                    name=part["column_name"],
+                    prefix=None if part["prefix"] is None else int(part["prefix"]),
+                    descending=part["direction"] == "D",
+                    expression=part["expression"],
                 )
                 for part in parts
             ),
-            kind=parts[0].kind,
+            kind=str(parts[0]["kind"]),
         )
         for name, parts in sorted(grouped.items())
     )
@@ -378,98 +375,11 @@ def _may_be_without_overlaps(keys: tuple[Key, ...], checks: Sequence[str]) -> bo
     """
     matches = (_BEFORE.fullmatch(clause) for clause in checks)
     periods = [(_name(match[1]), _name(match[2])) for match in matches if match is not None]
+    if not periods:
+        return False
     ends = [tuple(part.name for part in key.columns[-2:]) for key in keys if key.unique]
     return any((end, start) in ends for start, end in periods)
 
 
 _JSON_VALID: Final = re.compile(r"json_valid\(`((?:[^`]|``)+)`\)", re.IGNORECASE)
 _BEFORE: Final = re.compile(r"`((?:[^`]|``)+)` < `((?:[^`]|``)+)`")
-
-_CATALOG_COLUMNS: Final = """
-SELECT table_name, column_name FROM information_schema.columns
-WHERE table_schema = 'information_schema' AND table_name IN ('STATISTICS', 'COLUMNS', 'CHECK_CONSTRAINTS')
-"""
-_TABLES: Final = _Query("""
-SELECT table_schema AS db, table_name AS name, table_type AS kind, engine AS engine
-FROM information_schema.tables
-WHERE {scope} AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')
-ORDER BY table_schema, table_name
-""")
-_PARTITIONED: Final = _Query("""
-SELECT table_schema AS db, table_name AS name FROM information_schema.tables
-WHERE {scope} AND create_options LIKE '%partitioned%'
-""")
-_COLUMNS: Final = _Query("""
-SELECT table_schema AS db, table_name AS name, column_name AS column_name, ordinal_position AS ordinal,
-  column_type AS type, character_octet_length AS octets, character_set_name AS charset, collation_name AS collation,
-  is_nullable AS nullable, {generated} AS expression, column_default AS column_default, extra AS extra
-FROM information_schema.columns WHERE {scope}
-ORDER BY table_schema, table_name, ordinal_position
-""")
-_KEYS: Final = _Query("""
-SELECT table_schema AS db, table_name AS name, index_name AS key_name, non_unique AS non_unique,
-  column_name AS column_name, sub_part AS prefix, collation AS direction, index_type AS kind,
-  {expression} AS expression
-FROM information_schema.statistics WHERE {scope}
-ORDER BY table_schema, table_name, index_name, seq_in_index
-""")
-_FOREIGN_KEYS: Final = _Query(
-    """
-SELECT table_schema AS db, table_name AS name, constraint_name AS key_name, column_name AS column_name,
-  referenced_table_schema AS parent_db, referenced_table_name AS parent, referenced_column_name AS parent_column
-FROM information_schema.key_column_usage
-WHERE referenced_table_name IS NOT NULL AND ({scope})
-ORDER BY table_schema, table_name, constraint_name, ordinal_position
-""",
-    databases="table_schema IN :databases OR referenced_table_schema IN :databases",
-)
-_FOREIGN_KEY_RULES: Final = _Query(
-    """
-SELECT constraint_schema AS db, table_name AS name, constraint_name AS key_name,
-  update_rule AS on_update, delete_rule AS on_delete
-FROM information_schema.referential_constraints WHERE {scope}
-""",
-    database="constraint_schema",
-    table="table_name",
-)
-_TRIGGERS: Final = _Query(
-    """
-SELECT event_object_schema AS db, event_object_table AS name, trigger_name AS trigger_name,
-  action_timing AS timing, event_manipulation AS event
-FROM information_schema.triggers WHERE {scope}
-ORDER BY event_object_schema, event_object_table, trigger_name
-""",
-    database="event_object_schema",
-    table="event_object_table",
-)
-_CHECKS: Final = _Query(
-    """
-SELECT constraint_schema AS db, table_name AS name, check_clause AS clause
-FROM information_schema.check_constraints WHERE {scope}
-ORDER BY constraint_schema, table_name, constraint_name
-""",
-    database="constraint_schema",
-    table="table_name",
-)
-_VIEWS: Final = _Query("""
-SELECT table_schema AS db, table_name AS name FROM information_schema.views WHERE {scope}
-""")
-_ROUTINES: Final = _Query(
-    """
-SELECT routine_schema AS db, routine_name AS name FROM information_schema.routines
-WHERE {scope}
-""",
-    database="routine_schema",
-    table="routine_name",
-)
-_EVENTS: Final = _Query(
-    """
-SELECT event_schema AS db, event_name AS name FROM information_schema.events
-WHERE {scope} AND status = 'ENABLED'
-""",
-    database="event_schema",
-    table="event_name",
-)
-_DEFAULTS: Final = (
-    "SELECT schema_name, default_collation_name FROM information_schema.schemata WHERE schema_name IN :databases"
-)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from pymysql.constants import CLIENT
@@ -24,7 +27,17 @@ _Answer = TypeVar("_Answer")
 
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
 """TCP keepalive: seconds, seconds, probes, milliseconds. An unreachable peer is given up after about 35 s."""
-_KEPT: Final[ContextVar[dict[Endpoint, Engine] | None]] = ContextVar("kept engines", default=None)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The engines of one context."""
+
+    make: Callable[[Endpoint], Engine]
+    engines: dict[Endpoint, Engine] = field(default_factory=dict)
+
+
+_KEPT: Final[ContextVar[_Kept | None]] = ContextVar("kept engines", default=None)
 
 
 @contextlib.contextmanager
@@ -32,15 +45,17 @@ def kept_connections() -> Iterator[None]:
     """Within the context ``engine_of`` gives this thread one engine a server, which keeps its connection between uses.
 
     Open transactions are rolled back between uses, and a connection that the server has closed is replaced. All
-    connections are closed at the end of the context.
+    connections are closed at the end of the context, and with them their sessions; the next context of the thread has
+    the same engines, which know the servers and the compiled statements.
     """
-    engines: dict[Endpoint, Engine] = {}
-    token = _KEPT.set(engines)
+    is_nested = _KEPT.get() is not None
+    kept = _Kept(_keeping if is_nested else functools.partial(_known, os.getpid(), threading.get_ident()))
+    token = _KEPT.set(kept)
     try:
         yield
     finally:
         _KEPT.reset(token)
-        for engine in engines.values():
+        for engine in kept.engines.values():
             engine.dispose()
 
 
@@ -51,9 +66,19 @@ def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
         return _looked_at(endpoint, timeout)
     if kept is None:
         return _engine(endpoint, None, poolclass=NullPool)
-    if endpoint not in kept:
-        kept[endpoint] = _engine(endpoint, None, pool_size=1, max_overflow=-1, pool_pre_ping=True)
-    return kept[endpoint]
+    if endpoint not in kept.engines:
+        kept.engines[endpoint] = kept.make(endpoint)
+    return kept.engines[endpoint]
+
+
+def _keeping(endpoint: Endpoint) -> Engine:
+    return _engine(endpoint, None, pool_size=1, max_overflow=-1, pool_pre_ping=True)
+
+
+@functools.lru_cache(maxsize=64)
+def _known(_process: int, _thread: int, endpoint: Endpoint) -> Engine:
+    """Its connections end with their context, and no other thread or nested context has it: sessions are not shared."""
+    return _keeping(endpoint)
 
 
 @functools.lru_cache(maxsize=256)

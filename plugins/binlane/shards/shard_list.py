@@ -32,6 +32,7 @@ class HashMethod(StrEnum):
 
     STRING_HASH = "string-hash"
     ROUND_ROBIN = "round-robin"
+    LOAD = "load"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +265,12 @@ class Partitioner:
         groups: Mapping[str, str] | None = None,
         renaming: Renaming = AS_THEY_ARE,
         letter_case: LetterCase = AS_TYPED,
+        loads: Mapping[str, int] | None = None,
     ) -> None:
-        """``order_of_appearance``: shards in the order in which the window first names them, for round-robin.
+        """``order_of_appearance``: shards in the order in which the window first names them, for round-robin and load.
         ``groups``: database -> representative of its foreign key group; a group has one lane. ``renaming``: the list
         has the source's names, shards the target's. ``letter_case``: how names are compared; shards are converted by
-        it.
+        it. ``loads``: the bytes of each shard in the window, for load.
 
         Raises ConfigError if the list gives two members of a group, or one name in two spellings, different lanes.
         """
@@ -284,12 +286,31 @@ class Partitioner:
         self._members = members
         self._entries = {representative: self._group_entry(names) for representative, names in members.items()}
         self._critical = critical_shards(shard_list, self._groups, renaming, letter_case)
-        self._turns: dict[str, int] = {}
-        for name in order_of_appearance:
-            shard = self._shard(name)
-            placed = self._entry(shard) is not None or self.is_critical(shard) or self.is_divided(shard)
-            if shard not in self._turns and not placed:
-                self._turns[shard] = len(self._turns) % lanes
+        found = dict.fromkeys(map(self._shard, order_of_appearance))
+        turns = [shard for shard in found if not self._is_placed(shard)]
+        self._turns: Mapping[str, int] = {shard: turn % lanes for turn, shard in enumerate(turns)}
+        if shard_list.hash_method is HashMethod.LOAD:
+            self._turns = self._by_load(found, turns, loads or {})
+
+    def _is_placed(self, shard: str) -> bool:
+        return self._entry(shard) is not None or self.is_critical(shard) or self.is_divided(shard)
+
+    def _by_load(self, found: Iterable[str], left: Iterable[str], loads: Mapping[str, int]) -> Mapping[str, int]:
+        """The biggest of the shards ``left`` first, each to the lane that has the least so far; equal ones by name,
+        equal lanes by number."""
+        sizes: dict[str, int] = {}
+        for name, size in loads.items():
+            sizes[self._shard(name)] = sizes.get(self._shard(name), 0) + size
+        full = [0] * self._lanes
+        for shard in found:
+            entry = None if self.is_divided(shard) else self._entry(shard)
+            if entry is not None:
+                full[entry.lane] += sizes.get(shard, 0)
+        turns: dict[str, int] = {}
+        for shard in sorted(left, key=lambda shard: (-sizes.get(shard, 0), shard)):
+            turns[shard] = full.index(min(full))
+            full[turns[shard]] += sizes.get(shard, 0)
+        return turns
 
     def is_critical(self, shard: str) -> bool:
         """Whether the shard needs a barrier of all lanes: ``#GLOBAL``, ``#UNKNOWN``, reference shards and their
@@ -305,7 +326,7 @@ class Partitioner:
         """The lane of a shard; for a critical shard without an entry, the serialized lane; for a divided one, the first
         of its lanes.
 
-        Raises PlanError if round-robin meets a shard that is not in the order of appearance.
+        Raises PlanError if round-robin or load meets a shard that is not in the order of appearance.
         """
         shard = self._shard(shard)
         if self.is_divided(shard):
@@ -321,8 +342,8 @@ class Partitioner:
             return hash_lane(self._name(shard), self._lanes)
         if shard not in self._turns:
             raise PlanError(
-                f"shard {shard!r}: expected it in the window's order of appearance (round-robin), found it missing; "
-                "run the filter step again"
+                f"shard {shard!r}: expected it in the window's order of appearance ({self._list.hash_method}), found "
+                "it missing; run the filter step again"
             )
         return self._turns[shard]
 

@@ -110,7 +110,9 @@ def read_channel(connection: Connection, name: str, *, for_update: bool = False)
     query = select(channels).where(channels.c.channel == name)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
-        raise PositionError(f"channel {name}: unknown on this target; run `binlane init` first")
+        raise PositionError(
+            f"channel {name}: unknown on this target; `binlane bootstrap {name}` or `binlane init {name}` begins it"
+        )
     return Channel(row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
+from sqlalchemy import Connection, text
+
+from binlane.model import LogPosition
 from binlane.state.tables import SCHEMA
 
 
@@ -34,3 +38,36 @@ LEFT JOIN {SCHEMA}.epochs AS e ON e.channel = c.channel AND e.seqno = p.seqno
 WHERE p.channel IS NULL OR (p.seqno = p.last_seqno AND p.begun <= p.seqno)"""
 """A channel has a row where all its positions are equal and no DDL runs, and where it has none, before its first window
 (docs/consistency.md). The seqno's place in the source's log is NULL where the state does not have it."""
+_STATE: Final = text(
+    f"SELECT v.seqno, v.source_identity, v.source_file, v.source_offset, v.gtid_set, v.source_time, v.skipped, "
+    f"EXISTS (SELECT 1 FROM {SCHEMA}.epochs AS e WHERE e.channel = v.channel AND e.seqno = v.seqno) AS is_epoch, "
+    f"EXISTS (SELECT 1 FROM {SCHEMA}.windows AS w WHERE w.channel = v.channel AND w.state = 'open' "
+    "AND w.plan_digest IS NOT NULL AND w.last_seqno > v.seqno) AS is_moving, "
+    f"(SELECT c.stopped FROM {SCHEMA}.channels AS c WHERE c.channel = v.channel) AS stopped "
+    f"FROM {SCHEMA}.{CONSISTENT} AS v WHERE v.channel = :channel"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistentState:
+    """A state of the source that the target is in, at a known place of the source's log."""
+
+    seqno: int
+    source_identity: str
+    source: LogPosition
+    gtid_set: str
+    source_time: float
+    skipped: int
+    """Transactions by which the target differs from the source."""
+    rests: bool
+    """The target stays there for now: between windows, at the end of an epoch, or where the channel is stopped."""
+
+
+def read_consistent_state(connection: Connection, channel: str) -> ConsistentState | None:
+    """The state in which the target is, in autocommit; None if it is in none, or at no known place."""
+    row = connection.execute(_STATE, {"channel": channel}).first()
+    if row is None or row.source_file is None:
+        return None
+    rests = not row.is_moving or bool(row.is_epoch) or row.stopped is not None
+    source = LogPosition(row.source_file, row.source_offset)
+    return ConsistentState(row.seqno, row.source_identity, source, row.gtid_set, row.source_time, row.skipped, rests)

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, 
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 19
+VERSION: Final = 20
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -418,6 +418,8 @@ suspects = _table(
     Column("since", _TIME),
     # the end of the source's log when it was compared: what is pending is settled at a watermark behind it
     Column("log_end", _LONG),
+    # the primary key's definition then, as row_key belongs to it; NULL: a definition, or a row of an older binlane
+    Column("key_shape", _LONG),
 )
 
 repairs = _table(

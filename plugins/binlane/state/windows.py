@@ -174,10 +174,12 @@ def set_plan(
     plan: WindowPlan,
     block_transactions: int | None = None,
     record: Callable[[Connection, Window], None] | None = None,
+    filter_engine: str = "",
 ) -> Window:
     """Store the plan's digest with the open window and set every lane before its first seqno. Repeated: a no-op.
 
-    ``record`` is called once in that transaction, if the window had no plan.
+    ``record`` is called once in that transaction, if the window had no plan. ``filter_engine``: what made the plan,
+    for people.
 
     Raises PlanError if the window has another plan or other bounds, PositionError if there is no such window.
     """
@@ -201,7 +203,7 @@ def set_plan(
                 plan_digest=plan.digest,
                 lanes=plan.lanes,
                 totals=text_of(plan.rows),
-                facts=facts_of(plan).to_json(),
+                facts=facts_of(plan, filter_engine).to_json(),
                 block_transactions=block_transactions,
             )
         )

@@ -32,6 +32,10 @@ class Changes:
     """Tables and views that a DDL names, and the children of such tables."""
     defined_in: set[str] = field(default_factory=set)
     """Databases in which a DDL concerns another object: a routine, an event, the database itself."""
+    followed: set[TableKey] = field(default_factory=set)
+    """Tables whose rows may have changed at places that the log does not show: foreign keys have followed others."""
+    unplaced: bool = False
+    """Whether rows of any table may have changed at such places."""
     made: set[str] = field(default_factory=set)
     """Databases that may have been dropped and created again."""
     all_defined: bool = False
@@ -55,3 +59,7 @@ class Changes:
     def covers_table(self, table: TableKey) -> bool:
         """Whether any row of the table may have changed."""
         return self.everything or table in self.tables or table.database in self.databases
+
+    def shows_first(self, table: TableKey) -> bool:
+        """Whether the rows that the log has shown before it covered the table had not changed before that."""
+        return not self.unplaced and table not in self.followed

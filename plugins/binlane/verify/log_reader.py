@@ -253,7 +253,9 @@ class ChangeReader:
         except TableMismatchError:
             return table.key
         compared = self.compared.get(table.key)
-        texts = None if compared is None or not compared.keys_are_logged else ImageTexts.of(compared, bound)
+        is_wanted = self.recorder is not None and self.recorder.wants(table.key)
+        is_recorded = compared is not None and (compared.keys_are_logged or (not compared.key and is_wanted))
+        texts = ImageTexts.of(compared, bound) if compared is not None and is_recorded else None
         followed = [link.foreign for link in self._links if link.parent == table.key]
         names = {name for each in followed if each.on_update not in _KEEPS_CHILDREN for name in each.parent_columns}
         return _LoggedTable(
@@ -271,8 +273,9 @@ class ChangeReader:
             self.found.tables.add(logged)
             return
         table, texts = logged.bound.key, logged.texts
-        # a covered table may have been altered, and its rows have other columns than here
-        if table in self.found.tables or texts is None:
+        # a covered table may have been altered, and its rows have other columns than here; and what its images show is
+        # not what the rows were where reading began
+        if self.found.covers_table(table) or texts is None:
             self._cover(table, rows.kind)
             return
         if self.recorder is not None and not self.recorder.wants(table) and not logged.is_followed:
@@ -334,7 +337,8 @@ class ChangeReader:
         left = set(self._parents)
         while left:
             parent = left.pop()
-            for child in {link.child for link in self._links if link.parent == parent} - self.found.tables:
-                self.found.tables.add(child)
+            for child in {link.child for link in self._links if link.parent == parent} - self.found.followed:
+                self.found.followed.add(child)
                 left.add(child)
+        self.found.tables |= self.found.followed
         return self.found

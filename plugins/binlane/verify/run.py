@@ -58,7 +58,7 @@ from binlane.verify.definitions.comparison import DefinitionDifference, Definiti
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, key_shape
 from binlane.verify.rows.pairing import Tables, pair
-from binlane.verify.rows.row_states import FirstStates, Recorder
+from binlane.verify.rows.row_states import Recorder
 from binlane.verify.rows.sides import BATCH, Difference, Pair
 from binlane.verify.scope import Scope
 from binlane.verify.settle import Compare, Settled, Settler
@@ -113,6 +113,8 @@ class Outcome:
     """Approximate rows of the tables that are left."""
     rate: float = 0.0
     """Rows a second of this part, pauses included."""
+    scope: tuple[str, ...] = ()
+    """The tables that were asked for (``Scope.words``); empty: all."""
 
     def of_state(self, state: str) -> tuple[Suspect, ...]:
         """The suspects of one state: drift, or pending."""
@@ -333,8 +335,11 @@ class Verifier:
         self._compare, self._step_began, self._step_rows = Compare(), self.clock(), 0
 
     def _end(self, verification: Verification, finished: Sequence[TableKey] = ()) -> Outcome:
-        """Compare all stored rows again, settle everything, and record the end."""
-        stored = self._stored()
+        """Compare the stored rows of its tables again, settle everything, and record the end."""
+        has = self.options.scope.has
+        stored, others = list[Suspect](), list[Suspect]()
+        for one in self._stored():
+            (stored if has(one.table) else others).append(one)
         self._look_again(stored)
         suspects = self._settled(stored)
         states = {one.state for one in suspects}
@@ -344,7 +349,7 @@ class Verifier:
         seqno = self._standing.watermark.seqno
         with self.engine.begin() as connection:
             self._require_standing(connection, for_update=True)
-            replace_suspects(connection, self.channel, suspects)
+            replace_suspects(connection, self.channel, (*others, *suspects))
             save_progress(connection, verification.id, self._counts, None)
             for table in finished:
                 note_table(connection, self.channel, table, verification.id, seqno)
@@ -357,7 +362,8 @@ class Verifier:
         return self._outcome(verification, state, suspects)
 
     def _part(self, verification: Verification, left: Sequence[TableKey]) -> Outcome:
-        return self._outcome(verification, RUNNING, self._stored(), len(left), self._size(left))
+        asked = [one for one in self._stored() if self.options.scope.has(one.table)]
+        return self._outcome(verification, RUNNING, asked, len(left), self._size(left))
 
     def _size(self, tables: Collection[TableKey]) -> int:
         """The target's own estimate of the rows of some tables."""
@@ -384,6 +390,7 @@ class Verifier:
             self.channel, verification.kind, state, verification.through_seqno, self._counts, tuple(suspects),
             self.schemas[1], 0 if self.options.full else len(self._windows), covered, compared.counted[0],
             tuple(sorted(compared.unseen)), self._drifted, tables_left, rows_left, rate,
+            self.options.scope.words,
         )  # fmt: skip
 
     def _stored(self) -> tuple[Suspect, ...]:
@@ -392,15 +399,13 @@ class Verifier:
 
     def _look_again(self, stored: Iterable[Suspect]) -> None:
         """Compare rows that were found different before."""
-        by_table: dict[TableKey, set[Key]] = {}
+        by_table: dict[TableKey, set[tuple[Key, str | None]]] = {}
         objects: set[SchemaObject] = set()
         for one in stored:
             if one.of_definition:
                 objects.add(SchemaObject(one.key[0], one.table.database, one.table.table))
             else:
-                by_table.setdefault(one.table, set()).add(one.key)
-        everything = pair(*self.schemas, self.rules) if by_table else self._tables
-        self._tables = Tables({**everything.compared, **self._tables.compared}, everything.not_comparable)
+                by_table.setdefault(one.table, set()).add((one.key, one.shape))
         for key, keys in sorted(by_table.items(), key=lambda entry: str(entry[0])):
             self._rows_again(key, keys)
         if self._compare.definitions and not self.options.accounts:
@@ -408,7 +413,8 @@ class Verifier:
         if objects and not (self._compare.definitions and self.options.accounts):
             self._compare.definitions += self._definitions.differences(objects)
 
-    def _rows_again(self, name: TableKey, keys: set[Key]) -> None:
+    def _rows_again(self, name: TableKey, keys: Collection[tuple[Key, str | None]]) -> None:
+        """``keys``: with the definition of the primary key that each belongs to."""
         table, compare = self._tables.compared.get(name), self._compare
         if table is None or not table.key:
             if any(one.table == name for one in compare.others):
@@ -419,14 +425,14 @@ class Verifier:
                 compare.differ(self.pair.whole(table)[1])
             return
         known = {*compare.keys.get(name, ()), *compare.rows.get(name, ())}
-        exact = in_order(table, (key for key in keys if is_of(table, key) and key not in known))
+        exact = in_order(table, {key for key, shape in keys if is_of(table, key, shape)} - known)
         self._again |= {(name, key) for key in exact}
         for at in range(0, len(exact), BATCH):
             compare.differ(self.pair.of_keys(table, exact[at : at + BATCH])[1])
         if name in compare.ranges:
             return
         compare.keys.setdefault(name, set()).update(exact)
-        if not all(is_of(table, key) for key in keys):
+        if not all(is_of(table, *each) for each in keys):
             # the table had another primary key when its rows were stored
             compare.ranges.add(name)
             compare.differ(self.pair.in_range(table, None, None)[1])
@@ -451,7 +457,7 @@ class Verifier:
             seconds=had.seconds + self.clock() - self._step_began,
         )
         before = {one.identity: one for one in stored}
-        return tuple(_remembered(one, before.get(one.identity)) for one in settled.suspects)
+        return tuple(one.known_since(before.get(one.identity)) for one in settled.suspects)
 
     def _was_read(self, one: Suspect) -> bool:
         """Whether a suspect's row is one of those that this step counts: not one that the log alone has led to."""
@@ -465,7 +471,7 @@ class Verifier:
         renamed = renamed_schema(source, partial(name_of, self.rules.renaming))
         return ChangeReader(renamed, target, self._tables.compared, self.rules.renaming, recorder)
 
-    def _read_later(self, first: FirstStates) -> tuple[Changes, LogPosition | None]:
+    def _read_later(self, recorder: Recorder) -> tuple[Changes, LogPosition | None]:
         """The changes of the source's log from the watermark to its present end, which is returned, too."""
         assert self._standing is not None
         mark = self._standing.watermark
@@ -476,20 +482,12 @@ class Verifier:
                 for each in prepared
                 if each.segment is not None
             ]
-        reader = self._reader(first)
+        reader = self._reader(recorder)
         changes = reader.read_source(self.source, mark.source, mark.gtid_set, files)
         if len(files) < len(prepared):
             # the target has the changes of a transaction that the source has not ended; nobody knows which
-            changes.everything = True
+            changes.everything = changes.unplaced = True
         return changes, reader.reached
-
-
-def _remembered(one: Suspect, before: Suspect | None) -> Suspect:
-    """What has drifted stays known until it is found equal, also while the source changes it."""
-    drifted = None if before is None else before.drifted
-    if drifted is None and one.state == DRIFT:
-        drifted = one.seqno
-    return replace(one, drifted=drifted, since=None if before is None else before.since)
 
 
 def _busy(engine: Engine, channel: str, window: Window | None) -> str:

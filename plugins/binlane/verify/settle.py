@@ -2,8 +2,8 @@
 
 The target is at the watermark, the source is ahead. Rows are read before that log is read to its end, so every change
 that they show is in the log (a commit is logged before it is visible). A row that the log does not change must be
-equal. For one that it changes, ``judge`` asks the log's images. Tables whose changes row events do not show are
-pending where they differ: the next verification compares them again.
+equal. For one that it changes, ``judge`` asks the log's images; rows without a key are counted (``row_counts``).
+Tables whose changes row events do not show are pending where they differ: the next verification compares them again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from binlane.verify.changes import Changes
 from binlane.verify.definitions.comparison import NAMED, DefinitionDifference
 from binlane.verify.judge import Proof, Verdict, judge
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.rows.column_text import Key, Row, in_order
+from binlane.verify.rows.column_text import Key, Row, in_order, key_shape
 from binlane.verify.rows.pairing import Tables
-from binlane.verify.rows.row_states import FirstStates, Keys, LastStates, RowState, Unknown
+from binlane.verify.rows.row_counts import LaterRows, RowCounts
+from binlane.verify.rows.row_states import FirstStates, Keys, LastStates, Recorder, RowState, Unknown
 from binlane.verify.rows.sides import Difference, Pair
 from binlane.work.files import WorkFolder
 
@@ -74,7 +75,7 @@ class Settler:
     standing: Channel
     tables: Tables
     pair: Pair
-    read_later: Callable[[FirstStates], tuple[Changes, LogPosition | None]]
+    read_later: Callable[[Recorder], tuple[Changes, LogPosition | None]]
     """Reads the source's log behind the watermark to its present end."""
     reader: Callable[[LastStates], ChangeReader]
     windows: Sequence[WorkFolder]
@@ -82,20 +83,23 @@ class Settler:
 
     def settle(self, compare: Compare) -> Settled:
         """Raises SourceError, BinlogError, PlanError; the driver's errors for the target."""
-        first = FirstStates(compare.wanted)
-        later, end = self.read_later(first)
+        first, counts = FirstStates(compare.wanted), {one.table: RowCounts() for one in compare.others if one.is_row}
+        later, end = self.read_later(LaterRows(first, counts))
         at = None if end is None else str(end)
-        suspects = [self._of_table(one, later, at) for one in compare.others]
+        suspects = [self._of_table(one, later, counts.get(one.table), at) for one in compare.others]
         defined = [(one, self._of_definition(one, later, at)) for one in compare.definitions]
         suspects += [suspect for _, suspect in defined]
         logged, open_rows = 0, dict[TableKey, dict[Key, tuple[RowState, Row | None, Row | None]]]()
         for name, keys in compare.wanted.items():
             table, differing = self.tables.compared[name], compare.rows.get(name, {})
-            if later.covers_table(name):
-                suspects += [self._suspect(one, PENDING, at) for one in differing.values()]
-                continue
             touched = first.rows.get(name, {})
-            suspects += [self._suspect(one, DRIFT, at) for key, one in differing.items() if key not in touched]
+            if is_covered := later.covers_table(name):
+                # proved are rows that the log shows completely before anything of the table may have changed unseen
+                touched = (
+                    {key: one for key, one in touched.items() if _is_whole(one)} if later.shows_first(name) else {}
+                )
+            untouched = PENDING if is_covered else DRIFT
+            suspects += [self._suspect(one, untouched, at) for key, one in differing.items() if key not in touched]
             found = self.pair.target_rows(table, in_order(table, touched))
             for key, state in touched.items():
                 target = found.get(key)
@@ -136,8 +140,11 @@ class Settler:
                 columns = self.tables.compared[name].columns
                 yield name, key, judge(columns, state, source, target, states.get(key)), target
 
-    def _of_table(self, one: Difference, later: Changes, at: str | None) -> Suspect:
-        return self._suspect(one, PENDING if later.covers(one.table, one.key) else DRIFT, at)
+    def _of_table(self, one: Difference, later: Changes, counts: RowCounts | None, at: str | None) -> Suspect:
+        is_later = later.covers(one.table, one.key)
+        if not is_later and one.is_row and counts is not None:
+            is_later = counts.take_back(self.tables.compared[one.table].columns, one)
+        return self._suspect(one, PENDING if is_later else DRIFT, at)
 
     def _of_definition(self, one: DefinitionDifference, later: Changes, at: str | None) -> Suspect:
         changed = later.covers_definition(one.schema_object.key, is_named=one.schema_object.kind in NAMED)
@@ -152,6 +159,12 @@ class Settler:
 
     def _suspect(self, one: Difference, state: str, at: str | None) -> Suspect:
         seqno = self.standing.watermark.seqno
+        shape = key_shape(self.tables.compared[one.table]) if one.key else None
         return Suspect(
-            one.table, one.key, state, seqno, one.columns, one.source, one.target, one.note, log_end=at
+            one.table, one.key, state, seqno, one.columns, one.source, one.target, one.note, log_end=at, shape=shape
         )  # fmt: skip
+
+
+def _is_whole(state: RowState) -> bool:
+    """Whether all columns of a row's state are known, or that there is no such row."""
+    return state is None or not any(isinstance(cell, Unknown) for cell in state)

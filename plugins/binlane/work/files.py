@@ -82,19 +82,22 @@ class WorkFolder:
 
     def children(self) -> tuple[str, ...]:
         """The names of the folders directly below this one, sorted; empty if this folder does not exist."""
-        try:
-            entries = self._place[0].ls(self._place[1], detail=True)
-        except FileNotFoundError:
-            return ()
-        return tuple(sorted(posixpath.basename(each["name"]) for each in entries if each["type"] == "directory"))
+        return self._entries("directory")
 
     def names(self) -> tuple[str, ...]:
         """The names of the files directly in this folder, sorted; empty if it does not exist."""
+        return self._entries("file")
+
+    def _entries(self, kind: str) -> tuple[str, ...]:
+        filesystem, path = self._place
         try:
-            entries = self._place[0].ls(self._place[1], detail=True)
+            entries = filesystem.ls(path, detail=True)
         except FileNotFoundError:
             return ()
-        return tuple(sorted(posixpath.basename(each["name"]) for each in entries if each["type"] == "file"))
+        finally:
+            # an object store's client would answer by this listing from now on, also whether a file exists
+            filesystem.invalidate_cache(path)
+        return tuple(sorted(posixpath.basename(each["name"]) for each in entries if each["type"] == kind))
 
     def path(self, name: str) -> str:
         """The full path of one file, in the file system's own form."""

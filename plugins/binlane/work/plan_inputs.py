@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 from blake3 import blake3
 
@@ -13,6 +13,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import Buffer
 from binlane.choices import Reduce
 from binlane.errors import PlanError
+from binlane.formats import OF_PLAN, OF_WINDOW
 from binlane.model import Flavor
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import table_rules
@@ -24,6 +25,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_from_json
 from binlane.work import files
 from binlane.work.files import WorkFolder
+from binlane.work.folder_formats import check_formats
 from binlane.work.memory_map import mapped
 from binlane.work.prepared_groups import SegmentGroups
 
@@ -32,12 +34,13 @@ class Inputs:
     """The inputs of a window's plan. ``key`` names the plan's folder, so each input has a folder of its own."""
 
     def __init__(self, folder: WorkFolder) -> None:
-        data = {name: folder.read(name) for name in (files.MANIFEST, files.CHANNEL, files.SCHEMA)}
+        check_formats(folder, OF_WINDOW)
+        data = _input_files(folder)
         self.manifest = Manifest.from_json(data[files.MANIFEST], f"{folder.uri}/{files.MANIFEST}")
         self.settings = FilterSettings.from_json(data[files.CHANNEL], f"{folder.uri}/{files.CHANNEL}")
         self.schema = schema_from_json(data[files.SCHEMA], f"{folder.uri}/{files.SCHEMA}")
         self.is_critical = critical_databases(self.settings, self.schema)
-        self.key = hashlib.sha256(b"\0".join(data.values())).hexdigest()[:16]
+        self.key = _key(data)
 
     def reducer(self, routing: Routing) -> Reducer | None:
         """The reducer of blocks; None if the channel sends row events as logged."""
@@ -46,10 +49,19 @@ class Inputs:
         rules = table_rules(self.schema, routing.excluded)
         return Reducer(rules, self.settings.payload_bytes, self.settings.largest_bytes)
 
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        """Places of the segments and behind them of the carried XA transactions, by name."""
+        return {segment.name: n for n, segment in enumerate((*self.manifest.segments, *self.manifest.carried))}
+
+    def ordinal(self, name: str) -> int:
+        """The place of a segment in the window, from 0."""
+        return self._places[name]
+
     def segment(self, name: str) -> Segment:
         """The manifest's entry of a segment, or of a carried XA transaction."""
-        entries = (*self.manifest.segments, *self.manifest.carried)
-        return next(segment for segment in entries if segment.name == name)
+        at, segments = self._places[name], self.manifest.segments
+        return segments[at] if at < len(segments) else self.manifest.carried[at - len(segments)]
 
     def groups(self, folder: WorkFolder, routing: Routing, segment: Segment, data: Buffer) -> SegmentGroups:
         """The prepared transactions that the XA COMMITs of a segment commit."""
@@ -64,6 +76,14 @@ class Inputs:
         )
 
 
+def _input_files(folder: WorkFolder) -> dict[str, bytes]:
+    return {name: folder.read(name) for name in (files.MANIFEST, files.CHANNEL, files.SCHEMA)}
+
+
+def _key(data: Mapping[str, bytes]) -> str:
+    return hashlib.sha256(b"\0".join(data.values())).hexdigest()[:16]
+
+
 def plan_digest(work: str) -> str | None:
     """The digest of the plan in a window's folder, None if there is no plan. Raises PlanError for files of another
     release that this one cannot read."""
@@ -71,19 +91,28 @@ def plan_digest(work: str) -> str | None:
     plans = folder.child(Inputs(folder).key)
     if not plans.exists(files.PLAN):
         return None
+    check_formats(plans, OF_PLAN)
     return WindowPlan.from_json(plans.read(files.PLAN), f"{plans.uri}/{files.PLAN}").digest
 
 
 @lru_cache(maxsize=2)
 def inputs_of(uri: str, key: str) -> Inputs:
-    """The inputs named by ``key``. Raises PlanError if the folder holds other inputs by now."""
+    """The inputs named by ``key``, for a worker. Raises PlanError if the folder holds other inputs by now."""
     inputs = Inputs(WorkFolder(uri))
     if inputs.key != key:
         raise PlanError(
             f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them; "
             "run the filter step again"
         )
+    # the job's driver may be of another release than its workers
+    check_formats(WorkFolder(uri).child(key), OF_PLAN)
     return inputs
+
+
+def cached_inputs(folder: WorkFolder) -> Inputs:
+    """The inputs that the folder has now, as ``inputs_of`` keeps them: parsed once, however often a page of a window is
+    asked for."""
+    return inputs_of(folder.uri, _key(_input_files(folder)))
 
 
 def read_inputs(folder: WorkFolder) -> Inputs:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from binlane.model import Barrier, BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext
+from binlane.model import Barrier, BlockHeader, Epoch, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext
 from binlane.plan.window_plan import Block, WindowPlan
 from lab.servers import PrivateServer
 
@@ -139,6 +139,7 @@ class Window:
     digest: str = "d1"
     first_seqno: int = 1
     barriers: list[Barrier] = field(default_factory=list)
+    epochs: list[Epoch] = field(default_factory=list)
     _blocks: dict[int, list[Block]] = field(default_factory=dict)
     _pieces: dict[BlockHeader, tuple[Block, ...]] = field(default_factory=dict)
     _seqno: int = 0
@@ -176,6 +177,11 @@ class Window:
         self.barriers.append(barrier)
         return barrier
 
+    def end_epoch(self) -> None:
+        """Here; a barrier of all lanes follows."""
+        end = LogPosition("binlog.000001", 100 * self._seqno)
+        self.epochs.append(Epoch(self._seqno, end, f"0-1-{self._seqno}", 1.0))
+
     def skip(self, transactions: int = 1) -> None:
         """Seqnos that no lane has a block for: filtered away."""
         self._seqno += transactions
@@ -202,6 +208,7 @@ class Window:
             end_gtid_set=f"0-1-{self._seqno}",
             end_time=1.0,
             lane_rows=tuple(rows),
+            epochs=tuple(self.epochs),
         )
 
 

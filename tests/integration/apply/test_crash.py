@@ -29,8 +29,9 @@ from lab.servers import PrivateServer, private_server
 from tests.forked import telling
 from tests.integration.apply.capture import Window
 from tests.integration.apply.conftest import QUICK, Pair, fresh_pair, positions, start_window
-from tests.integration.apply.test_lane import counters, meeting_window, wait_until
+from tests.integration.apply.test_lane import counters, meeting_window
 from tests.integration.apply.worker import run
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True, slots=True)

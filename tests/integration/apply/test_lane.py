@@ -33,6 +33,7 @@ from binlane.state.tables import VERSION
 from binlane.state.windows import finish_window
 from tests.integration.apply.capture import Captured, Window
 from tests.integration.apply.conftest import DATABASE, QUICK, Pair, positions, start_window
+from tests.waiting import wait_until
 
 
 def counters(pair: Pair) -> tuple[Window, Callable[[str], Captured]]:
@@ -393,10 +394,3 @@ def test_a_lane_is_shown_when_it_is_taken_and_not_an_interval_later(mariadb_pair
         time.sleep(0.3)  # longer than the heartbeat's first turn, which finds no lane
         heartbeat.held = {0: 4711}
         wait_until(lambda: mariadb_pair.rows("SELECT connection_id FROM binlane.heartbeats") == [(4711,)])
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)

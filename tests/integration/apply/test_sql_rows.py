@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import pymysql
 import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
@@ -165,6 +166,50 @@ def test_a_row_that_is_not_there_rolls_the_block_back(pair: Pair, statement: str
         replicate(pair, statement)
     assert pair.rows(f"SELECT * FROM {DATABASE}.t") == [(1, 1)]
     assert positions(pair)[0] == 0
+
+
+MANY = ", ".join(f"({number}, {number}, 1)" for number in range(20))
+MORE = ", ".join(f"({number}, {number}, 1)" for number in range(100, 120))
+
+
+@pytest.mark.parametrize(
+    ("drift", "statement", "said"),
+    [
+        (
+            "DELETE FROM shop.t WHERE a = 7",
+            "UPDATE t SET b = 2",
+            r"shop\.t: update of 1 row, the target counted 0; .* WHERE `a` = 7$",
+        ),
+        ("DELETE FROM shop.t WHERE a = 7", "DELETE FROM t", r"shop\.t: delete of 20 rows, the target counted 19"),
+        ("UPDATE shop.t SET a = 77 WHERE a = 7", "UPDATE t SET b = 2", r"update of 1 row, the target counted 0"),
+        ("INSERT INTO shop.t VALUES (107, 50, 1)", f"INSERT INTO t VALUES {MORE}", r"1062.*107"),
+        ("INSERT INTO shop.t VALUES (50, 107, 1)", f"INSERT INTO t VALUES {MORE}", r"1062.*107"),
+    ],
+    ids=[
+        "update-of-a-missing-row",
+        "delete-of-a-missing-row",
+        "unique-value-in-another-row",
+        "key-taken",
+        "value-taken",
+    ],
+)
+def test_one_wrong_row_among_many_stops_with_its_key(pair: Pair, drift: str, statement: str, said: str) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY, u INT UNIQUE, b INT)", f"INSERT INTO t VALUES {MANY}")
+    pair.target.query(drift)
+    before = pair.rows(f"SELECT * FROM {DATABASE}.t ORDER BY a")
+    with pytest.raises((DriftError, pymysql.err.IntegrityError), match=said):
+        replicate(pair, statement)
+    assert pair.rows(f"SELECT * FROM {DATABASE}.t ORDER BY a") == before
+    assert positions(pair)[0] == 0
+
+
+def test_rows_that_have_their_new_values_already_count(pair: Pair) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY, u INT UNIQUE, b INT)", f"INSERT INTO t VALUES {MANY}")
+    pair.target.query(f"UPDATE {DATABASE}.t SET b = 2 WHERE a < 10")
+    repeated = pair.rows("SHOW GLOBAL STATUS LIKE 'Com_rollback_to_savepoint'")
+    replicate(pair, "UPDATE t SET b = 2")
+    assert pair.rows("SHOW GLOBAL STATUS LIKE 'Com_rollback_to_savepoint'") == repeated
+    pair.assert_equal("t")
 
 
 def test_a_count_that_the_block_does_not_say_rolls_back(pair: Pair) -> None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pymysql
 import pytest
 
 from binlane.model import Flavor
+from lab.physical import back_up, clone, has_backup_tool, prepare, restore
 from lab.servers import PrivateServer, private_server
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
-CLONE = "mysql_clone.so"
-BACKUP = shutil.which("mariadb-backup")
 EVENT = "CREATE EVENT {}.daily ON SCHEDULE EVERY 1 DAY DO SET @nothing = 1"
 
 
@@ -65,19 +61,6 @@ def mysql(
         yield Channel(mysql_source, target, tmp_path)
 
 
-def cloned(channel: Channel) -> None:
-    for server in (channel.source, channel.target):
-        if not server.query("SELECT 1 FROM information_schema.plugins WHERE plugin_name = 'clone'"):
-            server.query(f"INSTALL PLUGIN clone SONAME '{CLONE}'")
-    source = channel.source
-    channel.target.query(f"SET GLOBAL clone_valid_donor_list = '{source.host}:{source.port}'")
-    with contextlib.suppress(pymysql.err.MySQLError):  # the server ends, and nobody starts it again
-        channel.target.query(
-            f"CLONE INSTANCE FROM '{source.user}'@'{source.host}':{source.port} IDENTIFIED BY '{source.password}'"
-        )
-    channel.target.restart()
-
-
 def test_a_clone_of_a_live_source(mysql: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     mysql.traffic(transactions=100)
     assert begin(mysql, "--from-clone", "--users") == 2
@@ -85,7 +68,7 @@ def test_a_clone_of_a_live_source(mysql: Channel, capsys: pytest.CaptureFixture[
     assert begin(mysql, "--from-clone") == 1
     assert "found no clone in performance_schema.clone_status" in capsys.readouterr().err
     with traffic(mysql):
-        cloned(mysql)
+        clone(mysql.source, mysql.target)
         assert begin(mysql, "--from-clone") == 0
     assert "begins at the target's clone of" in capsys.readouterr().out
     ends_equal(mysql)
@@ -102,10 +85,12 @@ def test_a_clone_that_does_not_fit_is_refused_by_name(
         "'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', 'performance_schema')"
     )
     run_on(mysql.source, EVENT.format(database))
-    cloned(mysql)
+    clone(mysql.source, mysql.target)
     assert begin(mysql, "--from-clone") == 1
-    assert f"ALTER EVENT `{database}`.`daily` DISABLE ON REPLICA" in capsys.readouterr().err
-    run_on(mysql.target, f"ALTER EVENT `{database}`.daily DISABLE ON REPLICA")
+    # without the definer, whoever runs the statement would become it
+    disable = f"ALTER DEFINER = '{mysql.source.user}'@'%' EVENT `{database}`.`daily` DISABLE ON REPLICA"
+    assert disable in capsys.readouterr().err
+    run_on(mysql.target, disable)
     other = "11111111-1111-1111-1111-111111111111:1"
     run_on(mysql.target, f"SET gtid_next = '{other}'", "BEGIN", "COMMIT", "SET gtid_next = AUTOMATIC")
     assert begin(mysql, "--from-clone") == 1
@@ -134,44 +119,24 @@ def mariadb(
     tmp_path: Path, mariadb_source: PrivateServer, clean_servers: Callable[[PrivateServer], None]
 ) -> Iterator[Channel]:
     """Of MariaDB, with a target that may be restored over."""
-    if BACKUP is None:
+    if not has_backup_tool():
         pytest.skip("mariadb-backup is not installed: apt install mariadb-backup")
     clean_servers(mariadb_source)
     with private_server(tmp_path / "restored", Flavor.MARIADB, mariadb_source.options, name="restored") as target:
         yield Channel(mariadb_source, target, tmp_path)
 
 
-def tool(*arguments: str) -> None:
-    assert BACKUP is not None
-    done = subprocess.run([BACKUP, "--no-defaults", *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def backed_up(channel: Channel, folder: Path) -> None:
-    source = channel.source
-    account = f"--user={source.user}", f"--password={source.password}"
-    place = f"--host={source.host}", f"--port={source.port}", f"--datadir={source.datadir}"
-    tool("--backup", f"--target-dir={folder}", *place, *account)
-
-
-def restored(channel: Channel, folder: Path) -> None:
-    channel.target.stop()
-    shutil.rmtree(channel.target.datadir)
-    tool("--copy-back", f"--target-dir={folder}", f"--datadir={channel.target.datadir}")
-    channel.target.restart()
-
-
 def test_a_backup_of_a_live_source(mariadb: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "backup"
     mariadb.traffic(transactions=100)
     with traffic(mariadb):
-        backed_up(mariadb, folder)
+        back_up(mariadb.source, folder)
         assert begin(mariadb, "--from-backup", str(folder)) == 2
         assert "expected a prepared backup" in capsys.readouterr().err
-        tool("--prepare", f"--target-dir={folder}")
+        prepare(folder)
         assert begin(mariadb, "--from-backup", str(folder)) == 1, "the target is another server yet"
         assert "expected the backup's tables, found no " in capsys.readouterr().err
-        restored(mariadb, folder)
+        restore(folder, mariadb.target)
         assert begin(mariadb, "--from-backup", str(folder)) == 0
     assert f"begins at {folder}" in capsys.readouterr().out
     ends_equal(mariadb)
@@ -182,9 +147,9 @@ def test_a_backup_that_does_not_fit_is_refused_by_name(
 ) -> None:
     folder = tmp_path / "backup"
     mariadb.traffic(transactions=20)
-    backed_up(mariadb, folder)
-    tool("--prepare", f"--target-dir={folder}")
-    restored(mariadb, folder)
+    back_up(mariadb.source, folder)
+    prepare(folder)
+    restore(folder, mariadb.target)
     [info] = [each for each in folder.iterdir() if each.name.endswith("binlog_info")]
     recorded = info.read_text()
     file, offset, gtids = recorded.split()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, MAGIC, EventType
@@ -11,7 +12,8 @@ from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.compare import Severity, compare, compare_schemas, rules_for
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Column, Generated, Schema, Trigger, why_not_reduced
-from binlane.servers.catalog import read_schema
+from binlane.servers import catalog
+from binlane.servers.catalog import TableReader, read_schema
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run, schema_of
 
@@ -96,6 +98,18 @@ def test_the_catalogue_says_what_was_declared(server: PrivateServer) -> None:
     assert found["j"].data_type == "json"
 
 
+def test_the_tables_of_a_small_database_are_read_together(
+    server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = created(server, ALL_TYPES, "CREATE TABLE shop.plain (id INT PRIMARY KEY)")
+    with connected(server) as connection:
+        reader = TableReader(connection)
+        together = reader.read_database("shop")
+        assert together == schema.tables == {key: reader.read(key) for key in together}
+        monkeypatch.setattr(catalog, "_READ_TOGETHER", 1)
+        assert reader.read_database("shop") == {}
+
+
 SILENT = [
     pytest.param("a INT, b INT", "b INT, a INT", "name of column 2", id="swapped"),
     pytest.param("e ENUM('x','y')", "e ENUM('y','x')", "members", id="enum-order"),
@@ -177,6 +191,39 @@ def test_a_database_whose_name_differs_in_case_is_another_one(server: PrivateSer
         schema = read_schema(connection, {"crm", "shop"})
 
     assert (set(schema.tables), schema.views) == ({TableKey("shop", "t")}, frozenset())
+
+
+def test_tables_whose_names_differ_in_case_alone_have_definitions_of_their_own(server: PrivateServer) -> None:
+    schema = created(
+        server,
+        "CREATE TABLE shop.T (a INT PRIMARY KEY, b DATE, KEY k (b))",
+        "CREATE TABLE shop.t (c BIGINT, d TEXT, e INT UNSIGNED, PRIMARY KEY (c, e))",
+        "CREATE TRIGGER shop.only_upper BEFORE INSERT ON shop.T FOR EACH ROW SET NEW.a = 1",
+    )
+    upper, lower = schema.tables[TableKey("shop", "T")], schema.tables[TableKey("shop", "t")]
+    assert [column.name for column in upper.columns] == ["a", "b"]
+    assert [column.name for column in lower.columns] == ["c", "d", "e"]
+    assert [(key.name, [part.name for part in key.columns]) for key in upper.keys] == [("PRIMARY", ["a"]), ("k", ["b"])]
+    assert [(key.name, [part.name for part in key.columns]) for key in lower.keys] == [("PRIMARY", ["c", "e"])]
+    assert (len(upper.triggers), lower.triggers) == (1, ())
+
+
+def test_definitions_longer_than_the_server_returns_at_once_are_read_as_well(
+    server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = created(server, ALL_TYPES, "CREATE TABLE shop.a (i INT PRIMARY KEY)", "CREATE TABLE shop.b (i INT)")
+    # among these are lengths at which the text of a table is cut inside a row, and exactly between two rows
+    for longest in (*range(60, 130), 300, 2000):
+        monkeypatch.setattr("binlane.servers.packed._LONGEST", longest)
+        assert schema_to_json(schema_of(server)) == schema_to_json(expected), longest
+
+
+def test_reading_the_catalogue_leaves_the_session_as_it_was(server: PrivateServer) -> None:
+    query = text("SELECT @@SESSION.group_concat_max_len")
+    with connected(server) as connection:
+        connection.execute(text("SET SESSION group_concat_max_len = 777"))
+        read_schema(connection)
+        assert connection.execute(query).scalar() == 777
 
 
 def test_a_merge_table_names_those_that_it_is_made_of(server: PrivateServer) -> None:

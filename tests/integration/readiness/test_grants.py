@@ -52,6 +52,25 @@ def test_accounts_with_exactly_these_grants_copy_apply_and_verify(
     assert "not compared" not in said
 
 
+def test_a_first_copy_of_accounts_has_its_own_grants_where_windows_leave_accounts_out(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited.write_channel('[filter.kinds]\naccounts = "ignore"\n')
+    grant(limited, capsys)
+    with setting(limited.target, "log_bin_trust_function_creators", "ON"):
+        assert limited.cli("doctor", CHANNEL) == 0
+        assert limited.cli("bootstrap", CHANNEL, "--users") == 1
+        assert f"`binlane doctor {CHANNEL} --users` shows the statements" in capsys.readouterr().err
+        assert limited.cli("doctor", CHANNEL, "--users") == 1
+        for _ in range(2):
+            for server, given in zip(
+                (limited.source, limited.target), printed(limited, capsys, "--users"), strict=True
+            ):
+                run_on(server, *given, log=False)
+        assert limited.cli("doctor", CHANNEL, "--users") == 0, capsys.readouterr().out
+        assert limited.cli("bootstrap", CHANNEL, "--users") == 0, capsys.readouterr().err
+
+
 def test_accounts_that_a_verification_compares_need_their_own_grants(
     limited: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

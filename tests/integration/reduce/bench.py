@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from blake3 import blake3
 from sqlalchemy import NullPool, create_engine
 
+from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
@@ -21,11 +22,13 @@ from binlane.plan.block.reducible_tables import table_rules, why_not_folded
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.segment import map as columnar
+from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window.fold import fold_scans, make_plan
+from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
-from binlane.servers.catalog import read_schema
+from binlane.servers.catalog import TableReader, read_schema
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import frames
 from tests.unit.plan.logs import MemorySink, fold_lane, manifest_of, settings
@@ -149,18 +152,22 @@ def filtered(
     reasons = {key.table: why_not_folded(target, routing.excluded, key) for key in target.tables}
     return Filtered(
         tuple(sorted(blocks, key=lambda block: block[1].first_seqno)),
-        make_plan(manifest, routing, [summary], folded),
+        make_plan(manifest, routing, MappedWindow.of([summary]), folded),
         {table: reason for table, reason in reasons.items() if reason is not None},
     )
 
 
-def write(target: PrivateServer, blocks: Sequence[Block]) -> RowCounts:
-    """Apply blocks one after the other, as a lane does; the row changes that the target counted."""
+def write(target: PrivateServer, blocks: Sequence[Block], by: str = "binlog") -> RowCounts:
+    """Apply blocks one after the other, as a lane does; the row changes that the target counted. ``by``: the row
+    writer."""
     engine = create_engine(target.url(), poolclass=NullPool)
     session = LaneSession.open(engine, SessionLimits())
-    writer = BlockWriter(session, ContextSetter(session))
     written = RowCounts()
-    try:
+    with contextlib.closing(session), engine.connect() as poll:
+        auto = poll.execution_options(isolation_level="AUTOCOMMIT")
+        reader = TableReader(auto)
+        guard = TableGuard(Alterations({}), target.flavor, reader.read, reader.read_database)
+        writer = BlockWriter(session, ContextSetter(session), None if by == "binlog" else guard, by)
         for format_event, _, items in blocks:
             session.use_format(format_event)
             if any(item.kind is ItemKind.DDL for item in items):
@@ -172,8 +179,6 @@ def write(target: PrivateServer, blocks: Sequence[Block]) -> RowCounts:
             session.begin()
             written += writer.write(items, 1)
             session.commit()
-    finally:
-        session.close()
     return written
 
 

@@ -6,15 +6,17 @@ from typing import Any, Final
 
 import pymysql
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from binlane.errors import StateSchemaError
 from binlane.model import Epoch, LogPosition
+from binlane.servers.snapshots import TargetReader
 from binlane.state.channels import create_channel
 from binlane.state.epochs import record_epoch
 from binlane.state.migrations.check import require_current
 from binlane.state.migrations.run import create
 from binlane.state.orders.orders import begin_ddl
+from binlane.state.orders.stops import request_stop
 from binlane.state.positions import move_position
 from binlane.state.records.retention import forget_history
 from binlane.state.windows import Window, finish_window, open_window, set_plan
@@ -83,6 +85,31 @@ def test_lanes_at_different_seqnos_and_a_running_ddl_are_no_state_of_the_source(
     assert seen(target) == [], "the DDL may have committed already"
     move(engine, (0, 1, 2), 15, 16)
     assert seen(target) == [(16, None, None, None, None, 0)], "the lanes are together, at a place that is not recorded"
+
+
+def test_the_target_rests_between_windows_at_an_epoch_and_where_the_channel_is_stopped(engine: Engine) -> None:
+    """A reader that has the lock elsewhere would be overtaken: lanes wait for it at the ends of epochs alone."""
+
+    def rests() -> bool:
+        with TargetReader.opened(engine, "c") as reader:
+            return reader.resting(1) is not None
+
+    create_channel(engine, "c", "source", START)
+    assert rests()
+    open_window(engine, BOUNDS)
+    assert rests(), "nothing is applied before the plan is stored"
+    set_plan(engine, PLAN)
+    assert not rests(), "its lanes may begin at any time"
+    move(engine, (0, 1, 2), 10, 15, AT_15)
+    assert rests()
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM binlane.epochs"))
+        connection.execute(text("UPDATE binlane.positions SET seqno = 10, begun = 10"))
+    assert not rests()
+    request_stop(engine, "c")
+    assert rests()
+    bring_to_the_end(engine)
+    assert rests(), "all lanes are at the window's end"
 
 
 def test_skipped_transactions_are_counted_until_they_are_replayed(

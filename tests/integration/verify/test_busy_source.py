@@ -5,37 +5,30 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from binlane.errors import ConfigError, WindowBusyError
 from binlane.model import TableKey
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
-from binlane.state.records.verifications import Suspect
 from binlane.verify import log_reader
 from binlane.verify.changes import Changes
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.rows.pairing import pair
-from binlane.verify.rows.sides import Difference, Pair
-from binlane.verify.run import Options, Outcome, Verifier
-from binlane.verify.scope import Scope
+from binlane.verify.run import Options, Outcome
 from binlane.verify.segment_keys import distinct_keys
 from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
-from tests.conftest import requires_mysql
-from tests.forked import process
+from tests.integration.verify.scene import FAMILIES, ONE_OF_EACH, found
 from tests.integration.window.conftest import (
-    CHANNEL,
     Channel,
     ChannelOf,
     channel_of,
@@ -47,13 +40,6 @@ from tests.integration.window.test_every_type import SESSION, changes, definitio
 
 __all__ = ["channel_of", "clean_servers"]
 
-FAMILIES = [
-    pytest.param(("mariadb", "mariadb"), id="mariadb-mariadb"),
-    pytest.param(("mysql", "mysql"), id="mysql-mysql", marks=requires_mysql),
-    pytest.param(("mariadb", "mysql"), id="mariadb-mysql", marks=requires_mysql),
-    pytest.param(("mysql", "mariadb"), id="mysql-mariadb", marks=requires_mysql),
-]
-ONE_OF_EACH = FAMILIES[:2]
 HOT = (
     "CREATE DATABASE app",
     "CREATE TABLE app.hot (id INT PRIMARY KEY, n INT NOT NULL, note VARCHAR(40), f DOUBLE, body TEXT)",
@@ -62,10 +48,6 @@ HOT = (
 
 def verify(channel: Channel, *, full: bool = False) -> Outcome:
     return verify_channel(channel.config, channel.endpoints, Options(full, 7))
-
-
-def found(outcome: Outcome) -> set[tuple[str, str, tuple[str, ...]]]:
-    return {(one.state, one.table.table, one.key) for one in outcome.suspects}
 
 
 def hot_channel(channel: Channel) -> Channel:
@@ -105,6 +87,45 @@ def test_rows_of_every_type_that_change_behind_the_watermark_are_settled_at_once
     # and none of them is taken for equal if it is not
     run_on(target, SESSION, *(f"UPDATE tenant_1.t{number} SET n = n + 1 WHERE id = 1" for number in range(len(types))))
     assert found(verify(channel, full=full)) == {("drift", f"t{number}", ("1",)) for number in range(len(types))}
+
+
+@pytest.mark.parametrize("families", FAMILIES)
+def test_rows_without_a_key_are_counted_so_that_only_those_that_the_log_explains_are_pending(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    types = types_of(channel.source, channel.target)
+    made = ("CREATE DATABASE tenant_1 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", SESSION)
+    tables = [definition(number, one).replace(" PRIMARY KEY", "") for number, one in enumerate(types)]
+    for server in (channel.source, channel.target):
+        run_on(server, *made, *tables, log=False)
+    rows = (change for number, one in enumerate(types) for change in itertools.islice(changes(number, one), 1))
+    run_on(channel.source, SESSION, *rows)
+    assert channel.run() is not None
+    assert verify(channel).state == "clean"
+    again = "SELECT * FROM (SELECT id, n, c, d FROM tenant_1.t{0} WHERE id = 2) one"
+    for number in range(len(types)):
+        run_on(
+            channel.source,
+            SESSION,
+            f"SET SESSION binlog_row_image = '{'MINIMAL' if number % 2 else 'FULL'}'",
+            f"UPDATE tenant_1.t{number} SET n = n + 1, c = d WHERE id <> 1",
+            f"DELETE FROM tenant_1.t{number} WHERE id = 3",
+            f"INSERT INTO tenant_1.t{number} (id, n, c, d) {again.format(number)}",
+        )
+    outcome = verify(channel)
+    assert found(outcome) == {("pending", f"t{number}", ()) for number in range(len(types))}
+    # a row that the target has lost, one that it has changed, and one too many of those that the source has twice
+    for number in range(len(types)):
+        run_on(
+            channel.target,
+            SESSION,
+            f"DELETE FROM tenant_1.t{number} WHERE id = 1",
+            f"UPDATE tenant_1.t{number} SET n = 7 WHERE id = 0",
+            f"INSERT INTO tenant_1.t{number} (id, n, c, d) {again.format(number)}",
+        )
+    drifted = Counter((one.table.table, one.source is None) for one in verify(channel).of_state("drift"))
+    assert drifted == {(f"t{number}", side): 1 + side for number in range(len(types)) for side in (False, True)}
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)
@@ -235,6 +256,68 @@ def test_windows_that_were_not_verified_are_verified_by_the_next_verification(
     assert (verify(channel).windows, verify(channel, full=True).windows) == (1, 0)
 
 
+@pytest.mark.parametrize("full", [False, True], ids=["window", "full"])
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_rows_that_change_before_a_statement_are_proved_and_those_behind_it_wait(
+    families: tuple[str, str], full: bool, channel_of: ChannelOf
+) -> None:
+    channel = hot_channel(channel_of(*families))
+    change = "UPDATE app.hot SET n = n + 1 WHERE id IN "
+    run_on(channel.target, "UPDATE app.hot SET n = 77 WHERE id = 2", log=False)
+    run_on(
+        channel.source, f"{change} (1, 2)", "INSERT INTO app.hot VALUES (50, 1, 'new', 1, 'x')",
+        "SET SESSION binlog_format = 'STATEMENT'", f"{change} (1, 3)", "SET SESSION binlog_format = 'ROW'",
+        f"{change} (2, 4)", "INSERT INTO app.hot VALUES (51, 1, 'new', 1, 'x')",
+    )  # fmt: skip
+    outcome = verify(channel, full=full)
+    waits = {("pending", "hot", (key,)) for key in (("3", "4", "51") if full else ("3", "4"))}
+    assert found(outcome) == {("drift", "hot", ("2",)), *waits}
+    assert channel.run() is not None
+    assert found(verify(channel, full=full)) == set()
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_a_row_that_a_foreign_key_may_have_changed_before_its_first_image_waits(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    for server in (channel.source, channel.target):
+        run_on(
+            server, "CREATE DATABASE app", "CREATE TABLE app.parent (id INT PRIMARY KEY)",
+            "CREATE TABLE app.child (id INT PRIMARY KEY, parent INT, n INT NOT NULL, "
+            "FOREIGN KEY (parent) REFERENCES app.parent (id) ON UPDATE CASCADE)", log=False,
+        )  # fmt: skip
+    run_on(channel.source, "INSERT INTO app.parent VALUES (1)", "INSERT INTO app.child VALUES (1, 1, 1), (2, NULL, 1)")
+    assert channel.run() is not None
+    # the image of child 1 before its own change is not what it was at the watermark
+    run_on(channel.source, "UPDATE app.parent SET id = 2", "UPDATE app.child SET n = 2")
+    assert found(verify(channel)) == {("pending", "child", ("1",)), ("pending", "child", ("2",))}
+    assert channel.run() is not None
+    assert verify(channel).state == "clean"
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_a_row_that_drifted_under_an_earlier_primary_key_is_not_looked_up_under_the_present_one(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    """Its stored key is the text's bytes, 37, which the window that changes the key makes the key of an equal row."""
+    channel = channel_of(*families)
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE DATABASE app", log=False)
+        run_on(server, "CREATE TABLE app.t (a VARBINARY(9) PRIMARY KEY, n INT NOT NULL UNIQUE)", log=False)
+    run_on(channel.source, "INSERT INTO app.t VALUES ('7', 1), ('8', 37), ('9', 3)")
+    assert channel.run() is not None
+    run_on(channel.target, "UPDATE app.t SET n = 9 WHERE a = '7'", log=False)
+    assert found(verify(channel)) == {("drift", "t", ("37",))}
+    run_on(channel.source, "ALTER TABLE app.t DROP PRIMARY KEY, ADD PRIMARY KEY (n)")
+    assert channel.run() is not None
+    run_on(channel.source, "UPDATE app.t SET a = '5' WHERE n = 3")
+    assert channel.run() is not None
+    # as if the folder of the window that has changed the key had been removed, so that its rows are unknown
+    run_on(channel.target, "UPDATE binlane.windows SET work = '' WHERE number = 2")
+    assert found(verify(channel)) == {("drift", "t", ("1",)), ("drift", "t", ("9",))}
+
+
 @pytest.mark.parametrize("families", ONE_OF_EACH)
 def test_keys_that_only_their_collation_makes_equal(families: tuple[str, str], channel_of: ChannelOf) -> None:
     channel = channel_of(*families)
@@ -255,230 +338,6 @@ def test_keys_that_only_their_collation_makes_equal(families: tuple[str, str], c
     run_on(channel.target, "UPDATE app.t SET k = 'fOO' WHERE k = 'Foo'", "UPDATE app.t SET k = 'baz'  WHERE k = 'Baz'")
     found_keys = {bytes.fromhex(one.key[0]).decode() for one in verify(channel).suspects if one.state == "drift"}
     assert {"Foo", "Baz"} <= found_keys
-
-
-SLICE = Options(True, 7, seconds=0, step_seconds=0)
-"""One chunk."""
-
-
-def tables(channel: Channel, rows: int = 30) -> None:
-    """Three tables of which the source goes on changing rows."""
-    names = ("a", "b", "c")
-    for server in (channel.source, channel.target):
-        run_on(server, "CREATE DATABASE app", log=False)
-        for name in names:
-            run_on(server, f"CREATE TABLE app.{name} (id INT PRIMARY KEY, n INT, note VARCHAR(20))", log=False)
-    for name in names:
-        values = ", ".join(f"({n}, 0, 'note {n}')" for n in range(1, rows + 1))
-        run_on(channel.source, f"INSERT INTO app.{name} VALUES {values}")
-    assert channel.run() is not None
-
-
-def touch(channel: Channel) -> None:
-    run_on(channel.source, *(f"UPDATE app.{name} SET n = n + 1 WHERE id % 3 = 0" for name in "abc"))
-
-
-@pytest.mark.parametrize("families", ONE_OF_EACH)
-def test_a_full_verification_in_slices_goes_on_across_windows_and_finds_drift_of_hot_and_cold_rows(
-    families: tuple[str, str], channel_of: ChannelOf
-) -> None:
-    channel = channel_of(*families)
-    tables(channel)
-    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id = 5", log=False)  # cold, in the first slice
-    run_on(
-        channel.target, "UPDATE app.c SET note = 'mine' WHERE id IN (29, 30)", log=False
-    )  # cold and hot, in the last
-    states = []
-    for _ in range(30):
-        touch(channel)
-        outcome = verify_channel(channel.config, channel.endpoints, SLICE)
-        states.append(outcome.state)
-        if outcome.state != "running":
-            break
-        assert outcome.tables_left > 0
-        run_on(channel.target, "UPDATE app.c SET note = 'mine' WHERE id = 30", log=False)
-        touch(channel)
-        assert channel.run() is not None
-        run_on(channel.target, "UPDATE app.c SET note = 'mine' WHERE id = 30", log=False)
-    assert (len(states), states[-1]) == (15, "drift")
-    assert found(outcome) == {("drift", "a", ("5",)), ("drift", "c", ("29",)), ("drift", "c", ("30",))}
-    assert (outcome.counts.rows, outcome.counts.equal, outcome.counts.tables) == (90, 87, 3)
-    assert outcome.covered.full_through == outcome.through_seqno < channel.status.channel.watermark.seqno
-
-
-@pytest.mark.parametrize("families", ONE_OF_EACH)
-def test_definitions_that_change_between_two_slices(families: tuple[str, str], channel_of: ChannelOf) -> None:
-    channel = channel_of(*families)
-    tables(channel, 14)
-    first = verify_channel(channel.config, channel.endpoints, SLICE)
-    assert (first.state, first.counts.rows) == ("running", 7)
-    run_on(
-        channel.source,
-        "ALTER TABLE app.a DROP PRIMARY KEY, MODIFY id VARCHAR(20) NOT NULL, ADD PRIMARY KEY (id)",
-        "DROP TABLE app.b",
-        "RENAME TABLE app.c TO app.aa",
-        "CREATE TABLE app.d (id INT PRIMARY KEY)",
-        "INSERT INTO app.d VALUES (1)",
-    )
-    assert channel.run() is not None
-    run_on(channel.target, "UPDATE app.a SET n = 9 WHERE id = 3", "UPDATE app.aa SET n = 9 WHERE id = 3", log=False)
-    outcome = verify_channel(channel.config, channel.endpoints, Options(True, 7, step_seconds=0))
-    # the new key orders rows in another way, so that table begins again
-    assert found(outcome) == {("drift", "a", ("33",)), ("drift", "aa", ("3",))}
-    assert (outcome.counts.rows, outcome.counts.tables) == (7 + 14 + 14 + 1, 3)
-
-
-@pytest.mark.parametrize("families", ONE_OF_EACH)
-def test_tables_that_stand_for_other_rows_between_two_slices_are_compared_from_the_beginning(
-    families: tuple[str, str], channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    channel = channel_of(*families)
-    tables(channel, 14)
-    options, left, compare = replace(SLICE, seconds=None), itertools.count(-5), Pair.in_range
-
-    def in_range(*arguments: Any) -> tuple[int, list[Difference]]:
-        if next(left) == 0:
-            raise KeyboardInterrupt
-        return compare(*arguments)
-
-    monkeypatch.setattr(Pair, "in_range", in_range)
-    with pytest.raises(KeyboardInterrupt):
-        verify_channel(channel.config, channel.endpoints, options)
-    # app.a is finished, and app.b is not
-    query = "SELECT table_name FROM binlane.verified_tables"
-    assert channel.target.query(query) == [("a",)]
-    run_on(
-        channel.source,
-        "RENAME TABLE app.a TO app.x, app.c TO app.a, app.x TO app.c",
-        "CREATE TABLE app.other LIKE app.b",
-        "INSERT INTO app.other SELECT * FROM app.b",
-        "ALTER TABLE app.b RENAME TO app.y, ADD COLUMN more INT",
-        "ALTER TABLE app.other RENAME TO app.b",
-    )
-    assert channel.run() is not None
-    assert channel.target.query(query) == []
-    for name in "ab":
-        run_on(channel.target, f"UPDATE app.{name} SET n = 9 WHERE id = 1", log=False)
-    outcome = verify_channel(channel.config, channel.endpoints, options)
-    assert found(outcome) == {("drift", "a", ("1",)), ("drift", "b", ("1",))}
-
-
-@pytest.mark.parametrize("families", ONE_OF_EACH[:1])
-def test_a_table_that_was_altered_between_two_slices_goes_on(families: tuple[str, str], channel_of: ChannelOf) -> None:
-    channel = channel_of(*families)
-    tables(channel, 14)
-    first = verify_channel(channel.config, channel.endpoints, SLICE)
-    assert (first.state, first.counts.rows) == ("running", 7)
-    run_on(channel.source, "ALTER TABLE app.a ADD COLUMN more INT", "CREATE INDEX later ON app.a (n)")
-    assert channel.run() is not None
-    outcome = verify_channel(channel.config, channel.endpoints, Options(True, 7, step_seconds=0))
-    assert (outcome.state, outcome.counts.rows) == ("clean", 3 * 14)
-
-
-def test_a_slice_keeps_all_rows_that_differ_in_a_table_without_a_key(channel_of: ChannelOf) -> None:
-    channel = channel_of("mariadb", "mariadb")
-    tables(channel, 14)
-    for server in (channel.source, channel.target):
-        run_on(server, "CREATE TABLE app.z (n INT)", log=False)
-    run_on(channel.target, "INSERT INTO app.z VALUES (1), (2), (2)", "ALTER TABLE app.c COMMENT 'mine'", log=False)
-    run_on(channel.target, "ALTER TABLE app.c ALTER n SET DEFAULT 5", log=False)
-    whole = verify_channel(channel.config, channel.endpoints, Options(True))
-    assert (whole.state, len(whole.suspects)) == ("drift", 5)
-    part = verify_channel(channel.config, channel.endpoints, SLICE)
-    assert part.state == "running"
-    assert {replace(one, since=None) for one in part.suspects} == set(whole.suspects)
-    assert len(part.suspects) == 5
-    run_on(channel.source, "INSERT INTO app.z VALUES (1)")
-    changed = verify_channel(channel.config, channel.endpoints, Options(True))
-    # pending, because the source changes the table; none of them was equal in between
-    again = {(one.state, one.target, one.drifted) for one in changed.suspects if one.table.table == "z"}
-    assert again == {("pending", ("2",), whole.through_seqno)}
-
-
-@pytest.mark.parametrize("full", [SLICE, Options()], ids=["a step", "the end"])
-def test_nothing_is_stored_of_rows_that_were_compared_before_a_window(
-    full: Options, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    channel = channel_of("mariadb", "mariadb")
-    tables(channel, 14)
-    settle = Verifier._settled
-
-    def meanwhile(verifier: Verifier, stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
-        found = settle(verifier, stored)
-        touch(channel)
-        assert channel.run() is not None
-        return found
-
-    monkeypatch.setattr(Verifier, "_settled", meanwhile)
-    with pytest.raises(WindowBusyError, match="a window was applied in the meantime"):
-        verify_channel(channel.config, channel.endpoints, full)
-    assert channel.target.query("SELECT state, progress FROM binlane.verifications") == [("running", None)]
-
-
-@pytest.mark.parametrize("families", ONE_OF_EACH)
-def test_kill_9_between_and_inside_slices(families: tuple[str, str], channel_of: ChannelOf) -> None:
-    channel = channel_of(*families)
-    tables(channel, 200)
-    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id IN (1, 200)", log=False)
-    run_on(channel.target, "UPDATE app.c SET note = 'mine' WHERE id = 3", log=False)
-    options, kills = Options(True, 7, step_seconds=0), 0
-    for attempt in range(40):
-        touch(channel)
-        with process(verify_channel, channel.config, channel.endpoints, options) as running:
-            running.join(1.0 + attempt / 4)
-            ended = running.exitcode
-        if ended == 0:
-            break
-        kills += 1
-        channel.run()
-    drift = channel.target.query("SELECT table_name, row_key FROM binlane.suspects WHERE state = 'drift' ORDER BY id")
-    assert {(table, key) for table, key in drift} >= {("a", '["1"]'), ("a", '["200"]')}
-    assert ended == 0
-    assert kills > 0
-    rows = channel.target.query("SELECT state, compared_rows FROM binlane.verifications")
-    assert rows == [("drift", 600)]
-
-
-@pytest.mark.parametrize("families", ONE_OF_EACH)
-def test_some_tables_are_verified_alone(families: tuple[str, str], channel_of: ChannelOf) -> None:
-    channel = channel_of(*families)
-    tables(channel, 14)
-    run_on(channel.target, "UPDATE app.a SET n = 9 WHERE id = 3", "UPDATE app.b SET n = 9 WHERE id = 3", log=False)
-    outcome = verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=("app.b",))))
-    assert (found(outcome), outcome.counts.rows) == ({("drift", "b", ("3",))}, 14)
-    assert outcome.covered.full_at is None
-    whole = verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(("app",))))
-    assert (whole.counts.rows, len(whole.suspects)) == (42, 2)
-    with pytest.raises(ConfigError, match=r"expected database\.table, got 'b'"):
-        verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=("b",))))
-
-
-@pytest.mark.parametrize("families", ONE_OF_EACH)
-def test_a_shard_is_verified_alone_with_all_databases_of_its_group(
-    families: tuple[str, str], channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
-) -> None:
-    channel = channel_of(*families)
-    tables(channel, 14)
-    for server in (channel.source, channel.target):
-        run_on(
-            server,
-            "CREATE DATABASE zoo",
-            "CREATE TABLE zoo.child (id INT PRIMARY KEY, n INT, FOREIGN KEY (id) REFERENCES app.a (id))",
-            "INSERT INTO zoo.child VALUES (3, 1)",
-            "CREATE DATABASE other",
-            "CREATE TABLE other.t (id INT PRIMARY KEY)",
-            log=False,
-        )
-    run_on(channel.target, "UPDATE zoo.child SET n = 9", "INSERT INTO other.t VALUES (1)", log=False)
-    capsys.readouterr()
-    assert channel.cli("verify", CHANNEL, "--full", "--shard", "ap*") == 1
-    assert "4 tables, 43 rows" in (said := capsys.readouterr().out)
-    assert "zoo.child, primary key id=3" in said
-    outcome = verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(shards=("app",))))
-    assert found(outcome) == {("drift", "child", ("3",))}
-    assert outcome.covered.full_at is None
-    assert channel.cli("verify", CHANNEL, "--full", "--shard", "zoo") == 2
-    assert "--shard: expected the shard of a database of the target, got 'zoo'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)

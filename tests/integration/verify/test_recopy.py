@@ -140,6 +140,7 @@ def test_tables_are_copied_again_while_the_source_changes_them(
     said = capsys.readouterr().out
     assert f"  {BARE}: " in said
     assert "inserted, equal on both servers" in said
+    assert "\nwindows up to the source's snapshot at " in said
     assert channel.run() is not None
     assert_equal(channel)
     assert channel.cli("verify", CHANNEL, "--full") == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,11 +13,14 @@ from typing import Final
 from playwright.sync_api import Browser, sync_playwright
 
 from binlane.board.host import COOKIE
+from binlane.servers.engines import engine_of
+from binlane.state.channels import create_channel, read_channel
 from binlane.state.leases import bootstrap_lease
+from binlane.state.orders.stops import request_stop
 from binlane.verify.run import Options
 from lab.servers import private_server
 from tests.integration.window.board_scene import EDITOR, FAILED, FRESH, RUNNING, Scene, scene_of
-from tests.integration.window.conftest import run_on
+from tests.integration.window.conftest import Channel, run_on
 from tests.integration.window.test_board_browser import CHROMIUM, WIDTHS, Theme
 
 
@@ -30,10 +35,21 @@ class Picture:
     panel: str = ""
     silent: bool = False
     """While Airflow's scheduler shows no sign of life."""
+    whole: bool = False
+    """The page to its end, not the screen's part of it."""
 
 
+_CITIES: Final[Mapping[str, str]] = {
+    "aachen": "eu", "akron": "us", "bergen": "eu", "boise": "us", "cork": "eu", "delft": "eu", "evora": "eu",
+    "reno": "us",
+}  # fmt: skip
 _CHANNEL, _COPY = f"#/c/{RUNNING}", f"#/c/{RUNNING}/r/all"
 PICTURES: Final = (
+    Picture("board", _CHANNEL, 1280, "light", whole=True),
+    Picture("board-channels", "#/", 1280, "light"),
+    Picture("board-channels-phone", "#/", 390, "dark"),
+    Picture("board-databases", "#/f/tenant_*", 1280, "dark"),
+    Picture("board-databases-phone", "#/f/tenant_*", 390, "light"),
     Picture("board-failed", f"#/c/{FAILED}", 1280, "dark"),
     Picture("board-failed-phone", f"#/c/{FAILED}", 390, "light"),
     Picture("board-health", f"#/c/{FRESH}", 1280, "light", silent=True),
@@ -62,18 +78,19 @@ def take(browser: Browser, scene: Scene, folder: Path) -> None:
         if picture.panel:
             tab.locator(f"section.panel:has(h2:text-is('{picture.panel}'))").screenshot(path=path)
         else:
-            tab.screenshot(path=path)
+            tab.screenshot(path=path, full_page=picture.whole)
         context.close()
 
 
 def prepare(scene: Scene) -> None:
-    """Times and figures of a site: a channel that nobody has run for weeks, a round over all rows that is read in
-    slices, and a first copy with large tables."""
+    """Times and figures of a site: many channels, one that nobody has run for weeks, a round over all rows that is read
+    in slices, and a first copy with large tables."""
+    _add_fleet(scene.channel)
     sizes = enumerate((("done", 9_000_000), ("planned", 4_200_000), ("planned", 0)))
     run_on(
         scene.channel.target,
         f"UPDATE binlane.channels SET created_at = created_at - INTERVAL 40 DAY WHERE channel = '{FRESH}'",
-        "UPDATE binlane.verifications SET started_at = started_at - INTERVAL 1 DAY, seconds = 320, "
+        "UPDATE binlane.verifications SET started_at = started_at - INTERVAL 1 DAY, seconds = 320, tables = 5, "
         f"compared_rows = 4812000, expected_rows = 20100000 WHERE channel = '{RUNNING}' AND state = 'running'",
         *(
             "INSERT INTO binlane.bootstrap_objects (channel, kind, object_schema, object_name, state, copied_rows, "
@@ -84,6 +101,29 @@ def prepare(scene: Scene) -> None:
         f'UPDATE binlane.bootstraps SET database_names = \'["tenant_000", "tenant_001", "tenant_002"]\', '
         f"attempt_at = UTC_TIMESTAMP(6) - INTERVAL 4 MINUTE WHERE channel = '{RUNNING}'",
     )
+
+
+def _add_fleet(channel: Channel) -> None:
+    """Channels of one template beside those of the scene, two of them stopped; no names that attack a page."""
+    for file in channel.channels.glob("*.toml"):
+        file.write_text(
+            re.sub("^tags = .*\n", 'tags = ["shops", "eu"]\n', file.read_text("utf-8"), flags=re.M), "utf-8"
+        )
+    connections = (channel.channels / f"{RUNNING}.toml").read_text("utf-8").partition("[lanes]")[0]
+    instances = "".join(
+        f'shop_{city} = {{ city = "{city.title()}", region = "{at}" }}\n' for city, at in _CITIES.items()
+    )
+    (channel.channels / "shops.toml").write_text(
+        'description = "Shops of ${city}"\ntags = ["shops", "${region}"]\n'
+        f"[instances]\n{instances}{connections}", "utf-8"
+    )  # fmt: skip
+    engine = engine_of(channel.endpoints.target)
+    with engine.connect() as connection:
+        found = read_channel(connection, FRESH)
+    for city in _CITIES:
+        create_channel(engine, f"shop_{city}", found.source_identity, found.watermark)
+    for city in ("cork", "delft"):
+        request_stop(engine, f"shop_{city}", by="anna@ops1")
 
 
 def main(folder: Path) -> None:

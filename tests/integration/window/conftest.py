@@ -26,6 +26,7 @@ from binlane.work.filter.job import InProcess, run_filter
 from lab.compare import compare
 from lab.servers import PrivateServer
 from lab.traffic import Mix, TrafficSummary, run_traffic
+from tests.emptied import empty_target
 from tests.forked import process
 
 CHANNEL = "orders"
@@ -225,7 +226,8 @@ def fresh_channel(
     clean: Callable[[PrivateServer], None],
 ) -> Channel:
     clean(source)
-    clean(target)
+    empty_target(target)
+    drop_accounts(target)
     channel = Channel(source, target, folder)
     channel.init()
     return channel

@@ -6,13 +6,13 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
+from tests.waiting import wait_until
 
 SECONDS = 120.0
 WAITING = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
@@ -31,13 +31,6 @@ def lane_in_a_block(channel: Channel) -> Iterator[subprocess.Popen[str]]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
             running.communicate()
-
-
-def wait_until(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not reached():
-        assert time.monotonic() < end, "not reached"
-        time.sleep(0.1)
 
 
 def children(pid: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -13,9 +14,15 @@ from functools import partial
 
 import pytest
 
+from binlane.orchestration.commands.run import Call, load
+from binlane.orchestration.commands.windows_in_turn import Following, Pace, _Loop
+from binlane.orchestration.lane_processes import LaneProcesses
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_ended_from_outside import SECONDS, lanes, wait_until
+from tests.integration.window.test_ended_from_outside import SECONDS, WAITING, lanes
+from tests.waiting import wait_until
+
+INTERRUPTED = 130
 
 TABLE = ("CREATE DATABASE tenant_{n}", "CREATE TABLE tenant_{n}.t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)")
 
@@ -178,3 +185,112 @@ def test_it_ends_after_its_time_and_at_an_error_that_stays(channel: Channel) -> 
         _, errors = running.communicate(timeout=SECONDS)
     assert running.returncode == 1
     assert "tenant_1.t" in errors
+
+
+@contextlib.contextmanager
+def lane_held(channel: Channel) -> Iterator[None]:
+    """A lane of the next window waits inside a block until the end of the context."""
+    with channel.target.connect() as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT * FROM tenant_1.t FOR UPDATE")
+        run_on(channel.source, "UPDATE tenant_1.t SET v = v + 1")
+        wait_until(lambda: channel.target.query(WAITING) != [(0,)])
+        yield
+        holder.rollback()
+
+
+def begun_with_a_row(channel: Channel) -> None:
+    fill(channel)
+    run_on(channel.source, "INSERT INTO tenant_1.t (v) VALUES (1)")
+
+
+def test_ctrl_c_in_a_terminal_lets_the_window_in_progress_finish(channel: Channel) -> None:
+    begun_with_a_row(channel)
+    with following(channel) as running:
+        assert_arrives(channel)
+        with lane_held(channel):
+            # a terminal sends it to the lanes, too
+            os.killpg(running.pid, signal.SIGINT)
+            time.sleep(1)
+        said, errors = running.communicate(timeout=SECONDS)
+    assert (running.returncode, errors) == (0, "")
+    assert said.endswith("the last one is finished\n")
+    assert_arrives(channel)
+
+
+def test_a_second_signal_ends_it_inside_a_window_and_the_next_run_continues(channel: Channel) -> None:
+    begun_with_a_row(channel)
+    with following(channel) as running:
+        assert_arrives(channel)
+        with lane_held(channel):
+            for _ in range(2):
+                running.send_signal(signal.SIGTERM)
+                time.sleep(1)
+            # the lane is held: without its end this would never return
+            running.communicate(timeout=SECONDS)
+    assert running.returncode == INTERRUPTED
+    assert channel.status.window is not None
+    assert channel.cli("run", CHANNEL) == 0
+    assert_arrives(channel)
+
+
+def test_a_changed_channel_file_is_obeyed_from_the_next_window_on(channel: Channel) -> None:
+    fill(channel)
+    file = channel.channels / f"{CHANNEL}.toml"
+    with following(channel) as running:
+        assert_arrives(channel)
+        before = len(lanes(running.pid))
+        file.write_text(file.read_text().replace("count = 3", "count = 6"))
+        with traffic(channel.source):
+            windows_pass(channel, 2)
+        assert_arrives(channel)
+        assert channel.target.query("SELECT COUNT(*) FROM binlane.positions") == [(7,)]
+        # a process for each lane again
+        assert len(lanes(running.pid)) > before
+
+
+def test_nobody_who_can_be_told_ends_nothing(channel: Channel) -> None:
+    channel.write_channel('[announce]\ncommand = ["false"]\n')
+    fill(channel)
+    with following(channel) as running:
+        assert_arrives(channel)
+        run_on(channel.source, "INSERT INTO tenant_1.t (v) VALUES (1)")
+        assert_arrives(channel)
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 0
+    assert said.count("ConfigError: ") == 2
+
+
+def test_an_idle_source_is_not_read_again_before_its_time(channel: Channel) -> None:
+    fill(channel)
+    seen = set[object]()
+    with following(channel):
+        assert_arrives(channel)
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            seen |= set(channel.target.query("SELECT complete_at FROM binlane.channels"))
+            time.sleep(0.05)
+    # the proof before, and one more at the most
+    assert len(seen) <= 3
+
+
+def test_pauses_grow_to_a_minute_while_the_source_is_away(channel: Channel) -> None:
+    channel.environment["AIRFLOW_CONN_SOURCE_SERVER"] = "mysql://nobody:x@127.0.0.1:1/"
+    told = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in channel.environment.items():
+            patch.setenv(name, value)
+        call = Call(CHANNEL, channel.channels, None, None, None, "local")
+        following = Following(
+            load=partial(load, CHANNEL, channel.channels),
+            request=call.request,
+            engine=call.engine,
+            say=partial(print, file=told),
+            applied=lambda *_: None,
+            resume="resume",
+        )
+        loop = _Loop(following, Pace(0.2), LaneProcesses())
+        pauses = [loop.step() for _ in range(12)]
+    assert pauses[:4] == [0.4, 0.8, 1.6, 3.2]
+    assert pauses[-1] == 60
+    assert told.getvalue().count("; trying again") == 1

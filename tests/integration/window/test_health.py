@@ -54,6 +54,18 @@ def verify(channel: Channel, *, full: bool = True) -> str:
     return verify_channel(channel.config, channel.endpoints, Options(full=full)).state
 
 
+def test_a_target_without_the_state_is_new_and_not_unreachable(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(channel.target, "DROP DATABASE binlane")
+    capsys.readouterr()
+    assert channel.cli("check", CHANNEL) == 3
+    assert f"UNKNOWN: {CHANNEL}: new: the target has no schema binlane" in capsys.readouterr().out
+    [listed] = get(client_of(channel), "/api/channels")
+    assert listed["state"] == "new"
+    assert f"`binlane bootstrap {CHANNEL}`" in listed["findings"][0]["next_step"]
+
+
 def test_drift_is_on_every_screen_until_it_is_found_to_be_gone(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,12 +77,12 @@ def test_every_command_shows_hostile_names_and_executes_none(
     assert "row changes" in said(channel, capsys, "run", CHANNEL)
     said(channel, capsys, "status", CHANNEL)
     said(channel, capsys, "status", "--all")
-    assert "full" not in said(channel, capsys, "find", "*", "--sort", "rows")
+    assert "every" not in said(channel, capsys, "find", "*", "--sort", "rows")
     assert "clean" in said(channel, capsys, "verify", CHANNEL, "--full")
 
     text = said(channel, capsys, "find", "tenant_*")
     assert one_line(DATABASE) in text
-    assert "full" in text
+    assert "every" in text
     names = {each["name"] for each in json.loads(said(channel, capsys, "find", "--json"))}
     assert {DATABASE, ODD} <= names
     said(channel, capsys, "find", "\x1b[2J[/x]\u202e")

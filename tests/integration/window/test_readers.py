@@ -18,6 +18,8 @@ import pytest
 
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.integration.window.test_ended_from_outside import WAITING
+from tests.waiting import wait_until
 
 BANKS: Final = ("bank_0", "bank_1", "bank_2", "bank_3")
 ROWS: Final = 6
@@ -28,7 +30,7 @@ EPOCH: Final = 'consistency = "epoch"\nepoch_transactions = 8\n'
 DIVIDED: Final = "(divided)=bank_0, bank_1\n"
 _CHANGED: Final = 1412
 """The table's definition has changed since the snapshot."""
-_ALL: Final = " UNION ALL ".join(
+ALL: Final = " UNION ALL ".join(
     f"SELECT '{bank}.{table}', id, {column} FROM {bank}.{table}"
     for bank in BANKS
     for table, column in (("account", "amount"), ("saving", "amount"), ("log", "id"))
@@ -134,7 +136,7 @@ def snapshot(cursor: pymysql.cursors.Cursor) -> tuple[int | None, str | None, St
     """What the view says of the open snapshot, and its rows."""
     cursor.execute("SELECT seqno, gtid_set FROM binlane.consistent WHERE channel = %s", (CHANNEL,))
     row: Any = cursor.fetchone()
-    cursor.execute(_ALL)
+    cursor.execute(ALL)
     return (None, None, frozenset(cursor.fetchall())) if row is None else (*row, frozenset(cursor.fetchall()))
 
 
@@ -276,6 +278,36 @@ def test_runs_that_are_killed_while_a_reader_waits_leave_states_of_the_source(
             channel.run_and_kill(1 + 0.4 * number)
         channel.run()
     check(channel, bank, reader)
+
+
+@families
+def test_a_reader_that_comes_between_two_epochs_gets_the_lock_at_the_next_one(
+    channel_of: ChannelOf, family: str
+) -> None:
+    channel = channel_of(family, family)
+    bank, first = prepared(channel, EPOCH), list[tuple[int | None, str | None, State]]()
+
+    def read() -> None:
+        with channel.target.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT GET_LOCK('binlane/{CHANNEL}', 60)")
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            first.append(snapshot(cursor))
+
+    reader, window = threading.Thread(target=read), threading.Thread(target=channel.run)
+    with channel.target.connect() as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT * FROM bank_1.account FOR UPDATE")
+        window.start()
+        wait_until(lambda: channel.target.query(WAITING) != [(0,)])
+        # the serialized lane has the lock while the others move, and one of them is held here
+        wait_until(lambda: channel.target.query(f"SELECT IS_FREE_LOCK('binlane/{CHANNEL}')") == [(0,)])
+        reader.start()
+        holder.rollback()
+        for each in (reader, window):
+            each.join()
+    [(seqno, _, state)] = first
+    assert seqno is not None
+    assert (seqno % 8, state) == (0, bank.states[seqno])
+    assert channel.target.query("SELECT COUNT(*) FROM binlane.epochs WHERE seqno = %s", (seqno,)) == [(1,)]
 
 
 def _of(bank: str, state: State) -> State:

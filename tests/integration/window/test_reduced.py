@@ -6,12 +6,19 @@ Whatever the source makes of a workload, the target must hold the same, AUTO_INC
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pymysql
 import pytest
 
+from binlane.choices import Reduce
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.work.files import WorkFolder
+from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_inputs import read_inputs
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, fresh_channel
@@ -148,6 +155,35 @@ def test_reduced_windows_equal_the_source_on_mysql(
 ) -> None:
     servers = (request.getfixturevalue("mysql_source"), request.getfixturevalue("mysql_target"))
     check(fresh_channel(*servers, tmp_path, clean_servers), range(3), reduce)
+
+
+def test_what_is_chosen_for_a_window_is_applied_and_chosen_again_when_its_files_are_lost(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("binlane.plan.window.size_choice.FEWEST_TRANSACTIONS", 1)
+    channel.write_channel()
+    file = channel.channels / "orders.toml"
+    file.write_text(file.read_text().replace("transactions = 20\n", ""))
+    for db in ("d1", "d2"):
+        channel.source.query(f"CREATE DATABASE {db} CHARACTER SET utf8mb4")
+        for definition in SCHEMA:
+            channel.source.query(definition.format(db=db))
+    assert channel.run() is not None
+    drive(channel.source, 1, 400)
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    plan = run_filter(WorkFolder(window["work"]), InProcess())
+    assert plan.size is not None
+    assert plan.size.reduce is Reduce.WINDOW
+    # the third pass has run
+    assert WorkFolder(window["work"]).child(read_inputs(WorkFolder(window["work"])).key).exists("parts")
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    assert adopted["plan"] is not None
+    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    shutil.rmtree(window["work"])
+    again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert run_filter(WorkFolder(again["work"]), InProcess()).digest == plan.digest
+    channel.go_on(again)
+    assert contents(channel.target) == contents(channel.source)
 
 
 def test_auto_increment_ends_where_the_sources_does(channel: Channel) -> None:

@@ -67,7 +67,7 @@ def test_an_unreachable_source_and_a_wrong_account_are_one_error_each(
 
 def test_a_channel_that_was_never_initialised_says_so(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     channel.target.query("DELETE FROM binlane.channels")
-    assert "run `binlane init` first" in refused(channel, capsys)
+    assert f"`binlane bootstrap {CHANNEL}` or `binlane init {CHANNEL}` begins it" in refused(channel, capsys)
     channel.target.query("DROP DATABASE binlane")
     assert "run `binlane init` first" in refused(channel, capsys)
 

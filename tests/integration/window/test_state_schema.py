@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from binlane.orchestration.airflow import bootstrap_dag, run_outcome
 from binlane.orchestration.airflow.dag_shape import Kind
 from binlane.orchestration.commands import verify
 from binlane.orchestration.commands.copies import bootstrap
+from binlane.orchestration.commands.windows_in_turn import Following, Pace, windows_in_turn
 from binlane.orchestration.request import WindowRequest
 from binlane.state.tables import VERSION
 from binlane.work.files import WorkFolder
@@ -34,7 +36,23 @@ from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_o
 
 NOWHERE: Final = "file:///nowhere/plan"
 """What a task is given: none opens it before it knows the state's schema."""
+
+
+def follow(channel: Channel) -> object:
+    """Windows back to back, as the task takes them."""
+    following = Following(
+        load=lambda: (channel.config, channel.endpoints),
+        request=lambda: WindowRequest("now"),
+        engine="local",
+        say=print,
+        applied=lambda *_: None,
+        resume="resume",
+    )
+    return windows_in_turn(following, Pace(1.0, 60), threading.Event())
+
+
 COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "advise": ((),),
     "bootstrap": ((),),
     # a monitoring plugin: see below
     "check": (),
@@ -50,6 +68,7 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "inspect": (),
     "new": (),
     "plan": ((),),
+    "read-at": (("--command", "true"),),
     "recopy": (("--table", "tenant_1.t", "--yes"),),
     "replay-skipped": (("1",),),
     "resume": ((),),
@@ -79,6 +98,7 @@ TASKS: Final[Mapping[str, Callable[[Channel], object] | None]] = {
     Kind.ADVANCE: lambda channel: steps.advance(channel.config, channel.endpoints, NOWHERE),
     Kind.VERIFY: lambda channel: verify.verify_after(channel.config, channel.endpoints, "full"),
     Kind.CONFIRM: lambda channel: run_outcome.open_window(CHANNEL, channel.endpoints, "w1"),
+    Kind.FOLLOW: follow,
     bootstrap_dag.TASK: lambda channel: bootstrap.first_copy(
         channel.config, channel.endpoints, Options(), bootstrap.LogLines()
     ),

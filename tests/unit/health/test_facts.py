@@ -11,11 +11,14 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.health.facts import HEARTBEAT_SECONDS, facts_of
-from binlane.model import LogPosition
+from binlane.health.progress import stage_of
+from binlane.model import LogPosition, RowCounts
 from binlane.state.channels import Channel, Watermark
 from binlane.state.leases import Heartbeat
+from binlane.state.positions import LanePosition
 from binlane.state.records.history import PastWindow, Snapshot
 from binlane.state.records.journal import ChannelStatus, LaneError
+from binlane.state.records.progress import RunStep, StepRow
 from binlane.state.windows import Window, WindowBounds
 
 CONFIG: Final = load_channel(Path(__file__).parents[3] / "dags" / "channels" / "demo.toml", {})
@@ -58,3 +61,14 @@ def test_an_error_is_retried_once_its_lane_has_a_younger_heartbeat(
     assert facts.error is not None
     assert (facts.error.lane, facts.error.seqno, facts.error.is_retried) == (1, 12, is_retried)
     assert facts_of(replace(snapshot(error_at, beat_at), standing_error=None), CONFIG, None).error is None
+
+
+@pytest.mark.parametrize(("holders", "left"), [({1: 7}, 60.0), ({}, None), ({0: 8}, None)])
+def test_the_time_that_is_left_is_known_while_a_lane_works(holders: dict[int, int], left: float | None) -> None:
+    found = snapshot(20, 55)
+    positions = tuple(LanePosition(lane, 12, "w1", "d", RowCounts(), 1, 5) for lane in (0, 1))
+    step = StepRow(RunStep.APPLY, "w1", 0, 20, at(0), at(0))
+    stage = stage_of(replace(found, status=replace(found.status, positions=positions, holders=holders), step=step))
+
+    assert stage is not None
+    assert (stage.text, stage.left) == ("10 of 20 transactions applied", left)

@@ -9,7 +9,7 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.errors import ConfigError
-from binlane.orchestration.commands.new import new
+from binlane.orchestration.commands.setup.new import new
 
 
 def test_the_file_is_a_channel_that_leaves_accounts_out_and_says_why(tmp_path: Path) -> None:

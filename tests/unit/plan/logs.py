@@ -26,6 +26,7 @@ from binlane.plan.segment.map import map_segment as columnar_map
 from binlane.plan.segment.map import scan_segment as columnar_scan
 from binlane.plan.settings import FilterSettings
 from binlane.plan.window.fold import fold_scans, make_plan
+from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.reduce import FoldedLane, LaneFolder
 from binlane.plan.window_plan import Block, LaneFile, WindowPlan
 from binlane.schema.model import Schema
@@ -222,6 +223,7 @@ def filtered(
     scans = [scan(data, segment, chosen, is_critical) for data, segment in parts]
     earlier = [scan(data, segment, chosen, is_critical) for data, segment in before]
     routing = fold_scans(manifest, scans, chosen, schema, earlier)
+    chosen = chosen.chosen(routing.size)
     files = {segment.name: (data, segment) for data, segment in (*parts, *before)}
     lanes: dict[int, list[tuple[BlockHeader, tuple[Item, ...]]]] = {}
     summaries: list[MapSummary] = []
@@ -244,13 +246,12 @@ def filtered(
         summaries.append(map_one(data, segment, shipped, chosen, open_sink, reducer, groups))
         for sink in sinks:
             lanes.setdefault(sink.lane, []).extend(sink.blocks)
-    folded = None
+    whole = None
     if chosen.reduce == Reduce.WINDOW:
         assert reducer is not None
         folded = [fold_lane(lane, blocks, routing, chosen, reducer) for lane, blocks in lanes.items()]
-        lanes = {each.lane: blocks for each, blocks in folded}
-    both = None if folded is None else [each for each, _ in folded]
-    plan = make_plan(manifest, routing, summaries, both, chosen.renaming)
+        lanes, whole = {each.lane: blocks for each, blocks in folded}, [each for each, _ in folded]
+    plan = make_plan(manifest, routing, MappedWindow.of(summaries), whole, chosen.renaming)
     return Filtered(routing, plan, lanes)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from binlane.errors import PlanError
-from binlane.plan.database_activity import DatabaseActivity, WindowActivity, whole
+from binlane.plan.database_activity import DatabaseActivity, WindowActivity
+from binlane.plan.row_accounting import Tally
+from binlane.plan.segment.map import MapSummary
+from binlane.plan.window.mapped import MappedWindow
 
 PARTS = (
     {"a": DatabaseActivity(1, 2, 10, 5, 5.5)},
@@ -14,15 +17,19 @@ PARTS = (
 )
 
 
+def whole() -> WindowActivity:
+    return MappedWindow.of(MapSummary({}, Tally(), WindowActivity(dict(part))) for part in PARTS).activity
+
+
 def test_the_last_transaction_counts_and_the_lane_of_the_last_that_has_one() -> None:
-    assert whole(PARTS).databases == {
+    assert whole().databases == {
         "a": DatabaseActivity(2, 7, 17, 9, 9.5),
         "b": DatabaseActivity(0, 1, 1, 7, 7.5),
     }
 
 
 def test_activity_is_read_as_it_was_written() -> None:
-    found = whole(PARTS)
+    found = whole()
     assert WindowActivity.from_json(found.to_json(), "here") == found
     with pytest.raises(PlanError, match="here"):
         WindowActivity.from_json(b"[]", "here")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from binlane.model import Flavor, TableKey
-from binlane.orchestration.commands.repair import StoredPlan, plan_text
+from binlane.orchestration.commands.repair import StoredPlan, left_text, plan_text
 from binlane.repair.plan import RepairPlan, plan_repair
 from binlane.safe_text import printable
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
@@ -66,3 +68,15 @@ def test_a_table_that_was_altered_since_it_was_compared_keeps_its_rows_as_they_w
     lines = plan_text(StoredPlan(plan, "work/plan.json")).split("\n")[2:]
 
     assert lines[:2] == [f"  insert key={digits('ä1')}", f"  update key={digits('ä2')}: name, size"]
+
+
+@pytest.mark.parametrize(("name", "argument"), [("visits", "shop.visits"), ("a.b 'x", "'`shop`.`a.b '\"'\"'x`'")])
+def test_a_table_without_a_key_is_left_with_the_command_that_copies_it(name: str, argument: str) -> None:
+    key = TableKey("shop", name)
+    bare = Schema(Flavor.MARIADB, "", tables={key: Table(key, "InnoDB", COLUMNS)})
+    plan = plan_repair("shop", "u", 7, [Suspect(key, (), DRIFT, 7, (), ("1",), None, "")], bare, ())
+
+    said = f"; `binlane recopy shop --table {argument}` copies the table again"
+    assert plan_text(StoredPlan(plan, "work/plan.json")).split("\n")[1].endswith(said)
+    assert left_text(plan).split("\n")[0] == "still drifted:"
+    assert left_text(plan).endswith(said)

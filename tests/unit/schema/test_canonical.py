@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlane.schema.canonical import canonical_json
+from binlane.schema.canonical import canonical_json, canonical_pieces
 
 TEXT = st.text(max_size=5)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
@@ -40,6 +42,20 @@ def test_the_order_of_keys_does_not_matter(document: dict[str, Any]) -> None:
 )
 def test_an_entry_is_a_line(document: dict[str, Any], expected: str) -> None:
     assert canonical_json(document).decode() == expected
+
+
+def test_an_iterator_is_a_list_whose_entries_are_made_when_their_turn_comes() -> None:
+    made = list[int]()
+
+    def entries() -> Iterator[int]:
+        for number in (1, 2):
+            made.append(number)
+            yield number
+
+    pieces = canonical_pieces({"a": entries(), "b": 0})
+    begun = b"".join(itertools.takewhile(lambda piece: piece != b"1", pieces))
+    assert (begun, made) == (b'{\n "a": [\n ', [1])
+    assert begun + b"1" + b"".join(pieces) == canonical_json({"a": [1, 2], "b": 0})
 
 
 def _reversed(value: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -75,7 +77,7 @@ def test_an_escaped_key_is_read_as_itself(key: str) -> None:
         ("(*)=1\n(*)=2", "x.list:2: '(*)' is already in line 1"),
         ("a*=1\na*=2", "x.list:2: 'a*' is already in line 1"),
         ("(criticla)=a", "x.list:1: unknown key (criticla); known: (*), (critical), (divided), (hash-method)"),
-        ("(hash-method)=crc", "x.list:1: unknown hash method 'crc'; expected string-hash or round-robin"),
+        ("(hash-method)=crc", "x.list:1: unknown hash method 'crc'; expected string-hash or round-robin or load"),
         ("=1", "x.list:1: a line without a key"),
         ("a=\\u00g1", "x.list:1: expected four hex digits after \\u, got '00g1'"),
         ("\\ud83d=1", "x.list:1: a \\u escape is half a character"),
@@ -113,7 +115,7 @@ def test_string_hash_is_javas() -> None:
 @given(name=NAMES, lanes=st.integers(1, 64))
 def test_every_shard_has_a_lane(name: str, lanes: int) -> None:
     assert 0 <= hash_lane(name, lanes) < lanes
-    for text in ("", "(hash-method)=round-robin", "(*)=0", "*=0"):
+    for text in ("", "(hash-method)=round-robin", "(hash-method)=load", "(*)=0", "*=0"):
         assert 0 <= Partitioner(parse(text, lanes), lanes, [name]).lane_of(name) <= lanes
 
 
@@ -182,8 +184,45 @@ def test_round_robin_goes_by_first_appearance_of_shards_without_a_place() -> Non
     partitioner = Partitioner(listed, 3 + 1, order)
     lanes = {name: partitioner.lane_of(name) for name in order}
     assert lanes == {"z": 0, "pinned": 3, "a": 1, UNKNOWN_SHARD: 4, "ref": 4, "m": 2, "q": 3}
-    with pytest.raises(PlanError, match="'late': expected it in the window's order of appearance"):
+    with pytest.raises(PlanError, match=r"'late': expected it in the window's order of appearance \(round-robin\)"):
         partitioner.lane_of("late")
+
+
+def by_load(text: str, loads: Mapping[str, int], lanes: int = 4, **options: Any) -> dict[str, int]:
+    """The lane of each shard."""
+    partitioner = Partitioner(parse("(hash-method)=load\n" + text, lanes), lanes, loads, loads=loads, **options)
+    return {name: partitioner.lane_of(name) for name in loads}
+
+
+def test_load_gives_the_biggest_shard_left_to_the_lane_that_has_the_least() -> None:
+    loads = {"a": 10, "b": 40, "c": 30, "d": 30, "e": 20, "f": 20}
+    assert by_load("", loads) == {"b": 0, "c": 1, "d": 2, "e": 3, "f": 3, "a": 1}
+    assert by_load("", dict.fromkeys("zyx", 7), 2) == {"x": 0, "y": 1, "z": 0}
+    assert by_load("", dict.fromkeys("zyx", 0), 2) == {"x": 0, "y": 0, "z": 0}
+
+
+def test_load_counts_shards_with_an_entry_and_leaves_critical_and_divided_ones_out() -> None:
+    loads = {"pinned": 50, "z": 40, "a": 30, UNKNOWN_SHARD: 900, "ref": 900, "whale": 900}
+    expected = {"pinned": 0, "z": 1, "a": 2, UNKNOWN_SHARD: 3, "ref": 3, "whale": 0}
+    assert by_load("pinned=0\n(critical)=ref\n(divided)=whale", loads, 3) == expected
+    assert by_load("pinned=0\n(*)=1", {"pinned": 50, "z": 40}, 3) == {"pinned": 0, "z": 1}
+
+
+def test_load_takes_a_group_as_one() -> None:
+    loads = {"a": 10, "b": 10, "c": 10, "x": 29}
+    assert by_load("", loads, 2, groups=GROUPS) == {"a": 0, "b": 0, "c": 0, "x": 1}
+
+
+@given(st.dictionaries(NAMES, st.integers(0, 100), min_size=1), st.integers(1, 8))
+def test_no_lane_by_load_has_more_than_a_full_share_and_the_smallest_shard_of_it(
+    loads: dict[str, int], lanes: int
+) -> None:
+    loads = {name: size for name, size in loads.items() if not name.startswith("#")}
+    found = by_load("", loads, lanes)
+    of_lanes = [[loads[name] for name in loads if found[name] == lane] for lane in range(lanes)]
+    for sizes in of_lanes:
+        assert not sizes or sum(sizes) - min(sizes) <= sum(loads.values()) / lanes
+    assert found == by_load("", dict(sorted(loads.items(), reverse=True)), lanes)
 
 
 GROUPS = {"a": "a", "b": "a", "c": "a"}

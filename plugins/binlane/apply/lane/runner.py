@@ -130,11 +130,12 @@ class _Runner:
                     stream.close()
 
     def _guard(self, poll: Connection, target: Flavor) -> TableGuard:
-        plan = self.state.plan
+        plan, reader = self.state.plan, TableReader(poll)
         return TableGuard(
             altered=plan.altered,
             source=plan.flavor,
-            read=TableReader(poll).read,
+            read=reader.read,
+            read_database=reader.read_database,
             definitions=self.state.checked.definitions,
             partitioned=self.state.checked.partitioned,
             server=lambda: read_schema(poll, ()),

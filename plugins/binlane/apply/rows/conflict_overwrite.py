@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 import pymysql
 
@@ -38,6 +38,7 @@ _REFERENCES: Final = (
 class OverwritingRows(SqlRows):
     """Writes one attempt at one block."""
 
+    many_rows: ClassVar[bool] = False
     fires_triggers: bool = False
     """The channel's own writer fires triggers too, and the precheck has checked them."""
     note: Callable[[Conflict], None] = field(kw_only=True)
@@ -150,20 +151,20 @@ class OverwritingRows(SqlRows):
         """Run the change; returns the rows found, or None for a duplicate key, which undoes this statement alone."""
         statement = self._statement(table, change)
         try:
-            affected = self.execute(statement, self._timestamp, table.bound.key)
+            affected = self.execute(statement, self._timestamp)
         except pymysql.err.MySQLError as exc:
             if error_code(exc) != _DUPLICATE or not table.bound.primary_key:
                 raise
             return None
         if affected != 1 and (affected != 0 or change.before is None or not self._finds_by_key(table, change.before)):
-            raise miscounted(statement, table.bound.key, affected, "; rows without a primary key are not overwritten")
+            raise miscounted(statement, affected, "; rows without a primary key are not overwritten")
         return affected
 
     def _execute_one(self, table: KnownTable, change: Change) -> None:
         statement = self._statement(table, change)
-        affected = self.execute(statement, self._timestamp, table.bound.key)
+        affected = self.execute(statement, self._timestamp)
         if affected != 1:
-            raise miscounted(statement, table.bound.key, affected)
+            raise miscounted(statement, affected)
 
     def _statement(self, table: KnownTable, change: Change) -> RowStatement:
         [statement] = self.builder(table).statements(change.kind, (change,))

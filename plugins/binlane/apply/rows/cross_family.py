@@ -129,7 +129,7 @@ class FamilyRows:
         columns = zip(logged.column_types, logged.metadata, strict=True)
         if not any(code == ColumnType.JSON or (code, size) == (ColumnType.BLOB, _LONG_BLOB) for code, size in columns):
             return False
-        target = self.guard.read(TableKey(logged.database, logged.table))
+        target = self.guard.target(TableKey(logged.database, logged.table))
         return target is not None and any(column.data_type == "json" for column in target.columns)
 
 

@@ -2,23 +2,31 @@
 
 Blocks and positions are the same; the rows are decoded here. Statements fire triggers, so the precheck refuses tables
 with triggers unless the channel names them. Every statement is verified by its affected rows (invariant 5): the
-connection counts found rows (``CLIENT.FOUND_ROWS``), so an UPDATE that changes nothing counts as well.
+connection counts found rows (``CLIENT.FOUND_ROWS``), so an UPDATE that changes nothing counts as well. Where the order
+of the changes allows it, a statement has many rows (``multi_row``).
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import pymysql
 from pymysql.constants import CLIENT
 
+from binlane.apply.rows.multi_row import MultiRowChanges, MultiRowTable, stretches
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
-from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.session.retry_verdicts import Verdict, error_code, judge
 from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
 from binlane.binlog.rows_payload import DEFINITION, check_self_contained, parse_rows, parse_table_map, rows_with_tables
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.columns import Column
+from binlane.binlog.vector.arrays import Bytes
+from binlane.binlog.vector.column_literals import ColumnLiterals
+from binlane.binlog.vector.frames import Frames, frame, index_rows
 from binlane.binlog.wire import HEADER
 from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural
@@ -43,6 +51,8 @@ _NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
 _CHANGED: Final = frozenset({1048, 1264, _TRUNCATED, 1292, 1364, 1366, 1406})
 """Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0."""
+_NAME: Final = "block"
+_SAVEPOINT: Final = "binlane_rows"
 _POST_HEADER_FLAGS: Final = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS
 
 
@@ -50,19 +60,28 @@ _POST_HEADER_FLAGS: Final = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UN
 class KnownTable:
     """The table of a TABLE_MAP, bound to the target's table."""
 
+    logged: TableMap
     bound: BoundTable
     decoder: RowDecoder
     target: Table
+    many: MultiRowTable | None
+    """How many of its rows are written by a statement; None for tables that are written event by event."""
 
 
 @dataclass(slots=True)
 class SqlRows:
     """Writes decoded rows."""
 
+    many_rows: ClassVar[bool] = True
+    """Whether rows of different events may share a statement."""
     session: LaneSession
     guard: TableGuard | None
     _known: dict[tuple[bytes, int], KnownTable] = field(default_factory=dict)
     """By TABLE_MAP without its table id, and the number of the table's definition in the window."""
+    _literals: dict[tuple[Column, ...], ColumnLiterals] = field(default_factory=dict)
+    """By columns: tables of tenants have the same."""
+    _flags: int = -1
+    """The flags of rows events for which the session's checks are set; -1: not known."""
 
     def __post_init__(self) -> None:
         if self.guard is None:
@@ -81,6 +100,8 @@ class SqlRows:
 
     def forget_tables(self) -> None:
         """Read tables anew before their next row."""
+        assert self.guard is not None
+        self.guard.forget_tables()
         self._known.clear()
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
@@ -104,6 +125,7 @@ class SqlRows:
 
     def enter(self) -> None:
         """Set the session up for statements that write logged rows."""
+        self._flags = -1
         self.session.execute(f"SET SESSION {_ENTER}{f'{_CONSTRAINTS}0' if self._on_mariadb else ''}")
 
     def leave(self) -> None:
@@ -116,13 +138,41 @@ class SqlRows:
         return self.session.flavor is Flavor.MARIADB
 
     def _item(self, payload: bytes, seqno: int) -> RowCounts:
-        counted, flags = RowCounts(), -1
-        for table, event, timestamp in self.events(payload, seqno):
-            if event.flags & _POST_HEADER_FLAGS != flags:
-                flags = event.flags & _POST_HEADER_FLAGS
-                self._set_checks(flags)
-            counted += self.write_event(table, event, timestamp)
+        frames = frame(payload, 0, 0)
+        index = index_rows(frames, _NAME)
+        tables = [self._table(_bytes_of(payload, frames, number), seqno) for number in index.first.tolist()]
+        many = [table.many if self.many_rows else None for table in tables]
+        counted = RowCounts()
+        for part in stretches(frames, index, [table.logged for table in tables], many, self._room):
+            if part.changes is not None and self._write_many(part.changes, frames.data):
+                counted += part.changes.counts
+                continue
+            for number in part.events.tolist():
+                event = _bytes_of(payload, frames, number)
+                rows = parse_rows(event)
+                self._set_checks(rows.flags & _POST_HEADER_FLAGS)
+                table = tables[int(index.number[number])]
+                counted += self.write_event(table, rows, HEADER.unpack_from(event)[0])
         return counted
+
+    def _write_many(self, changes: MultiRowChanges, data: Bytes) -> bool:
+        """Write the changes with few statements; False, with nothing written, if they have to be written event by
+        event, which finds the row that does not fit and says so."""
+        try:
+            statements = changes.statements(data)
+        except (ValueError, struct.error):
+            return False
+        self._set_checks(0)
+        self.session.execute(f"SAVEPOINT {_SAVEPOINT}")
+        try:
+            for statement in statements:
+                self._run(statement, 0)
+        except (ApplyError, DriftError, pymysql.err.MySQLError) as exc:
+            if isinstance(exc, pymysql.err.MySQLError) and judge(exc) is Verdict.RETRY:
+                raise
+            self.session.execute(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+            return False
+        return True
 
     def events(self, payload: bytes, seqno: int) -> Iterator[tuple[KnownTable, RowsEvent, int]]:
         """The rows events of a self-contained payload, each with its table and its time, Unix seconds.
@@ -138,7 +188,7 @@ class SqlRows:
         self._check_triggers(table.target)
         try:
             for statement in self.builder(table).statements(event.kind, table.decoder.changes(event)):
-                self._run(statement, timestamp, table.bound.key)
+                self._run(statement, timestamp)
                 counted += ROW_COUNTS[statement.kind](statement.rows)
         except ValueError as exc:
             raise no_expression(table, exc) from exc
@@ -157,20 +207,27 @@ class SqlRows:
 
     def builder(self, table: KnownTable) -> StatementBuilder:
         """The builder of the table's statements, each short enough for the target."""
-        room = min(MAX_BYTES, self.session.max_allowed_packet // 2)
-        return StatementBuilder(table.bound, self.session.flavor, room)
+        return StatementBuilder(table.bound, self.session.flavor, self._room)
+
+    @property
+    def _room(self) -> int:
+        """Usual bytes of a statement."""
+        return min(MAX_BYTES, self.session.max_allowed_packet // 2)
 
     def _set_checks(self, flags: int) -> None:
+        if flags == self._flags:
+            return
         foreign = int(not flags & RowsFlag.NO_FOREIGN_KEY_CHECKS)
         unique = int(not flags & RowsFlag.RELAXED_UNIQUE_CHECKS)
         self.session.execute(f"SET SESSION foreign_key_checks = {foreign}, unique_checks = {unique}")
+        self._flags = flags
 
-    def _run(self, statement: RowStatement, timestamp: int, key: TableKey) -> None:
-        affected = self.execute(statement, timestamp, key)
+    def _run(self, statement: RowStatement, timestamp: int) -> None:
+        affected = self.execute(statement, timestamp)
         if affected != statement.rows:
-            raise miscounted(statement, key, affected)
+            raise miscounted(statement, affected)
 
-    def execute(self, statement: RowStatement, timestamp: int, key: TableKey) -> int:
+    def execute(self, statement: RowStatement, timestamp: int) -> int:
         """Run one statement; returns the number of rows that it found.
 
         Raises the driver's errors, ApplyError for a statement that is too long, DriftError if the target changes a
@@ -178,7 +235,7 @@ class SqlRows:
         """
         if len(statement.sql) + 1 > self.session.max_allowed_packet:
             raise ApplyError(
-                f"{key}: a row needs a statement of {len(statement.sql):,} bytes, the target has "
+                f"{statement.table}: a row needs a statement of {len(statement.sql):,} bytes, the target has "
                 f"max_allowed_packet = {self.session.max_allowed_packet:,}: raise it"
             )
         if statement.by_default:
@@ -194,7 +251,7 @@ class SqlRows:
         forbidden = _CHANGED - {_TRUNCATED} if statement.lenient else _CHANGED
         bad = [str(text) for level, code, text in warnings if level != "Note" and int(code) in forbidden]
         if bad:
-            raise miscounted(statement, key, affected, f"; the target warned: {'; '.join(bad[:3])}")
+            raise miscounted(statement, affected, f"; the target warned: {'; '.join(bad[:3])}")
         return affected
 
     def _table(self, table_map: bytes, seqno: int) -> KnownTable:
@@ -205,19 +262,34 @@ class SqlRows:
         name = table_map[DEFINITION], guard.altered.before(key, seqno) if guard.altered else 0
         known = self._known.get(name)
         if known is None:
-            target = guard.read(key)
+            target = guard.target(key)
             if target is None:
                 raise TableMismatchError(f"{key}: rows of seqno {seqno} need a table that does not exist on the target")
             bound = bind(logged, guard.source, target)
             decoder = RowDecoder(logged, bound.columns, text=False, whole_documents=self._on_mariadb)
-            known = self._known[name] = KnownTable(bound, decoder, target)
+            many = self._many(logged, bound, decoder, target)
+            known = self._known[name] = KnownTable(logged, bound, decoder, target, many)
         return known
 
+    def _many(self, logged: TableMap, bound: BoundTable, decoder: RowDecoder, target: Table) -> MultiRowTable | None:
+        if tuple(decoder.rules) != logged.column_length_spec():
+            return None  # the arrays know the lengths that the log tells
+        literals = self._literals.get(bound.columns)
+        if literals is None:
+            literals = ColumnLiterals.of(bound.columns, decoder.rules, self.session.flavor)
+            self._literals[bound.columns] = literals
+        return MultiRowTable.of(bound, target, literals, self.session.flavor, self.session.version)
 
-def miscounted(statement: RowStatement, key: TableKey, affected: int, said: str = "") -> DriftError:
+
+def _bytes_of(payload: bytes, frames: Frames, event: int) -> bytes:
+    start = frames.begin(event)
+    return payload[start : start + int(frames.size[event])]
+
+
+def miscounted(statement: RowStatement, affected: int, said: str = "") -> DriftError:
     """The error of a statement that found another number of rows than it must, or whose values were changed."""
     return DriftError(
-        f"{key}: {statement.kind} of {plural(statement.rows, 'row')}, the target counted {affected}{said}; "
+        f"{statement.table}: {statement.kind} of {plural(statement.rows, 'row')}, the target counted {affected}{said}; "
         f"the statement begins with {statement.sql[:300]}"
     )
 

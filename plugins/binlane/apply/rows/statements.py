@@ -18,7 +18,7 @@ from binlane.binlog.types.columns import Column
 from binlane.binlog.types.literals import identifier, literal
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.type_codes import ColumnType
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.schema.binding import BoundTable
 
 MAX_ROWS: Final = 500
@@ -30,6 +30,7 @@ MAX_BYTES: Final = 1 << 20
 class RowStatement:
     """One statement of one table."""
 
+    table: TableKey
     sql: str
     kind: RowsKind
     rows: int
@@ -63,8 +64,8 @@ class StatementBuilder:
             lenient = lenient or _is_lenient(pairs)
             tuples.append(f"({', '.join(self.literal(column, value) for column, value in pairs)})")
         head = f"INSERT INTO {self.name} ({names}) VALUES "
-        for group in _chunks(tuples, self.max_bytes):
-            yield RowStatement(head + ", ".join(group), RowsKind.INSERT, len(group), lenient, defaults)
+        for group in chunks(tuples, self.max_bytes):
+            yield RowStatement(self.table.key, head + ", ".join(group), RowsKind.INSERT, len(group), lenient, defaults)
 
     def _deletes(self, changes: Iterable[Change]) -> Iterator[RowStatement]:
         head = f"DELETE FROM {self.name} WHERE "
@@ -73,11 +74,11 @@ class StatementBuilder:
             assert change.before is not None
             condition, by_key = self.condition(change.before)
             if not by_key:
-                yield RowStatement(f"{head}{condition} LIMIT 1", RowsKind.DELETE, 1)
+                yield RowStatement(self.table.key, f"{head}{condition} LIMIT 1", RowsKind.DELETE, 1)
                 continue
             keys.append(f"({condition})")
-        for group in _chunks(keys, self.max_bytes):
-            yield RowStatement(head + " OR ".join(group), RowsKind.DELETE, len(group))
+        for group in chunks(keys, self.max_bytes):
+            yield RowStatement(self.table.key, head + " OR ".join(group), RowsKind.DELETE, len(group))
 
     def _updates(self, changes: Iterable[Change]) -> Iterator[RowStatement]:
         for change in changes:
@@ -93,12 +94,12 @@ class StatementBuilder:
             sets += [f"{name} = {name}" for number in sorted(kept) for name in [self._column_name(number)]]
             limit = "" if by_key else " LIMIT 1"
             sql = f"UPDATE {self.name} SET {', '.join(sets)} WHERE {condition}{limit}"
-            yield RowStatement(sql, RowsKind.UPDATE, 1, _is_lenient(pairs))
+            yield RowStatement(self.table.key, sql, RowsKind.UPDATE, 1, _is_lenient(pairs))
 
     @property
     def name(self) -> str:
         """The table's name, quoted for a statement."""
-        return f"{identifier(self.table.key.database)}.{identifier(self.table.key.table)}"
+        return self.table.name
 
     def _column_name(self, number: int) -> str:
         return identifier(self.table.columns[number].label)
@@ -150,11 +151,12 @@ def _is_lenient(pairs: Iterable[tuple[Column, Value]]) -> bool:
     return any(column.type_code == ColumnType.ENUM and value == 0 for column, value in pairs)
 
 
-def _chunks(parts: Iterable[str], max_bytes: int) -> Iterator[list[str]]:
+def chunks(parts: Iterable[str], max_bytes: int, max_rows: int = MAX_ROWS) -> Iterator[list[str]]:
+    """Parts of statements in groups of ``max_rows`` and ``max_bytes`` at most, or of one part."""
     group: list[str] = []
     size = 0
     for part in parts:
-        if group and (len(group) == MAX_ROWS or size + len(part) > max_bytes):
+        if group and (len(group) == max_rows or size + len(part) > max_bytes):
             yield group
             group, size = [], 0
         group.append(part)

@@ -31,6 +31,8 @@ class TableGuard:
     source: Flavor
     read: Callable[[TableKey], Table | None]
     """Reads the target's table as it is now."""
+    read_database: Callable[[str], Mapping[TableKey, Table]] | None = None
+    """Reads all tables of a small database of the target at once."""
     definitions: Schema | None = None
     """The source's tables that the window alters, after its last DDL, as far as they are known."""
     partitioned: frozenset[TableKey] | None = None
@@ -50,10 +52,25 @@ class TableGuard:
     _rules: Rules | None = None
     _fitting: set[tuple[bytes, int]] = field(default_factory=set)
     """TABLE_MAPs without table id, with the number of the definition that they fit."""
+    _read: dict[str, Mapping[TableKey, Table]] = field(default_factory=dict)
+    """Tables that were read together, by database."""
 
     def is_partitioned(self, key: TableKey) -> bool | None:
         """Whether the target's table is partitioned, by the precheck; None if the window may have changed that."""
         return None if self.partitioned is None or self.altered.names(key) else key in self.partitioned
+
+    def target(self, key: TableKey) -> Table | None:
+        """The target's table, for rows; None if there is none. A table that the window alters is read anew each time,
+        all others together with their databases' other tables, and once until ``forget_tables``."""
+        if self.read_database is None or self.altered.names(key):
+            return self.read(key)
+        if key.database not in self._read:
+            self._read[key.database] = self.read_database(key.database)
+        return self._read[key.database].get(key) or self.read(key)
+
+    def forget_tables(self) -> None:
+        """Read the tables anew, after a DDL."""
+        self._read.clear()
 
     def check(self, payload: bytes, seqno: int) -> None:
         """Raises TableMismatchError if a TABLE_MAP of a BINLOG payload does not fit the target's table at ``seqno``."""

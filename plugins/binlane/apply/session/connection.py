@@ -49,6 +49,7 @@ class LaneSession:
     limits: SessionLimits
     cursor: Cursor
     max_allowed_packet: int = 0
+    version: tuple[int, int, int] = (0, 0, 0)
     _format: bytes | None = None
     _clock_leaked: bool = False
     _is_replica: bool = False
@@ -69,7 +70,8 @@ class LaneSession:
             keep_alive(connection)
             connection.autocommit(True)
             session._set_limits()
-            session.max_allowed_packet = int(session.value("SELECT @@max_allowed_packet"))
+            [(packet, version)] = session.rows("SELECT @@max_allowed_packet, VERSION()")
+            session.max_allowed_packet, session.version = int(packet), version_number(str(version))
         except BaseException:
             connection.close()
             raise
@@ -182,7 +184,7 @@ class LaneSession:
         """MySQL: accept session values that older servers logged, such as removed sql_modes (otherwise 3899)."""
         if self.flavor is Flavor.MYSQL and not self._is_replica:
             self.execute("SET SESSION pseudo_replica_mode = 1")
-            if version_number(str(self.value("SELECT VERSION()"))) >= _INVISIBLE_KEYS:
+            if self.version >= _INVISIBLE_KEYS:
                 # a source that generates such keys has them in its log
                 self.execute("SET SESSION sql_generate_invisible_primary_key = OFF")
             self._is_replica = True

@@ -21,7 +21,8 @@ from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.normalize import collation_name as full_name
-from binlane.servers.catalog import query_of_collations
+from binlane.servers.catalog import column_of_collations
+from binlane.servers.catalog_queries import COLLATIONS
 from binlane.servers.variables import version_number
 from binlane.sql.parse.facts import StatementKind
 
@@ -308,6 +309,7 @@ class ContextSetter:
         """The target's own spelling of each collation: up to MariaDB 10.5, utf8mb3 is utf8 in them."""
         if not self._collations:
             number = version_number(self.session.connection.get_server_info())  # type: ignore[no-untyped-call]
-            found = self.session.rows(query_of_collations(self.session.flavor, number))
+            column = column_of_collations(self.session.flavor, number)
+            found = self.session.rows(f"SELECT {column} FROM information_schema.{COLLATIONS}")
             self._collations = {full_name(str(name)) or "": str(name) for (name,) in found}
         return self._collations

@@ -22,11 +22,8 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
     negative = not data[0] & 0x80
     plain = bytes(byte ^ 0xFF for byte in data) if negative else data
     plain = bytes([plain[0] ^ 0x80]) + plain[1:]
-    whole, scaled = divmod(precision - scale, _GROUP), divmod(scale, _GROUP)
-    widths = [whole[1], *[_GROUP] * whole[0], *[_GROUP] * scaled[0], scaled[1]]
     digits, at = "", 0
-    for width in widths:
-        size = _DIGITS_TO_BYTES[width]
+    for size, width in decimal_groups(precision, scale):
         number = int.from_bytes(plain[at : at + size], "big")
         if number >= 10**width:
             raise ValueError(f"DECIMAL({precision},{scale}) {data.hex()}: {number} in a group of {width} digits")
@@ -35,6 +32,13 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
     if at != len(data):
         raise ValueError(f"DECIMAL({precision},{scale}) of {len(data)} bytes, expected {at}")
     return Decimal((int(negative), tuple(map(int, digits)), -scale))
+
+
+def decimal_groups(precision: int, scale: int) -> list[tuple[int, int]]:
+    """(bytes, digits) of each group of a DECIMAL, in order; a group may be empty."""
+    whole, scaled = divmod(precision - scale, _GROUP), divmod(scale, _GROUP)
+    widths = [whole[1], *[_GROUP] * whole[0], *[_GROUP] * scaled[0], scaled[1]]
+    return [(_DIGITS_TO_BYTES[width], width) for width in widths]
 
 
 def spell_decimal(value: Decimal) -> str:

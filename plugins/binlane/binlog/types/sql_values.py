@@ -117,8 +117,16 @@ def _double(column: DefinedColumn, _whole: bool) -> str:
     MySQL's CAST drops digits of the longest numbers, and the families print exponents differently. Their JSON text is
     equal, except that MySQL's has ``.0`` behind whole numbers. FLOAT itself prints six digits.
     """
-    name = identifier(column.name)
-    text = f"REPLACE(JSON_ARRAY({name} * 1e0), '.0]', ']')"
+    return _digits_of(identifier(column.name), "1e0")
+
+
+def unsigned_zero(column: DefinedColumn) -> str:
+    """``FLOAT.compared`` between the families: MariaDB shows and writes -0 as 0, where MySQL keeps the sign."""
+    return _digits_of(identifier(column.name), "1e0 + 0e0")
+
+
+def _digits_of(name: str, times: str) -> str:
+    text = f"REPLACE(JSON_ARRAY({name} * {times}), '.0]', ']')"
     return f"IF({name} IS NULL, NULL, TRIM(LEADING '[' FROM TRIM(TRAILING ']' FROM {text})))"
 
 

@@ -18,7 +18,7 @@ const WORDS = {
   "Transactions": "Transactions of the source, counted as its log has them.",
   "Lane": "An ordered queue of blocks, applied by one task. The serialized lane applies what belongs to no single lane.",
   "Read": "Row changes in the source's log.",
-  "Folded away": "Row changes that later ones of the same row have made unnecessary.",
+  "Folded away": "Row changes that later ones of the same row have made unnecessary; below zero where updates that exchange values of a unique key are written as deletes and inserts.",
   "Filtered": "Row changes that the channel's filter leaves out.",
   "Written": "Row changes that the target gets: read, less folded away, less filtered.",
   "Took": "From the window's opening to its end, or from the beginning of a verification to its end.",

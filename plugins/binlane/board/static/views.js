@@ -278,6 +278,7 @@ export function window(data, where, tools) {
       figure("Barriers", number(row.barriers), row.serialized === null ? null : `${plural(row.serialized, "transaction")} serialized`),
       figure("Took", span(row.seconds), `opened ${moment(row.opened_at)}`),
       figure("Behind at its end", span(row.behind), `up to ${moment(row.end_time)}`)),
+    data.size === null ? null : h("p", { class: "quiet break" }, `Blocks: ${data.size}`),
     data.lanes.length === 0 ? h("section", { class: "panel" }, empty("Not planned yet", "The filter job has not written the plan, or the precheck has refused it.")) : [
       panel("Lanes", row.has_files ? "a lane's name leads to its blocks" : "the window's files were removed: its blocks cannot be shown", h("div", { class: "scroll" }, h("table", { class: "cards" },
         head(["Lane"], ["Transactions"], ["Blocks", "num"], ["Row changes", "num"], ["Size", "num"]),
@@ -298,7 +299,7 @@ export function window(data, where, tools) {
       h("tbody", {}, data.rules.map((each) => h("tr", {}, h("th", { scope: "row", class: "mono break" }, each.rule),
         cell("Row changes", "num", number(each.rows)), cell("Statements", "num", number(each.statements)))))))),
     panel("Coordinates", null, h("div", { class: "body" }, h("dl", { class: "facts" },
-      ...[["Window", row.window_id], ["Ends at", `${row.end_file}:${row.end_offset}`], ["GTID set", row.end_gtid_set || "–"], ["Plan", data.plan_digest ?? "none"]].flatMap(([name, value]) => [h("dt", {}, name), h("dd", { class: "mono" }, value)])))),
+      ...[["Window", row.window_id], ["Ends at", `${row.end_file}:${row.end_offset}`], ["GTID set", row.end_gtid_set || "–"], ["Plan", data.plan_digest ?? "none"], ["Filter job by", data.filter_engine || "–"]].flatMap(([name, value]) => [h("dt", {}, name), h("dd", { class: "mono" }, value)])))),
   ].flat().filter(Boolean);
 }
 

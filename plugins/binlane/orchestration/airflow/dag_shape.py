@@ -34,6 +34,8 @@ class Kind(StrEnum):
     ADVANCE = "advance_watermark"
     VERIFY = "verify_target"
     CONFIRM = "confirm_window"
+    FOLLOW = "follow_source"
+    """In place of all others but the verification: windows back to back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ _DOCS: Final = {
     Kind.ADVANCE: "Moves the watermark to the window's end once every lane has reached it.",
     Kind.VERIFY: "Compares source and target: the window's rows, or all tables, as set in the run's form or the "
     "channel file; skipped if neither sets it. Fails if rows have drifted; the window stays applied.",
+    Kind.FOLLOW: "Takes windows back to back for `window.follow_seconds`, each with its own plan, precheck and "
+    "watermark; ends behind the window that it has begun. Skipped if the channel is stopped all the time.",
     Kind.CONFIRM: "Always runs, and decides the run's state: fails if a task failed, or if the window is "
     "unfinished although the channel was not stopped, because tasks were skipped or the run was "
     "marked. Writes the channel's health into the run's note. Skipped if the channel is stopped.",
@@ -77,13 +81,15 @@ _DOCS: Final = {
 
 
 def describe(channel: ChannelConfig) -> tuple[Step, ...]:
-    """The steps of a window, each after its upstream steps."""
+    """The steps of a window, or of windows back to back, each after its upstream steps."""
 
     def step(kind: Kind, *after: Kind, retries: int = RETRIES, runs_after_skip: bool = False) -> Step:
         # a verification cannot resume in a task, so with a time limit a long one would never end
-        timeout = 0 if kind is Kind.VERIFY else channel.apply.task_timeout
+        timeout = 0 if kind in (Kind.VERIFY, Kind.FOLLOW) else channel.apply.task_timeout
         return Step(kind, retries, after, runs_after_skip, _DOCS[kind], timeout)
 
+    if channel.window.is_continuous:
+        return (step(Kind.FOLLOW, retries=channel.apply.task_retries), step(Kind.VERIFY, Kind.FOLLOW))
     return (
         step(Kind.EXTRACT),
         step(Kind.FILTER, Kind.EXTRACT),

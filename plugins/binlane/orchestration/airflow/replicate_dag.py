@@ -28,11 +28,12 @@ from binlane.orchestration.airflow.releases import (
     CronDataIntervalTimetable,
     deadline_alert,
 )
-from binlane.orchestration.airflow.spark_operator import FilterJobOperator
+from binlane.orchestration.airflow.spark_operator import ENGINE_KEY, FilterJobOperator
 from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note, resolve_connection
 from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
+from binlane.orchestration.filter_job.spark_submit import FILTER_JOB, spark_properties
+from binlane.orchestration.filter_job.window_engine import engine_for
 from binlane.orchestration.run_forms import RunForm
-from binlane.orchestration.spark import FILTER_JOB, spark_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
     from binlane.config import ChannelConfig
+    from binlane.orchestration.filter_job.window_engine import WindowEngine
     from binlane.orchestration.request import WindowRequest
 
     Node = BaseOperator | MappedOperator
@@ -58,6 +60,8 @@ WINDOW_KEY: Final = "window"
 PLAN_KEY: Final = "plan"
 """XCom key of adopt_plan: the plan's URI."""
 _BY_HAND: Final = "manual"
+_OF_CONTINUOUS: Final = frozenset({"lanes", "block_size", "verify", "verify_accounts"})
+"""The fields of the form that windows back to back have."""
 _STOPPED: Final = "the channel is stopped: the run is skipped"
 _INTERRUPTED: Final = threading.Event()
 """Set when this process's task is to end."""
@@ -101,6 +105,7 @@ def _dags_and_problems(folder: Path | None) -> tuple[dict[str, DAG], list[str]]:
 
 def build_dag(channel: ChannelConfig) -> DAG:
     """The DAG of one channel; raises ConfigError if Airflow cannot read its schedule."""
+    asked = _OF_CONTINUOUS if channel.window.is_continuous else {*RunForm.params(channel)}
     with DAG(
         dag_id(channel.name),
         schedule=_timetable(channel),
@@ -113,7 +118,7 @@ def build_dag(channel: ChannelConfig) -> DAG:
         tags=sorted({"binlane", *channel.tags}),
         description=channel.description,
         doc_md=_doc(channel),
-        params={name: Param(**values) for name, values in RunForm.params(channel).items()},
+        params={name: Param(**values) for name, values in RunForm.params(channel).items() if name in asked},
         render_template_as_native_obj=False,
         # the file that gets the DAG from ``build_dags`` has it; a file that only checks the channels has none
         auto_register=False,
@@ -134,9 +139,11 @@ def _deadline(channel: ChannelConfig) -> DeadlineAlert | None:
     return deadline_alert(channel.file, seconds, channel.alert.callback, told)
 
 
-def _timetable(channel: ChannelConfig) -> CronDataIntervalTimetable | None:
+def _timetable(channel: ChannelConfig) -> CronDataIntervalTimetable | str | None:
     if channel.window.schedule is None:
         return None
+    if channel.window.is_continuous:
+        return "@continuous"
     try:
         timetable = CronDataIntervalTimetable(channel.window.schedule, timezone=channel.window.timezone)
         timetable.validate()
@@ -212,16 +219,21 @@ class ExtractOperator(ShortCircuitStepOperator):
 
 
 def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
-    """The Spark job. Its settings come only from the connection and ``[spark.conf]``."""
+    """The filter job. Spark's settings come only from the connection and ``[spark.conf]``."""
 
     def skip_if_planned(context: Context) -> None:
         window = _window(context)
         if window["plan"] is not None:
             raise AirflowSkipException(f"window {window['window']} has a plan: {window['plan']}")
 
+    def engine_of(context: Context) -> WindowEngine:
+        return engine_for(channel, _form(context).engine, _window(context)["segments"])
+
     work = f"{{{{ ti.xcom_pull(task_ids='{Kind.EXTRACT.value}', key='{WINDOW_KEY}')['work'] }}}}"
     return FilterJobOperator(
         **_arguments(step),
+        channel=channel,
+        engine_of=engine_of,
         application=str(FILTER_JOB),
         application_args=["--work", work],
         conn_id=channel.spark.connection,
@@ -240,7 +252,9 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             raise AirflowSkipException(_STOPPED)
         with airflow_errors():
             work, stop_at = _window(context)["work"], _form(context).stop_at
-            adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at)
+            # empty if the window had its plan already
+            engine = context["ti"].xcom_pull(task_ids=Kind.FILTER.value, key=ENGINE_KEY) or ""
+            adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at, engine)
         context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
         if adopted["plan"] is None:
             note(context, f"a dry run: the plan is in the log of {step.task_id}")
@@ -268,7 +282,8 @@ def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
 
 
 class LaneOperator(StepOperator):
-    """One lane. Marked failed or ended by a signal, it stops at its next block boundary."""
+    """One lane, or windows back to back. Marked failed or ended by a signal, a lane stops at its next block boundary,
+    and no other window begins."""
 
     def on_kill(self) -> None:
         """Called in the task's own process, which has a few seconds to end."""
@@ -353,6 +368,18 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     return operator
 
 
+def _follow(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
+    def follow_source() -> dict[str, Any]:
+        # imported only if needed
+        from binlane.orchestration.airflow import follow_task
+
+        context = get_current_context()
+        with airflow_errors():
+            return follow_task.follow_source(channel, _form(context), context, _INTERRUPTED)
+
+    return LaneOperator(**_arguments(step), python_callable=follow_source, outlets=[asset_of(channel.name)])
+
+
 def _form(context: Context) -> RunForm:
     with airflow_errors():
         return RunForm.of(context["params"])
@@ -401,4 +428,5 @@ BUILDERS: Final[Mapping[Kind, Callable[[ChannelConfig, Step, Nodes], Node]]] = {
     Kind.ADVANCE: _advance,
     Kind.VERIFY: _verify,
     Kind.CONFIRM: _confirm,
+    Kind.FOLLOW: _follow,
 }

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, Any
+import socket
+from typing import TYPE_CHECKING, Any, Final
 
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
+from binlane.choices import FilterEngine
 from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.airflow.task_watch import Watched
-from binlane.orchestration.spark import WITH_DEFAULTS, JobOutput, properties_file, secrets_of, without_airflow
+from binlane.orchestration.filter_job.spark_submit import (
+    WITH_DEFAULTS,
+    JobOutput,
+    properties_file,
+    secrets_of,
+    without_airflow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,29 +35,73 @@ if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
 
+    from binlane.config import ChannelConfig
+    from binlane.orchestration.filter_job.window_engine import WindowEngine
 
-class FilterJobOperator(Watched, SparkSubmitOperator):
-    """``properties``: Spark properties, which may be secrets."""
 
-    def __init__(self, *, properties: Mapping[str, str], **arguments: Any) -> None:
+ENGINE_KEY: Final = "engine"
+"""XCom key of the task: what ran the filter job, for people."""
+_SPARK_CONNECT: Final = "spark_connect"
+"""The type of a Spark Connect server's connection."""
+
+
+class _FilterJob(SparkSubmitOperator):
+    """Runs the filter job: by the window's engine, and on Spark as the connection's type says."""
+
+    def __init__(
+        self,
+        *,
+        channel: ChannelConfig,
+        engine_of: Callable[[Context], WindowEngine],
+        properties: Mapping[str, str],
+        **arguments: Any,
+    ) -> None:
         super().__init__(**arguments)
+        self._channel, self._engine_of = channel, engine_of
         self._given = dict(properties)
         self._output = JobOutput()
 
     def execute(self, context: Context) -> Any:
-        """Submit the job and wait for it."""
+        """Run the job and wait for its end."""
+        engine = self._engine_of(context)
+        by, run = self._way(engine.word)
+        name = f"{engine}, {by}"
+        self.log.info("filter job by %s", name)
+        context["ti"].xcom_push(ENGINE_KEY, name)
+        with airflow_errors():
+            run(context)
+
+    def _way(self, word: str) -> tuple[str, Callable[[Context], object]]:
+        """What runs the job, in words, and the call that runs it."""
+        # imported only if needed: a DAG file is parsed in every task process
+        from binlane.orchestration.filter_job import engines
+
+        assert self.application_args is not None
+        work = self.application_args[-1]
+        if word != FilterEngine.SPARK:
+            return f"on {socket.gethostname()}", lambda _: engines.run_by(word, self._channel, work)
+        if (remote := _connect_url(str(self._conn_id))) is not None:
+            return "Spark Connect", lambda _: engines.connect(self._channel, work, remote)
+        return "spark-submit", self._submit
+
+    def _submit(self, context: Context) -> None:
         for value in secrets_of(self._given):
             mask_secret(value)
-        with properties_file(self._given) as path, airflow_errors():
+        with properties_file(self._given) as path:
             self.properties_file = path
             try:
-                return super().execute(context)
+                super().execute(context)
             except AirflowFailException:
                 raise
             except AirflowException as exc:
                 if self._output.error is None:
                     raise
                 raise self._output.error from exc
+
+    def on_kill(self) -> None:
+        """Ends a spark-submit; the other engines' processes and sessions end with this one."""
+        if self._hook is not None:
+            super().on_kill()
 
     def _get_hook(self) -> SparkSubmitHook:
         hook = super()._get_hook()
@@ -58,6 +112,22 @@ class FilterJobOperator(Watched, SparkSubmitOperator):
         hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
         hook.submit = functools.partial(hook.submit, env=without_airflow(os.environ))  # type: ignore[method-assign]
         return hook
+
+
+class FilterJobOperator(Watched, _FilterJob):
+    """``properties``: Spark properties, which may be secrets; ``engine_of``: the engine of a run's window."""
+
+
+def _connect_url(connection_id: str) -> str | None:
+    """The URL of a Spark Connect server; None for the connection of a master, and for none."""
+    try:
+        if BaseHook.get_connection(connection_id).conn_type != _SPARK_CONNECT:
+            return None
+    except AirflowNotFoundException:
+        return None
+    url = SparkConnectHook(connection_id).get_connection_url()
+    mask_secret(url)
+    return url
 
 
 def _with_defaults(build: Callable[[str], list[str]]) -> Callable[[str], list[str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlane.errors import ConfigError
 from binlane.orchestration.announcing.asset_event import send_event, site_of
 from binlane.orchestration.announcing.redaction import redacted, secret_arguments
-from binlane.orchestration.spark import without_airflow
+from binlane.orchestration.filter_job.spark_submit import without_airflow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,12 +57,12 @@ def _send_event(channel: ChannelConfig, watermark: Mapping[str, Any]) -> None:
 
 
 def _run_command(channel: ChannelConfig, watermark: Mapping[str, Any]) -> None:
-    """Without a shell, with the watermark as one JSON object on standard input. Raises ConfigError if the command
+    """Without a shell, with the watermark as one line of JSON on standard input. Raises ConfigError if the command
     cannot be run, fails, or runs for too long."""
     command = channel.announce.command
     if not command:
         return
-    told = json.dumps({"channel": channel.name, **watermark})
+    told = json.dumps({"channel": channel.name, **watermark}) + "\n"
     try:
         ended = subprocess.run(
             command, input=told, text=True, errors="replace", capture_output=True, timeout=SECONDS, check=False,

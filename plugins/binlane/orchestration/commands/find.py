@@ -10,10 +10,11 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from binlane.apply.target_state import SchemaChecks, target_state
+from binlane.choices import VerifyScope
 from binlane.config import Declared, load_channel
 from binlane.connections import Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import BinlaneError
-from binlane.health.databases import Database, databases_of
+from binlane.health.databases import Database, Verified, databases_of
 from binlane.health.look import TARGET_SECONDS
 from binlane.model import plural
 from binlane.orchestration.report import moment
@@ -67,15 +68,21 @@ def _object(channel: str, database: Database) -> dict[str, Any]:
 def _table(rows: Sequence[tuple[str, Database]], count: int) -> Grid:
     more = f", the first {len(rows):,} shown" if count > len(rows) else ""
     grid = Grid(f"{plural(count, 'database')}{more}").columns("channel", "database", fold=True, no_wrap=True)
-    grid.columns("lane", justify="right").columns("last applied", "verified").columns("row changes", justify="right")
+    grid.columns("lane", justify="right").columns("last applied", "verified")
+    grid.columns("row changes by window", justify="right")
     for channel, each in rows:
         applied = "-" if each.applied is None else f"seqno {each.applied.seqno:,}, {moment(each.applied.time)}"
         if each.is_waiting:
             applied += "; more in the open window"
-        verified = "-" if each.verified is None else f"{each.verified.kind}, {moment(each.verified.at)}"
+        verified = "-" if each.verified is None else f"{_compared(each.verified)}, {moment(each.verified.at)}"
         if each.drifted:
             verified = f"{each.drifted:,} drifted"
-        windows = ", ".join(f"#{one.number} {one.rows:,}" for one in each.recent[:_SHOWN])
+        windows = ", ".join(f"#{one.number}: {one.rows:,}" for one in each.recent[:_SHOWN])
         lane = "-" if each.lane is None else str(each.lane)
         grid.row(channel, each.name, lane, applied, verified, windows)
     return grid
+
+
+def _compared(verified: Verified) -> str:
+    """As the board says it."""
+    return "every row" if verified.kind == VerifyScope.FULL else f"rows of window #{verified.number}"

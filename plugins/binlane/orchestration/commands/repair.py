@@ -146,10 +146,19 @@ def plan_text(stored: StoredPlan) -> str:
         if len(rows) > _SHOWN:
             lines.append(f"  and {len(rows) - _SHOWN:,} more, in the plan")
     lines += [one_line(str(each)) for each in plan.definitions]
-    lines += [one_line(f"{each.table}: not repaired: {each.why}") for each in plan.left]
+    lines += _left_lines(plan)
     if not plan.is_needed:
         lines.append("nothing to repair")
     return "\n".join(lines)
+
+
+def left_text(plan: RepairPlan) -> str:
+    """The drift that a plan leaves, and why: shown once more when all else is repaired."""
+    return "\n".join(("still drifted:", *(f"  {line}" for line in _left_lines(plan))))
+
+
+def _left_lines(plan: RepairPlan) -> list[str]:
+    return [one_line(f"{each.table}: not repaired: {each.why}") for each in plan.left]
 
 
 def _row_text(row: RowRepair) -> str:

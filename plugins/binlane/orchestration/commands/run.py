@@ -14,16 +14,15 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig, Declared, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.extension import chosen
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce
-from binlane.orchestration.filter_engines import FILTER_ENGINES
+from binlane.orchestration.filter_job.engines import require_engine, runner_of
+from binlane.orchestration.filter_job.window_engine import engine_for
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Bars, Terminal, View
-from binlane.plan.window_plan import WindowPlan
 from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
@@ -51,7 +50,7 @@ class Call:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for an engine that does not exist."""
-        chosen(FILTER_ENGINES, self.engine, "--engine")
+        require_engine(self.engine, "--engine")
 
     def request(self, *, dry_run: bool = False) -> WindowRequest:
         """The request for ``steps.extract``."""
@@ -88,7 +87,10 @@ def plan(call: Call, console: Terminal) -> View:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
     work = WorkFolder(window["work"])
     try:
-        console.print(report.plan_view(_filtered(channel, call.engine, work)))
+        engine = _filter(channel, call.engine, work, window["segments"])
+        inputs = read_inputs(work)
+        found = steps.read_plan(work.child(inputs.key).uri)
+        console.print(report.plan_view(found, engine, by_load=inputs.settings.places_by_load))
         begun = read_channel_status(endpoints, call.channel).window
         if begun is not None and begun.plan_digest is not None:
             return f"precheck: not run, because window {begun.bounds.window_id} has already changed the target"
@@ -143,11 +145,12 @@ def apply_window(
         window = steps.extract(channel, endpoints, request, _read_bytes(bars))
     if window["work"] is None:
         return window
+    filter_engine = ""
     if window["plan"] is None:
         with _timed(seconds, "filter", console), _counted_segments(window, console):
-            _filtered(channel, engine, WorkFolder(window["work"]))
+            filter_engine = _filter(channel, engine, WorkFolder(window["work"]), window["segments"])
     with _timed(seconds, "check", console):
-        adopted = steps.adopt_plan(channel, endpoints, window["work"])
+        adopted = steps.adopt_plan(channel, endpoints, window["work"], filter_engine=filter_engine)
     with _timed(seconds, "apply", console):
         lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
@@ -208,9 +211,11 @@ def _counted_segments(window: steps.Answer, console: Terminal) -> Iterator[None]
             thread.join()
 
 
-def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
-    chosen(FILTER_ENGINES, engine, "--engine")(channel, work)
-    return steps.read_plan(work.child(read_inputs(work).key).uri)
+def _filter(channel: ChannelConfig, engine: str, work: WorkFolder, segments: int) -> str:
+    """Run the filter job; the engine that ran it, for people."""
+    found = engine_for(channel, engine, segments)
+    runner_of(found.word, "--engine")(channel, work)
+    return str(found)
 
 
 class _timed:  # noqa: N801 -- reads as a statement

@@ -194,8 +194,8 @@ def _verified(status: ChannelStatus) -> str:
     if not covered.rows_through and covered.full_through is None:
         return "never"
     parts = [
-        f"equal through seqno {min(covered.through, status.channel.watermark.seqno):,}, "
-        f"{plural(status.equal_rows, 'row')} in the last verification"
+        f"compared through seqno {min(covered.through, status.channel.watermark.seqno):,}, "
+        f"{plural(status.equal_rows, 'row')} equal in the last verification"
     ]
     if covered.rows_through > covered.through:
         after, through = covered.rows_after, covered.rows_through

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -138,25 +139,30 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str, *, acc
 def outcome_text(outcome: Outcome) -> str:
     """The result as text."""
     drift, pending, counts = outcome.of_state(DRIFT), outcome.of_state(PENDING), outcome.counts
-    scope = "all tables" if outcome.kind == VerifyScope.FULL else f"the rows of {plural(outcome.windows, 'window')}"
+    asked = ", ".join(outcome.scope)
+    scope = asked or "all tables"
+    if outcome.kind != VerifyScope.FULL:
+        scope = f"the rows of {plural(outcome.windows, 'window')}" + (f" in {asked}" if asked else "")
     definitions = f", {plural(outcome.definitions, 'definition')}" if outcome.definitions else ""
+    is_part = outcome.state == RUNNING
+    so_far, result = (" so far", "not finished") if is_part else ("", outcome.state)
     lines = [
-        f"channel {outcome.channel}: {scope} through seqno {outcome.through_seqno:,}: "
+        f"channel {outcome.channel}: {scope} through seqno {outcome.through_seqno:,}{so_far}: "
         f"{plural(counts.tables, 'table')}, {plural(counts.rows, 'row')} in "
-        f"{plural(counts.chunks, 'chunk')}{definitions}: {outcome.state}",
-        f"equal through seqno {outcome.through_seqno:,}: {plural(counts.equal + counts.logged, 'row')}"
+        f"{plural(counts.chunks, 'chunk')}{definitions}: {result}",
+        f"equal through seqno {outcome.through_seqno:,}{so_far}: {plural(counts.equal + counts.logged, 'row')}"
         + (f", of these {counts.logged:,} in part by the log of the windows alone" if counts.logged else ""),
     ]
-    if outcome.state == RUNNING:
+    if is_part:
         lines.append(_left_text(outcome))
     if pending:
         lines.append(
-            f"{len(pending):,} pending since {pending_since(pending)} UTC: the source has changed them since the "
+            f"{len(pending):,} pending{pending_since(pending)}: the source has changed them since the "
             "watermark, and its log does not show what they were; the next verification checks them again"
         )
     if drift:
         lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
-        lines += [f"  {one_line(_suspect_text(one, outcome.target.table(one.table)))}" for one in drift[:_SHOWN]]
+        lines += [f"  {one_line(text)}" for text in _drift_texts(outcome, drift[:_SHOWN])]
     if len(drift) > _SHOWN:
         lines.append(f"  and {len(drift) - _SHOWN:,} more, in binlane.suspects on the target")
     if outcome.unseen:
@@ -166,16 +172,28 @@ def outcome_text(outcome: Outcome) -> str:
 
 
 def pending_since(pending: Sequence[Suspect]) -> str:
-    """When the oldest of these rows was first found different, to the second."""
-    return min(one.since or "now" for one in pending).partition(".")[0]
+    """When the oldest of these rows was first found different, to the second; empty if no earlier verification has."""
+    since = [one.since for one in pending if one.since is not None]
+    return f" since {min(since).partition('.')[0]} UTC" if since else ""
 
 
 def _left_text(outcome: Outcome) -> str:
     """What is left of a full verification, and how long it takes at the rate of this part."""
-    text = f"not finished: {plural(outcome.tables_left, 'table')}, about {plural(outcome.rows_left, 'row')} left"
+    text = f"left: {plural(outcome.tables_left, 'table')}, about {plural(outcome.rows_left, 'row')}"
     if outcome.rate > 0:
         text += f", {span(outcome.rows_left / outcome.rate)} at {outcome.rate:,.0f} rows a second"
     return f"{text}; the next full verification continues"
+
+
+def _drift_texts(outcome: Outcome, drift: Sequence[Suspect]) -> Iterator[str]:
+    """A text for each; statements that mend several parts of one object stand behind the last of them."""
+    mends = {str(each): (each.schema_object, str(each.mend)) for each in outcome.differences}
+    for one, following in itertools.zip_longest(drift, drift[1:]):
+        text = _suspect_text(one, outcome.target.table(one.table))
+        mend = mends.get(one.note)
+        if mend is not None and following is not None and mends.get(following.note) == mend:
+            text = text.removesuffix(f"; {mend[1]}")
+        yield text
 
 
 def _suspect_text(one: Suspect, table: Table | None) -> str:

@@ -119,6 +119,17 @@ class SegmentColumns:
         return count_rows(self.frames, self.index, self.tables, self.segment.name)
 
     @cached_property
+    def rows_before(self) -> Ints:
+        """Sum of the row changes, without those that the filter leaves out, over all events before each one; one entry
+        more than there are events."""
+        return np.concatenate(([0], np.cumsum(np.where(self.role >= INSERT, self.rows, 0))))
+
+    @cached_property
+    def bytes_before(self) -> Ints:
+        """Sum of the bytes of all events before each one; one entry more than there are events."""
+        return np.concatenate(([0], np.cumsum(self.frames.size, dtype=np.int64)))
+
+    @cached_property
     def stripped(self) -> Ints:
         """Bytes of each event in a BINLOG statement; 0 for events that are not sent."""
         surplus = self.frames.header_length - HEADER.size + self.frames.checksum_length

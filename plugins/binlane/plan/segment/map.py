@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.rows import COMPRESSED_ROWS
+from binlane.binlog.transactions import Ending
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
@@ -28,8 +29,10 @@ from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Route, Routing
 from binlane.plan.row_accounting import ROWS_ONLY, Tally
+from binlane.plan.segment.changes import Changes, changes_of
 from binlane.plan.segment.columns import INSERT, NONE, ROLES, Run, SegmentColumns, Single, segment_columns
 from binlane.plan.segment.lane_writer import LaneSink
+from binlane.plan.segment.load import Loads
 from binlane.plan.segment.logged_tables import LoggedTable, hides_rows, logged_tables
 from binlane.plan.segment.reader import Router
 from binlane.plan.segment.rename import definition
@@ -61,6 +64,10 @@ class ScanSummary:
     """The tables with row events; empty unless divided shards are dealt by key."""
     hides_rows: bool = False
     """There may be more of them, in compressed transactions."""
+    changes: Changes | None = None
+    """None if the channel's file says how large blocks are."""
+    loads: Loads | None = None
+    """None unless shards are placed by load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +86,35 @@ def scan_segment(
 
     Raises BinlogError for anything in the log that cannot be applied exactly.
     """
-    columns = segment_columns(data, segment, settings)
+    return scan_columns(segment_columns(data, segment, settings), settings, is_critical, settings.places_by_load)
+
+
+def scan_columns(
+    columns: SegmentColumns, settings: FilterSettings, is_critical: Callable[[str], bool], measures_load: bool
+) -> ScanSummary:
+    """As ``scan_segment``, of a segment that is framed already. ``measures_load``: with ``ScanSummary.loads``."""
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
-    halves = Halves()
+    halves, loads = Halves(), Loads() if measures_load else None
     critical = np.array([is_critical(name) for name in columns.databases], np.bool_)
     for step in columns.walk():
         if isinstance(step, Single):
-            described, is_decided = halves.classify(step.seqno, step.transaction, columns.log, segment.name)
+            described, is_decided = halves.classify(step.seqno, step.transaction, columns.log, columns.segment.name)
             if is_decided:
                 _note(described, step.seqno, is_critical, databases, (numbers, members))
+            if loads is not None:
+                is_first_half = step.transaction.ending is Ending.XA_PREPARE
+                loads.add(columns, halves.prepared[-1].described if is_first_half else described, step.transaction)
             continue
+        if loads is not None:
+            loads.add_run(columns, step)
         _scan_run(columns, step, critical, databases, (numbers, members))
     beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
     by_key = settings.divide == Divide.KEY
-    logged = (logged_tables(columns), hides_rows(columns)) if by_key else ()
-    return ScanSummary(databases, tuple(numbers), tuple(members), *beyond, *logged)
+    logged = (logged_tables(columns), hides_rows(columns)) if by_key else ({}, False)
+    changes = changes_of(columns, settings.lanes) if settings.chooses_size else None
+    return ScanSummary(databases, tuple(numbers), tuple(members), *beyond, *logged, changes, loads)
 
 
 Classes = tuple[dict[TransactionClass, int], list[tuple[int, int]]]

@@ -17,19 +17,24 @@ Rules (docs/invariants.md, 3):
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+
+from binlane.binlog.vector.arrays import Ints
 from binlane.model import FILTERED_SHARD, Barrier, TableKey
 from binlane.plan.barriers import BarrierRequest, fold
 from binlane.plan.division import Division
 from binlane.plan.manifest import Manifest
-from binlane.plan.segment.map import ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_stretches import stretches
 from binlane.plan.transaction.temporary_tables import lives
+from binlane.plan.window.scanned import ScannedWindow
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
 from binlane.shards.shard_list import Partitioner
@@ -48,7 +53,7 @@ class BarrierRules:
     """Finds the barriers of a window."""
 
     manifest: Manifest
-    scans: Sequence[ScanSummary]
+    scans: ScannedWindow
     settings: FilterSettings
     schema: Schema
     """The target's, at the window's start."""
@@ -63,7 +68,7 @@ class BarrierRules:
 
     def barriers(self) -> Iterator[Barrier]:
         """Barriers of temporary tables, and between them those of the requests, or one barrier over everything."""
-        requests, serial = list(self._requests()), self._why_serial()
+        serial = self._why_serial()
         fold_gap = min(self.settings.fold_gap, _transactions_of(self.settings.block_bytes, self.manifest))
         first, last = self.manifest.first_seqno, self.manifest.last_seqno
         for stretch in (*self._of_temporary_tables(), None):
@@ -73,8 +78,7 @@ class BarrierRules:
                 for begin, behind in pairwise([first, *begins, end + 1] if first <= end else []):
                     yield self._serial(begin, behind - 1, serial)
             else:
-                between = (request for request in requests if first <= request.seqno <= end)
-                yield from fold(between, serialized=self._serialized, fold_gap=fold_gap)
+                yield from fold(self._requests(first, end), serialized=self._serialized, fold_gap=fold_gap)
             if stretch is not None:
                 yield stretch
                 first = stretch.last + 1
@@ -84,7 +88,7 @@ class BarrierRules:
 
     def _of_temporary_tables(self) -> Iterator[Barrier]:
         """Barriers for open temporary tables. Raises UnsupportedEventError for uses that cannot be replayed exactly."""
-        steps = [step for scan in self.scans for step in scan.temporary]
+        steps = self.scans.temporary
         if not steps:
             return
         found = lives(steps, self.manifest.restarts, self._known_tables())
@@ -102,12 +106,13 @@ class BarrierRules:
 
     def _commits(self) -> list[int]:
         """Seqnos of transactions that commit implicitly."""
-        return sorted(
-            seqno
-            for scan in self.scans
-            for seqno, number in scan.members
-            if any(statement.facts.commits_implicitly for statement in scan.classes[number].statements)
-        )
+        committing = [
+            described
+            for described in self.classes
+            if any(statement.facts.commits_implicitly for statement in described.statements)
+        ]
+        seqnos: list[int] = self.scans.transactions(committing)[0].tolist()
+        return seqnos
 
     def _known_tables(self) -> Callable[[TableKey], bool]:
         """Predicate for tables and views that are on the target, or that a DDL of the window names."""
@@ -149,28 +154,40 @@ class BarrierRules:
             return max(critical)
         return min((self.partitioner.lane_of(shard) for shard in shards), default=0)
 
-    def _requests(self) -> Iterator[BarrierRequest]:
-        """Barrier requests, ascending by seqno: of transactions, and of the first transaction of each epoch."""
-        found = self._epoch_requests()
-        for scan in self.scans:
-            for seqno, number in scan.members:
-                request = self._request(seqno, scan.classes[number])
-                if request is not None and seqno in found:
-                    request = dataclasses.replace(found[seqno], cause=request.cause)
-                if request is not None:
-                    found[seqno] = request
-        yield from (found[seqno] for seqno in sorted(found))
+    def _requests(self, first: int, last: int) -> Iterator[BarrierRequest]:
+        """Barrier requests of a range of seqnos, ascending: of transactions, and of the first transaction of each
+        epoch."""
+        epochs = deque(each for each in self._of_epochs if first <= each.seqno <= last)
+        requests, seqnos, places = self._of_transactions
+        for at in range(int(np.searchsorted(seqnos, first)), int(np.searchsorted(seqnos, last, "right"))):
+            seqno = int(seqnos[at])
+            while epochs and epochs[0].seqno < seqno:
+                yield epochs.popleft()
+            request = requests[places[at]]
+            if epochs and epochs[0].seqno == seqno:
+                request = dataclasses.replace(epochs.popleft(), cause=request.cause)
+            yield dataclasses.replace(request, seqno=seqno)
+        yield from epochs
 
-    def _request(self, seqno: int, described: TransactionClass) -> BarrierRequest | None:
+    @cached_property
+    def _of_transactions(self) -> tuple[Sequence[BarrierRequest], Ints, Ints]:
+        """The requests of classes, and the transactions that need one: seqno, and place of the request. Only barriers
+        become objects: a window may have a request for every transaction."""
+        found = {described: self._request(described) for described in self.classes}
+        needed = {described: request for described, request in found.items() if request is not None}
+        return [*needed.values()], *self.scans.transactions(needed)
+
+    def _request(self, described: TransactionClass) -> BarrierRequest | None:
+        """What each transaction of a class asks for, without its seqno."""
         shards, cause = self.classes[described]
         if self.division is not None:
-            return self._request_of_all(seqno, described)
+            return self._request_of_all(described)
         if any(self.partitioner.is_critical(shard) for shard in shards):
-            return BarrierRequest(seqno, self._all_lanes, self.home(shards), cause or CRITICAL)
+            return BarrierRequest(0, self._all_lanes, self.home(shards), cause or CRITICAL)
         lanes = frozenset(self.partitioner.lane_of(shard) for shard in shards)
-        return BarrierRequest(seqno, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
+        return BarrierRequest(0, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
 
-    def _request_of_all(self, seqno: int, described: TransactionClass) -> BarrierRequest | None:
+    def _request_of_all(self, described: TransactionClass) -> BarrierRequest | None:
         """As ``_request``, in a window whose parallel lanes share one queue of blocks: each barrier is of all lanes."""
         shards, cause = self.classes[described]
         if any(self.partitioner.is_critical(shard) for shard in shards):
@@ -181,13 +198,13 @@ class BarrierRules:
             cause = DIVIDED if described.statements else CROSS_LANE
         else:
             return None
-        return BarrierRequest(seqno, self._all_lanes, self._serialized, cause)
+        return BarrierRequest(0, self._all_lanes, self._serialized, cause)
 
-    def _epoch_requests(self) -> dict[int, BarrierRequest]:
-        """By seqno. All lanes stand at the window's start, so its first epoch needs no barrier."""
-        begins = [epoch.seqno + 1 for epoch in self.manifest.epochs]
+    @cached_property
+    def _of_epochs(self) -> list[BarrierRequest]:
+        """Ascending. All lanes stand at the window's start, so its first epoch needs no barrier."""
         meeting = BarrierRequest(0, self._all_lanes, self._serialized, EPOCH, begins_epoch=True)
-        return {seqno: dataclasses.replace(meeting, seqno=seqno) for seqno in begins}
+        return [dataclasses.replace(meeting, seqno=epoch.seqno + 1) for epoch in self.manifest.epochs]
 
 
 def _transactions_of(size: int, manifest: Manifest) -> int:

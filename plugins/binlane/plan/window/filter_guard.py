@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from binlane.plan.manifest import Segment
-from binlane.plan.segment.map import ScanSummary
+from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.window.scanned import ScannedWindow
 from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import LoggedStatement
 from binlane.shards.renaming import Renaming
@@ -19,7 +20,7 @@ def check_views(
     selection: Selection,
     renaming: Renaming,
     segments: Sequence[Segment],
-    scans: Sequence[ScanSummary],
+    scans: ScannedWindow,
     schema: SchemaFacts,
 ) -> None:
     """Raises UnsupportedEventError if a statement that the filter takes changes or reads rows through a view.
@@ -29,17 +30,18 @@ def check_views(
     """
     if not selection.selects:
         return
-    for scan in scans:
-        for seqno, number in scan.members:
-            for statement in scan.classes[number].statements:
-                view = _view(selection, renaming, statement, schema, segments[0].flavor)
-                if view is not None:
-                    segment = next(each for each in segments if seqno <= each.last_seqno)
-                    raise UnsupportedEventError(
-                        f"{segment.source_file}: seqno {seqno}: a statement uses the view {view}, so its tables "
-                        "cannot be checked against the filter; nothing of the window was written; see "
-                        "docs/filters.md#what-is-refused for what to do"
-                    )
+    views: dict[TransactionClass, str] = {}
+    for described in scans.classes:
+        found = (_view(selection, renaming, each, schema, segments[0].flavor) for each in described.statements)
+        if (view := next(filter(None, found), None)) is not None:
+            views[described] = view
+    for seqno, place in zip(*scans.transactions(views), strict=True):
+        segment = next(each for each in segments if seqno <= each.last_seqno)
+        raise UnsupportedEventError(
+            f"{segment.source_file}: seqno {seqno}: a statement uses the view {[*views.values()][place]}, so its "
+            "tables cannot be checked against the filter; nothing of the window was written; see "
+            "docs/filters.md#what-is-refused for what to do"
+        )
 
 
 def _view(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from binlane.errors import PlanError
@@ -15,16 +16,19 @@ from binlane.plan.critical_databases import critical_databases
 from binlane.plan.division import Division
 from binlane.plan.manifest import Manifest
 from binlane.plan.routing import Route, Routing, first_appearance
-from binlane.plan.row_accounting import Tally, total
-from binlane.plan.segment.map import MapSummary, ScanSummary
+from binlane.plan.row_accounting import Tally
+from binlane.plan.segment.map import ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.xa import Pairs, pair
 from binlane.plan.window.barrier_rules import BarrierRules
 from binlane.plan.window.filter_guard import check_views
+from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.placement import placements
 from binlane.plan.window.reduce import FoldedLane
+from binlane.plan.window.scanned import ScannedWindow
+from binlane.plan.window.size_choice import size_choice
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
@@ -40,26 +44,25 @@ EMPTY = "(empty)"
 
 def fold_scans(
     manifest: Manifest,
-    scans: Sequence[ScanSummary],
+    scans: Iterable[ScanSummary],
     settings: FilterSettings,
     schema: Schema,
-    carried: Sequence[ScanSummary] = (),
+    carried: Iterable[ScanSummary] = (),
 ) -> Routing:
-    """The window's routes and barriers. ``carried``: scans of the XA transactions that earlier windows prepared.
+    """The window's routes and barriers. ``carried``: scans of the XA transactions that earlier windows prepared, which
+    are asked for behind ``scans``.
 
     Raises ConfigError for a shard list that does not fit, UnsupportedEventError for an XA transaction whose other half
     is missing.
     """
-    pairs = pair(
-        (half for scan in scans for half in scan.prepared),
-        (half for scan in scans for half in scan.resolved),
-        (half for scan in carried for half in scan.prepared),
-        manifest.done,
-    )
-    committed = _committed(pairs, critical_databases(settings, schema))
-    routing = _Fold(manifest, [*scans, committed], settings, schema, carried).routing()
+    window, earlier = ScannedWindow.of(scans), ScannedWindow.of(carried)
+    pairs = pair(window.prepared, window.resolved, earlier.prepared, manifest.done)
+    window.add(_committed(pairs, critical_databases(settings, schema)))
+    routing = _Fold(manifest, window, settings, schema, earlier).routing()
+    transactions = manifest.last_seqno - manifest.first_seqno + 1
+    size = size_choice(settings, transactions, window.changes, routing)
     return dataclasses.replace(
-        routing, prepared=pairs.commits, carried_in=pairs.carried_in, carried_out=pairs.carried_out
+        routing, prepared=pairs.commits, carried_in=pairs.carried_in, carried_out=pairs.carried_out, size=size
     )
 
 
@@ -81,10 +84,10 @@ class _Fold:
     def __init__(
         self,
         manifest: Manifest,
-        scans: Sequence[ScanSummary],
+        scans: ScannedWindow,
         settings: FilterSettings,
         schema: Schema,
-        carried: Sequence[ScanSummary],
+        carried: ScannedWindow,
     ) -> None:
         self._settings = settings
         self._scans, self._carried = scans, carried
@@ -97,12 +100,10 @@ class _Fold:
         self._critical = critical_shards(shard_list, groups, settings.renaming, facts.letter_case)
         self._assigner = chosen(ASSIGNERS, settings.assigner, "lanes.assigner")()
         self._classes: dict[TransactionClass, tuple[frozenset[str], str | None]] = {}
-        for scan in scans:
-            for described in scan.classes:
-                if described not in self._classes:
-                    decided = self._decide(described)
-                    self._classes[described] = (frozenset(map(self._shard, decided.shards)), decided.cause)
-        self._databases = {name: self._shard(self._filter.group_of(name)) for scan in scans for name in scan.databases}
+        for described in scans.classes:
+            decided = self._decide(described)
+            self._classes[described] = (frozenset(map(self._shard, decided.shards)), decided.cause)
+        self._databases = {name: self._shard(self._filter.group_of(name)) for name in scans.databases}
         self._partitioner = Partitioner(
             shard_list,
             settings.lanes,
@@ -110,6 +111,7 @@ class _Fold:
             groups,
             settings.renaming,
             facts.letter_case,
+            self._loads(),
         )
 
     def _schema_facts(self, schema: Schema) -> SchemaFacts:
@@ -119,12 +121,7 @@ class _Fold:
         that needs no barrier, and never misses one that does.
         """
         return schema.known().after(
-            *(
-                statement.facts
-                for scan in self._scans
-                for described in scan.classes
-                for statement in described.statements
-            )
+            *(statement.facts for described in self._scans.classes for statement in described.statements)
         )
 
     def _decide(self, described: TransactionClass) -> TransactionShards:
@@ -134,15 +131,25 @@ class _Fold:
         return shard_of_group(group, self._critical, self._assigner)
 
     def _appearances(self) -> Iterator[tuple[int, str]]:
-        """Shards that have a lane, with the seqno of their first transaction in each segment."""
-        for scan in self._scans:
-            for name, seqno in scan.databases.items():
-                if name != FILTERED_SHARD:
-                    yield seqno, self._databases[name]
-            for seqno, number in scan.members:
-                for shard in self._classes[scan.classes[number]][0]:
-                    if shard not in {GLOBAL_SHARD, UNKNOWN_SHARD}:
-                        yield seqno, shard
+        """Shards that have a lane, with the first seqno of each of their databases and classes."""
+        for name, seqno in self._scans.databases.items():
+            if name != FILTERED_SHARD:
+                yield seqno, self._databases[name]
+        for described, seqno in self._scans.classes.items():
+            for shard in self._classes[described][0]:
+                if shard not in {GLOBAL_SHARD, UNKNOWN_SHARD}:
+                    yield seqno, shard
+
+    def _loads(self) -> Mapping[str, int]:
+        """Bytes of each shard; a transaction of several shards counts for each of them."""
+        found: Counter[str] = Counter()
+        loads = self._scans.loads
+        for name, load in loads.databases.items():
+            if name in self._databases:
+                found[self._databases[name]] += load.bytes
+        for described, load in loads.classes.items():
+            found.update(dict.fromkeys(self._classes.get(described, (frozenset[str](), None))[0], load.bytes))
+        return found
 
     def routing(self) -> Routing:
         rules = BarrierRules(
@@ -186,7 +193,7 @@ class _Fold:
             for name, shard in shards.items()
             if not self._partitioner.is_critical(shard)
         }
-        found = placements([*self._scans, *self._carried], self._settings, self._schema, self._known, self._excluded())
+        found = placements((self._scans, self._carried), self._settings, self._schema, self._known, self._excluded())
         return Division(self._settings.lanes, tuple(sorted(divided)), lanes, found, self._known.letter_case.folds)
 
     def _excluded(self) -> Excluded:
@@ -223,25 +230,19 @@ def _renamed(tally: Tally, renaming: Renaming) -> dict[str, str]:
     return {source: name for name, source in sorted(sources.items()) if source is not None and source != name}
 
 
-def files_of(lane: int, summaries: Sequence[MapSummary]) -> tuple[LaneFile, ...]:
-    """A lane's files, in the order of the segments."""
-    return tuple(summary.files[lane] for summary in summaries if lane in summary.files)
-
-
 def make_plan(
     manifest: Manifest,
     routing: Routing,
-    summaries: Sequence[MapSummary],
+    mapped: MappedWindow,
     folded: Sequence[FoldedLane] | None = None,
     renaming: Renaming = AS_THEY_ARE,
 ) -> WindowPlan:
-    """The window's plan, from the summaries of its segments in order.
+    """The window's plan, from its mapped segments.
 
     ``folded``: the lanes, if they were folded across segments. ``renaming``: the channel's.
     """
-    tally = total(summary.tally for summary in summaries)
-    lanes = range(routing.lanes + 1)
-    files = {lane: files_of(lane, summaries) for lane in lanes}
+    tally, lanes = mapped.tally, range(routing.lanes + 1)
+    files: dict[int, Sequence[LaneFile]] = {lane: mapped.files.get(lane, ()) for lane in lanes}
     if folded is not None:
         tally.lane_rows = {each.lane: each.rows for each in folded}
         files |= {each.lane: each.files for each in folded}
@@ -284,9 +285,18 @@ def make_plan(
         renamed=_renamed(tally, renaming),
         division=routing.division,
         epochs=_met(manifest, routing),
+        size=routing.size,
     )
     _check_shares(plan)
-    return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())
+    return dataclasses.replace(plan, digest=_digest(plan))
+
+
+def _digest(plan: WindowPlan) -> str:
+    """The SHA-256 of the plan's JSON, which is never in memory as a whole."""
+    digest = hashlib.sha256()
+    for piece in plan.json_pieces():
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _met(manifest: Manifest, routing: Routing) -> tuple[Epoch, ...]:

@@ -17,8 +17,8 @@ from binlane.model import TableKey
 from binlane.plan.block.reducible_tables import Excluded, why_not_folded
 from binlane.plan.division import BY_NAME, Placement, table_lane
 from binlane.plan.segment.logged_tables import LoggedTable
-from binlane.plan.segment.map import ScanSummary
 from binlane.plan.settings import FilterSettings
+from binlane.plan.window.scanned import ScannedWindow
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema, Table
 
@@ -30,7 +30,7 @@ _JOINS: Final = "foreign keys join other tables to it"
 
 
 def placements(
-    scans: Sequence[ScanSummary], settings: FilterSettings, schema: Schema, facts: SchemaFacts, excluded: Excluded
+    scans: Sequence[ScannedWindow], settings: FilterSettings, schema: Schema, facts: SchemaFacts, excluded: Excluded
 ) -> dict[TableKey, Placement]:
     """The tables that foreign keys join and, if rows go by key, each table of the window's row events.
 
@@ -58,7 +58,7 @@ def placements(
 _HIDDEN: Final = "the window has compressed transactions that are read one by one"
 
 
-def _logged(scans: Sequence[ScanSummary]) -> Mapping[TableKey, LoggedTable]:
+def _logged(scans: Sequence[ScannedWindow]) -> Mapping[TableKey, LoggedTable]:
     found: dict[TableKey, LoggedTable] = {}
     for scan in scans:
         for key, logged in scan.tables.items():

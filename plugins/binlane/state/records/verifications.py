@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, insert, or_, select, update
@@ -78,6 +78,8 @@ class Suspect:
     """When it was first found different, since it was last equal: UTC, by the target's clock. None: now."""
     log_end: str | None = None
     """The end of the source's log when it was compared; a pending row is settled at a watermark behind it."""
+    shape: str | None = None
+    """The definition of the table's primary key when it was compared. None: no row's, or not known."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -86,6 +88,16 @@ class Suspect:
         if self.of_definition:
             return self.table, self.key, self.columns
         return (self.table, self.key) if self.key else (self.table, self.source, self.target)
+
+    def known_since(self, before: Suspect | None) -> Suspect:
+        """This suspect with the times of the stored one of the same identity: drift stays known until the rows are
+        found equal, also while the source changes them."""
+        if before is not None and before.shape not in (None, self.shape):
+            before = None  # another row's: its key had this text under another primary key
+        drifted = None if before is None else before.drifted
+        if drifted is None and self.state == DRIFT:
+            drifted = self.seqno
+        return replace(self, drifted=drifted, since=None if before is None else before.since)
 
     @property
     def of_definition(self) -> bool:
@@ -323,6 +335,7 @@ def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
             drifted=row.seqno if row.drifted_seqno is None and row.state == DRIFT else row.drifted_seqno,
             since=str(row.at if row.since is None else row.since),
             log_end=row.log_end,
+            shape=row.key_shape,
         )
         for row in rows
     )
@@ -350,6 +363,7 @@ def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect])
             "target_row": None if one.target is None else text_of(one.target),
             "note": one.note,
             "log_end": one.log_end,
+            "key_shape": one.shape,
             "known_since": one.since,
         }
         for one in found

@@ -19,7 +19,7 @@ from binlane.binlog.types.json_typed import typed_json
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import Arguments, sql_type
-from binlane.binlog.types.sql_values import INTEGER, JSON, LARGE, NOT_COPIED, OPAQUE, STRING, TEXT
+from binlane.binlog.types.sql_values import FLOAT, INTEGER, JSON, LARGE, NOT_COPIED, OPAQUE, STRING, TEXT, unsigned_zero
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 
@@ -53,7 +53,7 @@ class Compared:
     def expressions(self) -> tuple[str, ...]:
         """One expression a column, in the order of the columns."""
         return tuple(
-            typed_json(column.name) if self.types_json and column.data_type == "json" else expression(column)
+            typed_json(column.name) if self.types_json and column.data_type == "json" else self._expression(column)
             for column in self.columns
         )
 
@@ -68,13 +68,21 @@ class Compared:
     @property
     def by_value(self) -> frozenset[int]:
         """JSON columns between two families: different texts may have one value (``binlog.types.json_equality``)."""
-        across = self.flavors[0] is not self.flavors[1]
-        return frozenset(number for number, one in enumerate(self.columns) if across and one.data_type == "json")
+        json = (number for number, one in enumerate(self.columns) if one.data_type == "json")
+        return frozenset(json if self._is_across else ())
 
     @property
     def key_expressions(self) -> tuple[str, ...]:
         """One expression a column of the key."""
-        return tuple(expression(column, whole=True) for column in self.key)
+        return tuple(self._expression(column, whole=True) for column in self.key)
+
+    @property
+    def _is_across(self) -> bool:
+        return self.flavors[0] is not self.flavors[1]
+
+    def _expression(self, column: Column, *, whole: bool = False) -> str:
+        is_float = sql_type(column.data_type).values is FLOAT
+        return unsigned_zero(column) if is_float and self._is_across else expression(column, whole=whole)
 
     @property
     def keys_are_logged(self) -> bool:
@@ -175,8 +183,11 @@ def in_order(table: Compared, keys: Iterable[Key]) -> list[Key]:
     return [entry[-1] for entry in sorted(zip(*values, zip(*columns, strict=True), strict=True))]
 
 
-def is_of(table: Compared, key: Key) -> bool:
-    """Whether a stored key can be one of this table, which may have had another primary key then."""
+def is_of(table: Compared, key: Key, shape: str | None) -> bool:
+    """Whether a stored key is one of this table, which may have had another primary key then: by the definition that
+    was stored with the key, or, where an older binlane stored none, by the key's text."""
+    if shape is not None:
+        return shape == key_shape(table)
     return len(key) == len(table.key) and all(
         _INTEGER.fullmatch(text) or not is_integer(column) for column, text in zip(table.key, key, strict=True)
     )

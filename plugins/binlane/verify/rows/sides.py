@@ -45,6 +45,11 @@ class Difference:
     note: str = ""
     """The difference, if it is not of a row."""
 
+    @property
+    def is_row(self) -> bool:
+        """Whether it is the difference of a row, and not of a table."""
+        return self.source is not None or self.target is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Side:

@@ -4,36 +4,52 @@
 An engine runs one function over names, anywhere, in any order, as often as it likes: Spark executors, a pool of local
 processes, or this process. The function reads and writes only the window's folder, and equal input gives equal bytes,
 so retries and speculative tasks are harmless. A result is a small row for each segment: payloads stay in the worker.
+
+A task of an engine has a batch of names: one segment of the usual size, or several small ones, which would cost more to
+hand out than to read.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from itertools import chain, islice
 from multiprocessing import get_context
 from typing import Final, Protocol
 
 from binlane.choices import Reduce
-from binlane.plan.database_activity import whole
-from binlane.plan.window.fold import files_of, fold_scans, make_plan
+from binlane.formats import OF_PLAN
+from binlane.plan.manifest import Segment
+from binlane.plan.window.fold import fold_scans, make_plan
+from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
 from binlane.work.filter.processes import end_with_parent
-from binlane.work.filter.tasks import fold_task, map_task, scan_task
+from binlane.work.filter.tasks import fold_task, map_task, scan_task, unpacked
+from binlane.work.folder_formats import write_formats
 from binlane.work.plan_inputs import read_inputs
 
 Task = Callable[[str], bytes]
 _WARM: Final = "binlane.work.filter.warm"
+_BATCH_BYTES: Final = 64 << 20
+"""A batch of several segments is no larger than a segment of the usual size."""
+_BATCHES: Final = 256
+"""Small segments are batched only so far that a window still has about as many batches: enough for that many cores."""
+MOST_BATCHES: Final = 1024
+"""Batches that an engine hands out at once: it holds their results, and no more of them in a longer window. Only a
+window of more than 64 GB has more."""
 
 
 class Engine(Protocol):
     """Runs a task over names; the order of the results is that of the names."""
 
-    def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
-        """Call ``task`` once or more for every name and return one result for each."""
+    def run(self, stage: str, task: Task, batches: Sequence[Sequence[str]]) -> Iterable[bytes]:
+        """Call ``task`` once or more for every name and return one result for each; a worker takes a batch at a time.
+
+        ``stage``: what the tasks do, for the engine's own display.
+        """
 
     def close(self) -> None:
         """Stop the workers at the job's end. The engine can be used again."""
@@ -42,9 +58,9 @@ class Engine(Protocol):
 class InProcess:
     """Runs the tasks in this process, one after another."""
 
-    def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
+    def run(self, stage: str, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
         """Call the task for each name in turn."""
-        return [task(name) for name in names]
+        return (task(name) for batch in batches for name in batch)
 
     def close(self) -> None:
         """See Engine."""
@@ -61,22 +77,42 @@ class LocalProcesses:
         self._processes, self._preload = processes, preload
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
-        """Spread the names over the pool; one process or one name needs no pool."""
-        if self._processes == 1 or len(names) == 1:
-            return InProcess().run(task, names)
+    def run(self, stage: str, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
+        """Spread the batches over the pool; one process or one batch needs no pool."""
+        if self._processes == 1 or len(batches) == 1:
+            yield from InProcess().run(stage, task, batches)
+            return
         if self._pool is None:
             context = get_context("forkserver")
             context.set_forkserver_preload([self._preload, _WARM])
             # the job's next run uses the same pool
             self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
-        return list(self._pool.map(task, names))
+        for first in range(0, len(batches), MOST_BATCHES):
+            part = batches[first : first + MOST_BATCHES]
+            yield from chain.from_iterable(self._pool.map(partial(_in_turn, task), part))
 
     def close(self) -> None:
         """See Engine."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+
+
+def _in_turn(task: Task, batch: Sequence[str]) -> list[bytes]:
+    return [task(name) for name in batch]
+
+
+def batches_of(segments: Sequence[Segment]) -> list[list[str]]:
+    """The names of the segments in their order, in batches for one task each."""
+    limit = min(_BATCH_BYTES, sum(segment.bytes for segment in segments) // _BATCHES)
+    batches, size = list[list[str]](), 0
+    for segment in segments:
+        if not batches or size + segment.bytes > limit:
+            batches.append([])
+            size = 0
+        batches[-1].append(segment.name)
+        size += segment.bytes
+    return batches
 
 
 def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
@@ -95,22 +131,24 @@ def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
 
 def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
     inputs = read_inputs(folder)
-    names = [segment.name for segment in inputs.manifest.segments]
-    # pickled by workers of this same program
-    carried = [segment.name for segment in inputs.manifest.carried]
-    scans = [pickle.loads(row) for row in engine.run(partial(scan_task, folder.uri, inputs.key), [*names, *carried])]
-    earlier = scans[len(names) :]
-    routing = fold_scans(inputs.manifest, scans[: len(names)], inputs.settings, inputs.schema, earlier)
     plans = folder.child(inputs.key)
+    write_formats(plans, OF_PLAN, last=files.PLAN)
+    segments = inputs.manifest.segments
+    scanned = engine.run(
+        "scan", partial(scan_task, folder.uri, inputs.key), batches_of((*segments, *inputs.manifest.carried))
+    )
+    scans = map(unpacked, scanned)
+    routing = fold_scans(inputs.manifest, islice(scans, len(segments)), inputs.settings, inputs.schema, scans)
     plans.write_once(files.CONTEXT, routing.to_json())
-    summaries = [pickle.loads(row) for row in engine.run(partial(map_task, folder.uri, inputs.key), names)]
+    mapped = engine.run("map", partial(map_task, folder.uri, inputs.key), batches_of(segments))
+    window = MappedWindow.of(map(unpacked, mapped))
     folded = None
-    if inputs.settings.reduce == Reduce.WINDOW:
-        parts = {str(lane): found for lane in range(routing.lanes + 1) if (found := files_of(lane, summaries))}
+    if inputs.settings.chosen(routing.size).reduce == Reduce.WINDOW:
+        parts = {str(lane): window.files[lane] for lane in sorted(window.files)}
         task = partial(fold_task, folder.uri, inputs.key, parts)
-        folded = [pickle.loads(row) for row in engine.run(task, list(parts))]
-    plan = make_plan(inputs.manifest, routing, summaries, folded, inputs.settings.renaming)
+        folded = [unpacked(row) for row in engine.run("fold", task, [[lane] for lane in parts])]
+    plan = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming)
     # before the plan, whose presence says that everything is there
-    plans.write_once(files.DATABASES, whole(each.activity.databases for each in summaries).to_json())
+    plans.write_once(files.DATABASES, window.activity.to_json())
     plans.write_once(files.PLAN, plan.to_json())
     return plan

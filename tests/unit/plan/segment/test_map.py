@@ -18,6 +18,7 @@ from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.segment import map as columnar
 from binlane.plan.window.fold import fold_scans, make_plan
+from binlane.plan.window.mapped import MappedWindow
 from tests.unit.plan.logs import EMPTY_SCHEMA, MemorySink, manifest_of, rows, segment_of, settings
 from tests.unit.plan.segment import plain_map
 
@@ -51,7 +52,7 @@ def outcome(path: Path, version: Any, *, reduce: bool, seconds: int = 0, damaged
         summary = version.map_segment(data, segment, routing, chosen, open_sink, reducer)
     except BinlaneError as exc:
         return type(exc)
-    plan = make_plan(manifest, routing, [summary]).to_json()
+    plan = make_plan(manifest, routing, MappedWindow.of([summary])).to_json()
     return scan, plan, summary.activity, sorted(sinks, key=lambda sink: sink.lane)
 
 

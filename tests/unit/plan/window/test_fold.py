@@ -64,6 +64,29 @@ def test_round_robin_deals_lanes_out_in_the_order_of_first_appearance_whatever_t
         assert {name: route.lane for name, route in found.routing.databases.items()} == expected
 
 
+def test_load_places_shards_by_their_bytes_whatever_the_segments() -> None:
+    sizes = {"z": 100, "m": 900, "a": 400, "k": 10, "b": 500}
+    log = [rows(number, name, count=count) for number, (name, count) in enumerate(sizes.items(), 1)]
+    log += [statements(6, f"DELETE FROM t{' ' * 1000}", database="k"), rows(7, "k", "b"), rows(8, "z", count=60)]
+    loads = settings(shard_list="(hash-method)=load\n")
+    expected = {"m": 0, "b": 1, "a": 2, "k": 2, "z": 1}
+    found = [filtered(log, loads, cuts=cuts, columnar=True) for cuts in ((), (1,), (3, 4), (1, 2, 3, 4, 5, 6, 7))]
+    for each in found:
+        assert {name: route.lane for name, route in each.routing.databases.items()} == expected
+        assert each.routing.to_json() == found[0].routing.to_json()
+
+
+def test_each_shards_transactions_stay_in_one_lane_by_load() -> None:
+    log = [rows(number, "abc"[number % 3], count=number) for number in range(1, 31)]
+    found = filtered(log, settings(shard_list="(hash-method)=load\n"), columnar=True, cuts=(7, 19))
+    lanes = {name: route.lane for name, route in found.routing.databases.items()}
+    assert sorted(lanes.values()) == [0, 1, 2]
+    for name, lane in lanes.items():
+        seqnos = [seqno for seqno in range(1, 31) if "abc"[seqno % 3] == name]
+        assert sum(header.transactions for header, _ in found.lanes[lane]) == len(seqnos)
+        assert (found.seqnos(lane)[0][0], found.seqnos(lane)[-1][1]) == (seqnos[0], seqnos[-1])
+
+
 def test_first_appearance_orders_by_seqno_and_then_by_name() -> None:
     assert first_appearance([(5, "b"), (2, "c"), (5, "a"), (1, "b")]) == ("b", "c", "a")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column
-from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, one_of
+from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, key_shape, one_of
 
 NAME = TableKey("d", "t")
 COLUMNS = {
@@ -83,4 +83,10 @@ def test_no_keys_are_in_order_too() -> None:
     ],
 )
 def test_a_key_of_an_earlier_primary_key_is_told_by_its_text(shape: tuple[str, ...], key: Key, may_be: bool) -> None:
-    assert is_of(table(shape), key) is may_be
+    assert is_of(table(shape), key, None) is may_be
+
+
+def test_a_key_of_an_earlier_primary_key_is_told_by_that_key_s_definition() -> None:
+    then, now = table(("bytes",)), table(("number",))
+    assert is_of(then, ("7",), key_shape(then))
+    assert not is_of(now, ("7",), key_shape(then))

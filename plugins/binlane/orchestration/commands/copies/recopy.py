@@ -73,6 +73,7 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
     with target_state(endpoints.target), driver_errors():
         _read(channel, endpoints, options)
     # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
+    console.line(("windows up to now", "bold"))
     announced_window(channel, endpoints, WindowRequest(NOW), options.engine, console)
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
@@ -80,9 +81,11 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
         with _lease(endpoints, name, uuid):
             for _ in range(_ATTEMPTS):
                 with shared_snapshot(endpoints.source, 1, options.lock_seconds, _nothing) as (snapshot, _):
+                    console.line((f"windows up to the source's snapshot at {snapshot.position}", "bold"))
                     at = _brought_to(channel, endpoints, snapshot.position, options, console)
                     if at is None:
                         continue
+                    console.line((f"rows of {', '.join(options.tables)}", "bold"))
                     found = _read(channel, endpoints, options)
                     recopier = Recopier(at, engine, snapshot.readers[0], found.target, found.tables, whoami())
                     with contextlib.suppress(WindowBusyError, PositionError):  # another run has opened a window

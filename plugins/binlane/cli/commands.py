@@ -1,0 +1,320 @@
+"""``binlane``: the DAG's steps without Airflow. Exit codes: 0 done, 1 failed, 2 bad input or configuration; those of
+``check`` are a monitoring plugin's."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from binlane.cli import fleet, verify, windows
+from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
+from binlane.errors import BinlaneError, ConfigError
+from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    # rich markup is off, because errors repeat the user's input
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Applies MySQL and MariaDB binary logs to another server: in parallel, in windows, each change exactly once.",
+)
+ForUsers = Annotated[bool, typer.Option("--users", help="Also for `bootstrap --users`, which copies accounts.")]
+_INTERRUPTED = 130
+_PLUGIN_UNKNOWN = 3
+
+
+for _module, _names in (
+    (windows, ("init", "plan", "advise", "run", "follow", "read_at")),
+    (fleet, ("config", "status", "find", "stop", "resume")),
+    (verify, ("verify", "recopy")),
+):
+    for _name in _names:
+        app.command()(getattr(_module, _name))
+
+
+@app.command()
+def inspect(
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, also compressed as .gz or .zst.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="Print every row change with its values.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print every row change and statement as SQL.")] = False,
+    event_bytes: Annotated[
+        int, typer.Option("--event-bytes", help="Limit of bytes that a compressed transaction may inflate to.", min=1)
+    ] = 1 << 30,
+) -> None:
+    """Print one line per transaction: seqno, place, GTID, time, databases, statements, rows."""
+    from binlane.orchestration.commands.inspection.events import Detail, inspect_files
+
+    inspect_files(files, as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql, event_bytes=event_bytes))
+
+
+@app.command()
+def show(
+    channel: ChannelName,
+    seqno: Annotated[int, typer.Argument(help="Seqno of a transaction of the open window, as in error messages.")],
+    sql: Annotated[bool, typer.Option("--sql", help="Print SQL statements instead of rows with their values.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Show one transaction of the open window from the source's log: statements, and rows with both images."""
+    from binlane.orchestration.commands.inspection import events as inspection
+
+    inspection.show(channel, channels, seqno, out, err, inspection.Detail(rows=not sql, sql=sql))
+
+
+@app.command()
+def check(
+    channel: ChannelName,
+    max_lag: Annotated[
+        str | None,
+        typer.Option(help="Accepted age of the last applied commit: 90s, 15m, 2h, 7d, 0 for any. Else alert.max_age."),
+    ] = None,
+    max_unverified: Annotated[
+        str | None,
+        typer.Option(help="Accepted time of a change that is not verified. Else alert.max_unverified."),
+    ] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Monitoring plugin: one line with performance data; exit code 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."""
+    from binlane.orchestration.commands import check as checking
+
+    line, severity = checking.check(channel, channels, max_lag, max_unverified)
+    out.print(line)
+    raise typer.Exit(severity)
+
+
+@app.command()
+def decide(
+    channel: ChannelName,
+    seqno: Annotated[int, typer.Argument(help="Seqno of the DDL, as in the error message and `binlane status`.")],
+    ran: Annotated[
+        bool, typer.Option("--ran/--not-ran", help="The DDL has run, or has not run, on the target: look there first.")
+    ],
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Record whether a DDL with an unknown outcome has run on the target."""
+    from binlane.orchestration.commands import operate
+
+    out.print(operate.decide(channel, channels, seqno, ran=ran))
+
+
+@app.command()
+def xa(
+    channel: ChannelName,
+    done: Annotated[
+        str | None,
+        typer.Option(
+            metavar="XID",
+            help="Record that the target has the changes of this XA transaction, prepared before the channel began.",
+        ),
+    ] = None,
+    forget: Annotated[
+        str | None,
+        typer.Option(metavar="XID", help="Record that the source has lost this prepared XA transaction in a crash."),
+    ] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """List the XA transactions that are prepared and not ended at the watermark, or record the end of one."""
+    from binlane.orchestration.commands import operate
+
+    out.print(operate.xa(channel, channels, done=done, forget=forget))
+
+
+@app.command()
+def skip(
+    channel: ChannelName,
+    seqno: Annotated[int | None, typer.Option(min=1, help="Seqno of the transaction in the open window.")] = None,
+    gtid: Annotated[str | None, typer.Option(help="GTID of the transaction, instead of its seqno.")] = None,
+    range_: Annotated[str | None, typer.Option("--range", help="Several transactions, as FIRST-LAST seqno.")] = None,
+    reason: Annotated[str, typer.Option(help="Why the transaction is skipped; stored with it.")] = "",
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Cancel the skip, if the transaction is not skipped yet.")
+    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List all skipped transactions.")] = False,
+    show: Annotated[int | None, typer.Option(help="Show the skipped transaction with this seqno.")] = None,
+    write: Annotated[Path | None, typer.Option(help="With --show: write its events into this binlog file.")] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Skip a transaction of the open window and store its content; or list and show skipped transactions."""
+    from binlane.orchestration.commands import skip as skipping
+
+    if list_:
+        out.print(skipping.skips(channel, channels))
+    elif show is not None:
+        out.print(skipping.show(channel, channels, show, write))
+    elif cancel:
+        out.print(skipping.cancel(channel, channels, skipping.Which(seqno, gtid, range_)))
+    else:
+        out.print(skipping.skip(channel, channels, skipping.Which(seqno, gtid, range_), reason))
+
+
+@app.command()
+def replay_skipped(
+    channel: ChannelName,
+    seqno: Annotated[int, typer.Argument(help="Seqno of the skipped transaction.")],
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Apply a skipped transaction now, as it was recorded, once."""
+    from binlane.orchestration.commands import skip as skipping
+
+    out.print(skipping.replay(channel, channels, seqno))
+
+
+@app.command()
+def conflicts(
+    channel: ChannelName,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """List the drifted rows that windows have corrected (apply.on_conflict = "overwrite"), newest first."""
+    from binlane.orchestration.commands import conflicts
+
+    if as_json:
+        for line in conflicts.as_json(channel, channels):
+            out.print(line)
+    else:
+        out.print(conflicts.view(channel, channels))
+
+
+@app.command()
+def bootstrap(
+    channel: ChannelName,
+    databases: Annotated[
+        str, typer.Option(help="Databases to copy: names or patterns such as tenant_*, separated by commas.")
+    ] = "*",
+    users: Annotated[bool, typer.Option("--users", help="Also copy accounts and roles with their privileges.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="DROP these databases on the target first, with everything in them.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Ranges of rows that are copied in parallel.")] = 4,
+    chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows per range.")] = 20_000,
+    lock_seconds: Annotated[int, typer.Option(min=1, help="Seconds to wait for each lock on the source.")] = 30,
+    rows_per_second: Annotated[int, typer.Option(min=0, help="Copy at most this many rows per second; 0: all.")] = 0,
+    mib_per_second: Annotated[int, typer.Option(min=0, help="Copy at most this many MiB per second; 0: all.")] = 0,
+    max_threads_running: Annotated[
+        int, typer.Option(min=0, help="Wait while the source's Threads_running is higher; 0: never.")
+    ] = 0,
+    max_source_lag: Annotated[
+        int, typer.Option(min=0, help="Wait while the source, a replica, is more seconds behind; 0: never.")
+    ] = 0,
+    from_clone: Annotated[
+        bool, typer.Option("--from-clone", help="Copy nothing: MySQL's CLONE has filled the target; begin there.")
+    ] = False,
+    from_backup: Annotated[
+        Path | None,
+        typer.Option(help="Copy nothing: the target was restored from the backup in this folder; begin there."),
+    ] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Copy databases from the live source to an empty target, and create the channel at the place of the copy."""
+    from binlane.bootstrap.run import Options
+    from binlane.bootstrap.throttle import Limits
+    from binlane.orchestration.commands.copies import bootstrap as bootstrapping
+    from binlane.orchestration.commands.copies.physical import begin_at_copy
+
+    if from_clone or from_backup is not None:
+        if (from_clone and from_backup is not None) or users or replace or databases != "*":
+            raise ConfigError(
+                "--from-clone, --from-backup: expected one of them alone: the copy has all databases and accounts"
+            )
+        out.print(begin_at_copy(channel, channels, from_backup))
+        return
+    limits = Limits(rows_per_second, mib_per_second, max_threads_running, max_source_lag)
+    options = Options(bootstrapping.patterns_of(databases), users, replace, jobs, chunk_rows, lock_seconds, limits)
+    outcome = bootstrapping.bootstrap(channel, channels, options, out)
+    out.print(bootstrapping.outcome_text(outcome))
+
+
+@app.command()
+def grants(
+    channel: ChannelName,
+    accounts: Annotated[
+        bool, typer.Option("--accounts", help="Also for `verify --full --accounts`, which compares accounts.")
+    ] = False,
+    users: ForUsers = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Print the GRANT statements that the channel's accounts need on source and target. Writes nothing."""
+    from binlane.orchestration.commands.setup import grants as granting
+
+    out.print(granting.grants(channel, channels, compares_accounts=accounts, copies_users=users))
+
+
+@app.command()
+def spark_job() -> None:
+    """Show the path of the filter job's file, for a spark-submit of your own."""
+    from binlane.orchestration.filter_job.spark_submit import FILTER_JOB
+
+    out.print(str(FILTER_JOB))
+
+
+@app.command()
+def new(
+    channel: ChannelName,
+    source: Annotated[str, typer.Option(help="Airflow connection of the source server.")],
+    target: Annotated[str, typer.Option(help="Airflow connection of the target server.")],
+    spark: Annotated[str, typer.Option(help="Airflow connection of the Spark master.")] = "spark_default",
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Write the file of a new channel, whose first window survives an old log. Never overwrites a file."""
+    from binlane.orchestration.commands.setup import new as creating
+
+    out.print(creating.new(channel, channels, source, target, spark))
+
+
+@app.command()
+def doctor(channel: ChannelName, users: ForUsers = False, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+    """Check servers, accounts, settings, disks and clocks before the first write. Exit code 1 if one check fails."""
+    from binlane.orchestration.commands.setup import doctor as readiness
+
+    if not readiness.doctor(channel, channels, out, copies_users=users):
+        raise typer.Exit(1)
+
+
+@app.command()
+def version() -> None:
+    """Show the version."""
+    out.print(f"binlane {metadata.version('binlane')}")
+
+
+def main() -> None:
+    """The entry point: an error becomes one message and an exit code."""
+    if sys.argv[1:2] == ["check"]:
+        _monitoring_plugin()
+    try:
+        app()
+    except BinlaneError as exc:
+        err.message((type(exc).__name__, "bold red"), (f": {exc}", ""))
+        sys.exit(exc.exit_code)
+    except SystemExit as exc:
+        if exc.code == _INTERRUPTED:  # typer's exit code for SIGINT, without a message
+            err.message(
+                ("interrupted", "bold red"), (": committed blocks stay; run the same command again to continue", "")
+            )
+        raise
+    except Exception:
+        unexpected(traceback.format_exc())
+        sys.exit(1)
+
+
+def _monitoring_plugin() -> NoReturn:
+    """``check``: only its own answer is an exit code of 0, 1 or 2. Wrong arguments, an output that is closed or full,
+    and every other error are UNKNOWN, because 1 is WARNING and 2 is CRITICAL."""
+    code: str | int | None = _PLUGIN_UNKNOWN
+    # a monitoring system's locale may lack a character of the line
+    escape_unencodable()
+    try:
+        app()
+    except SystemExit as exc:
+        if isinstance(exc.__context__, typer.Exit):
+            code = exc.code
+    except Exception:
+        with contextlib.suppress(OSError):
+            unexpected(traceback.format_exc())
+    sys.exit(code if flushed() else _PLUGIN_UNKNOWN)

@@ -1,0 +1,97 @@
+"""The formats of the files that one binlane leaves for another: each format's version is declared here.
+
+A window's files may be read by another release: by the run that finishes a window behind an upgrade, by a worker that
+still runs the older one. So each folder of a window has formats.json, with the release that has written the folder and
+the versions of its files, and every reader asks it first. The tables on the target have a version of their own
+(``state.tables``).
+
+Every change of a record or a column that is written raises its format's version, an addition too: an older binlane
+must refuse such a file by name. ``oldest`` stays for as long as this binlane reads the earlier versions exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import binlane
+from binlane.errors import PlanError
+
+FORMATS_FILE: Final = "formats.json"
+RELEASE: Final = binlane.__version__
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The versions of one kind of file."""
+
+    version: int
+    """The version that is written."""
+    oldest: int
+    """The lowest version that is read."""
+
+    def reads(self, version: object) -> bool:
+        """Whether this binlane reads files of a version."""
+        return isinstance(version, int) and self.oldest <= version <= self.version
+
+    @property
+    def versions(self) -> str:
+        """The versions that are read, in words."""
+        return f"{self.oldest}" if self.oldest == self.version else f"{self.oldest} to {self.version}"
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "segments": Format(1, oldest=1),
+    "manifest.json": Format(1, oldest=1),
+    "channel.json": Format(2, oldest=1),
+    "schema.json": Format(2, oldest=2),
+    "context.json": Format(2, oldest=1),
+    "lane files": Format(1, oldest=1),
+    "databases.json": Format(1, oldest=1),
+    "partitioned.json": Format(1, oldest=1),
+    "plan.json": Format(2, oldest=1),
+    "repair plans": Format(1, oldest=1),
+}
+OF_WINDOW: Final = ("segments", "manifest.json", "channel.json", "schema.json")
+"""The formats in a window's folder."""
+OF_PLAN: Final = ("context.json", "lane files", "databases.json", "partitioned.json", "plan.json")
+"""The formats in the folder of a window's plan."""
+_BEFORE: Final = {name: 2 if name == "schema.json" else 1 for name in FORMATS}
+"""The versions in folders from before formats.json."""
+
+
+def written_formats(names: Collection[str]) -> bytes:
+    """formats.json for a folder that this binlane writes."""
+    versions = {name: FORMATS[name].version for name in names}
+    return json.dumps({"binlane": RELEASE, "formats": versions}, indent=1).encode() + b"\n"
+
+
+def require_formats(data: bytes | None, names: Collection[str], where: str) -> None:
+    """Raises PlanError unless this binlane reads all of a folder's files, naming the release that has written them.
+
+    ``data``: formats.json; None if the folder has none, as before there was this file. ``where``: the folder.
+    """
+    release, versions = ("0.1.0", {name: _BEFORE[name] for name in names}) if data is None else _read(data, where)
+    unread = [name for name in versions if name not in FORMATS or not FORMATS[name].reads(versions[name])]
+    if not unread:
+        return
+    name, known = unread[0], FORMATS.get(unread[0])
+    reads = "does not know such files" if known is None else f"reads version {known.versions}"
+    raise PlanError(
+        f"{where}: binlane {release} has written {name} in version {versions[name]}, and this binlane, {RELEASE}, "
+        f"{reads}; nothing was changed. Finish the window with binlane {release}; or, if "
+        "`binlane status` shows that it has no plan yet, remove its folder and run again: it is read and planned anew"
+    )
+
+
+def _read(data: bytes, where: str) -> tuple[str, Mapping[str, int]]:
+    try:
+        found = json.loads(data)
+        return str(found["binlane"]), {str(name): int(version) for name, version in found["formats"].items()}
+    except (ValueError, TypeError, LookupError, AttributeError) as exc:
+        raise PlanError(
+            f"{where}/{FORMATS_FILE}: expected a release and the versions of the folder's formats, got {exc!r}: the "
+            "file was changed or is damaged; remove the window's folder and run again: the same part of the log is read"
+        ) from exc

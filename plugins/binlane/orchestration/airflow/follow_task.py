@@ -1,0 +1,75 @@
+"""The task of a continuous DAG: windows back to back, until the run's time is up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from binlane.choices import FilterEngine
+from binlane.errors import BinlaneError
+from binlane.model import plural
+from binlane.orchestration.airflow.notify import measure, measure_health, tell_asset
+from binlane.orchestration.airflow.releases import AirflowSkipException
+from binlane.orchestration.airflow.run_outcome import health_after
+from binlane.orchestration.airflow.task_errors import note, resolve_connection
+from binlane.orchestration.announcing.announce import announce
+from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.windows_in_turn import LONGEST_PAUSE, Following, Pace, windows_in_turn
+from binlane.orchestration.request import NOW, WindowRequest
+
+if TYPE_CHECKING:
+    import threading
+
+    from airflow.sdk import Context
+
+    from binlane.config import ChannelConfig
+    from binlane.orchestration.run_forms import RunForm
+
+log = logging.getLogger(__name__)
+_PAUSE: float = 1.0
+"""Seconds between the end of a window and the next look at the source."""
+
+
+def follow_source(
+    channel: ChannelConfig, form: RunForm, context: Context, interrupted: threading.Event
+) -> dict[str, Any]:
+    """Take windows for ``window.follow_seconds``, or until ``interrupted`` is set; the last window's summary.
+
+    Each window sends its metrics, and what ``[announce]`` names; the run sends one asset event, of its last watermark.
+    Raises AirflowSkipException if the channel was stopped all the time, and the errors of ``windows_in_turn``.
+    """
+
+    def applied(of: ChannelConfig, done: dict[str, Any]) -> None:
+        measure(of.name, done, time.time())
+        announce(of, done)
+
+    following = Following(
+        load=partial(load, channel.name, Path(channel.file).parent, resolve_connection),
+        request=lambda: WindowRequest(NOW, None, False, form.lanes, form.block_size),
+        # a window of seconds is over before a spark-submit has begun
+        engine=FilterEngine.LOCAL,
+        say=log.info,
+        applied=applied,
+        resume="the channel to be resumed",
+    )
+    try:
+        found = windows_in_turn(following, Pace(_PAUSE, channel.window.follow_seconds), interrupted)
+    except BinlaneError as exc:
+        if not exc.retryable:
+            # the next run begins as soon as this one has failed
+            interrupted.wait(LONGEST_PAUSE)
+        raise
+    health = health_after(channel, resolve_connection, None)
+    measure_health(health)
+    if found.last is None:
+        if found.is_stopped:
+            note(context, f"skipped: the channel is stopped\nhealth: {health.summary}")
+            raise AirflowSkipException("the channel is stopped")
+        note(context, f"nothing to apply\nhealth: {health.summary}")
+        return {"windows": 0}
+    tell_asset(channel.name, found.last, context)
+    note(context, f"{plural(found.windows, 'window')}; the last: {found.last['note']}\nhealth: {health.summary}")
+    return {"windows": found.windows, **found.last}

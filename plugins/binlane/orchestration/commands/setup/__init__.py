@@ -1,0 +1,1 @@
+"""Commands for a channel before its first window: its file, its privileges, its readiness."""

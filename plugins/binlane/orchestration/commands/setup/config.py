@@ -1,0 +1,51 @@
+"""``binlane config``: every key of a channel with its value, as one file of its own would have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
+
+from binlane.config import find_channel, load_channel, tables_of
+from binlane.config.keys import all_keys
+from binlane.config.kinds import Table
+from binlane.orchestration.filter_job.spark_submit import secrets_of
+from binlane.safe_text import one_line
+
+_HIDDEN: Final = "***"
+
+
+def config(name: str, folder: Path) -> str:
+    """The channel as TOML, a line for each key that has a value: a comment for a default, and beside the value of a
+    variable the template's text. Secrets of ``[spark.conf]`` are hidden. Raises ConfigError."""
+    declared = find_channel(name, folder)
+    channel, tables = load_channel(declared), tables_of(declared)
+    hidden = set(secrets_of(channel.spark.conf))
+    lines = [f"# channel {name}, from {declared.file}; a default is a comment"]
+    for key, declaration in all_keys().items():
+        section, _, inner = key.rpartition(".")
+        given = tables.table(section).value if section else tables.value
+        value = given.get(inner, attrgetter(key)(channel))
+        if value is None:
+            continue
+        written = tables.written.get(key)
+        mark, place = ("" if inner in given else "# "), "" if written is None else f"  # from {json.dumps(written)}"
+        shown = _toml(dict(value) if isinstance(declaration.kind, Table) else value, hidden)
+        lines.append(one_line(f"{mark}{key} = {shown}{place}"))
+    return "\n".join(lines)
+
+
+def _toml(value: Any, hidden: set[str]) -> str:
+    """A value as TOML; strings have the escapes of JSON."""
+    match value:
+        case str():
+            return json.dumps(_HIDDEN if value in hidden else str(value), ensure_ascii=False)
+        case bool():
+            return str(value).lower()
+        case Mapping():
+            return f"{{{', '.join(f'{json.dumps(key)} = {_toml(each, hidden)}' for key, each in value.items())}}}"
+        case Sequence():
+            return f"[{', '.join(_toml(each, hidden) for each in value)}]"
+    return str(value)

@@ -1,0 +1,112 @@
+"""``binlane doctor``: is everything there that a channel and its first copy need? Each line is ok, or what mends it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from binlane.apply.refusals import target_errors
+from binlane.config import ChannelConfig, find_channel, load_channel
+from binlane.connections import PREFIX, Endpoints, environment_resolver, resolve_endpoints
+from binlane.errors import BinlaneError, ConfigError
+from binlane.model import plural
+from binlane.orchestration.readiness import readiness_of
+from binlane.orchestration.steps import source_of
+from binlane.orchestration.terminal import Style, Terminal
+from binlane.precheck.finding import Command, Finding
+from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, ON_SOURCE, OTHER_CHECKS, Answer, Check, answers
+from binlane.readiness.grants import merged
+from binlane.readiness.needs import applies_accounts
+from binlane.readiness.situation import Asked
+from binlane.schema.compare import Severity
+from binlane.servers.engines import engine_of
+from binlane.servers.greeting import greet
+from binlane.source.server import translated
+from binlane.state.channels import has_channel
+
+_OK: Final[tuple[str, Style]] = ("ok    ", "green")
+_FAILED: Final[tuple[str, Style]] = ("FAIL  ", "bold red")
+_NOTE: Final[tuple[str, Style]] = ("note  ", "dim")
+_JOBS: Final = 6
+"""Connections of a first copy with the default number of jobs."""
+_URI: Final = "'mysql://user:password@host:3306/'"
+
+
+def doctor(name: str, folder: Path, out: Terminal, *, copies_users: bool = False) -> bool:
+    """Print a line for each check. Whether nothing stands in the way. ``copies_users``: also for a first copy of
+    accounts. Raises ConfigError for a wrong channel file."""
+    channel = load_channel(find_channel(name, folder))
+    failed = total = 0
+    for each in _answers(channel, copies_users):
+        total += 1
+        failed += not each.is_ok
+        _show(each, out)
+    text = f"not ready: {failed} of {plural(total, 'check')} failed" if failed else f"ready: {plural(total, 'check')}"
+    out.line((f"channel {name}: {text}", "bold red" if failed else "bold"))
+    return not failed
+
+
+def _answers(channel: ChannelConfig, copies_users: bool) -> Iterator[Answer]:
+    resolved = list(_connections(channel))
+    yield from resolved
+    if not all(each.is_ok for each in resolved):
+        return
+    endpoints = resolve_endpoints(channel, environment_resolver())
+    copies = _may_copy(channel, endpoints)
+    users = applies_accounts(channel) or (copies and copies_users)
+    asked = Asked(copies=copies, users=users, connections=_JOBS if copies else 0)
+    checks: dict[str, Check] = {**CHANNEL_CHECKS, **(COPY_CHECKS if copies else {}), **OTHER_CHECKS}
+    with readiness_of(channel, endpoints, source_of(channel, endpoints), asked) as situation:
+        yield from answers(situation, checks)
+
+
+def _connections(channel: ChannelConfig) -> Iterator[Answer]:
+    """Airflow's connections, as this shell has them. Spark's only matters to Airflow."""
+    resolve = environment_resolver()
+    for part, found in (("source", channel.source.connection), ("target", channel.target.connection)):
+        if found is None:
+            continue
+        findings: list[Finding] = []
+        try:
+            resolve(found)
+        except ConfigError as exc:
+            here, there = shlex.quote(f"{PREFIX}{found.upper()}"), shlex.quote(found)
+            mend = (Command(f"export {here}={_URI}"), Command(f"airflow connections add {there} --conn-uri {_URI}"))
+            todo = "set it here, and in Airflow"
+            findings = [Finding(Severity.FATAL, part, "a connection", str(exc), todo, mend=mend)]
+        yield Answer(f"{part}-airflow-connection", tuple(findings))
+
+
+def _may_copy(channel: ChannelConfig, endpoints: Endpoints) -> bool:
+    """Whether a first copy could come: from a live source of the target's family, without renames, to a target that
+    does not have the channel."""
+    if endpoints.source is None or channel.rename:
+        return False
+    try:
+        with translated(str(endpoints.source)):
+            source = greet(endpoints.source)
+        with target_errors(str(endpoints.target)):
+            target = greet(endpoints.target)
+            with engine_of(endpoints.target).connect() as connection:
+                return source.flavor is target.flavor and not has_channel(connection, channel.name)
+    except BinlaneError:
+        return True  # a check says what is wrong
+
+
+def _show(answer: Answer, out: Terminal) -> None:
+    """Its findings, and then what mends them."""
+    if not answer.findings:
+        out.line(_OK, (answer.check, ""))
+    for finding in answer.findings:
+        mark = _FAILED if finding.severity is Severity.FATAL else _NOTE
+        if not answer.was_asked:
+            out.line(mark, (f"{answer.check}: {finding.found}", ""))
+            continue
+        out.line(mark, (f"{answer.check}: {finding.where}: expected {finding.expected}, found {finding.found}", ""))
+        if not finding.mend:
+            out.line((f"      {finding.todo}", ""))
+    server = "source" if answer.check in ON_SOURCE else "target"
+    for line in merged(mend for finding in answer.findings for mend in finding.mend):
+        out.line((f"      {line}" if isinstance(line, Command) else f"      {line};  -- on the {server}", ""))

@@ -1,0 +1,112 @@
+"""``binlane grants``: the GRANT statements for a channel's two accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from binlane.apply.refusals import target_errors
+from binlane.binlog.types.literals import quoted
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoint, Endpoints
+from binlane.errors import ConfigError
+from binlane.orchestration.commands.run import load
+from binlane.orchestration.readiness import readiness_of
+from binlane.orchestration.steps import source_of
+from binlane.precheck.privileges import EVERYWHERE, Need
+from binlane.readiness.checks import answer
+from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
+from binlane.readiness.held import check_accounts, check_definers
+from binlane.readiness.needs import (
+    COMPARED_ACCOUNTS,
+    account_privileges,
+    applies_accounts,
+    channel_needs,
+    source_privileges,
+)
+from binlane.readiness.situation import Asked
+from binlane.safe_text import one_line
+from binlane.servers.greeting import Greeting, greet
+from binlane.shards.renaming import Renaming
+from binlane.source.server import translated
+
+_ANY_HOST: Final = "%"
+_OF_WHAT_IS_THERE: Final = {
+    "definers of the source's views, routines, triggers and events": check_definers,
+    "granted to accounts of the source, and so on the target": check_accounts,
+}
+
+Lines = list[tuple[str, str]]
+"""Statements and their reasons; a reason without a statement is a remark."""
+
+
+def grants(name: str, folder: Path, *, compares_accounts: bool = False, copies_users: bool = False) -> str:
+    """The statements as text, each with its reason. Queries the servers and writes nothing. ``compares_accounts``: also
+    those of a verification that compares accounts; raises ConfigError for a channel that has none. ``copies_users``:
+    also those of a first copy of accounts, for a channel whose windows leave accounts out."""
+    channel, endpoints = load(name, folder)
+    users, source = applies_accounts(channel) or copies_users, None
+    if compares_accounts and (endpoints.source is None or not applies_accounts(channel)):
+        raise ConfigError(
+            f"{channel.file}: --accounts: expected a channel with a live source whose filter applies accounts; of "
+            "others a verification compares no accounts"
+        )
+    compared = (COMPARED_ACCOUNTS,) if compares_accounts else ()
+    if endpoints.source is not None:
+        with translated(str(endpoints.source)):
+            source = greet(endpoints.source)
+    with target_errors(str(endpoints.target)):
+        target = greet(endpoints.target)
+    copies = source is not None and source.flavor is target.flavor and not channel.rename
+    lines: list[str] = []
+    if source is not None and endpoints.source is not None:
+        scopes = scopes_of(channel, has_patterns=source.has_patterns)
+        databases = None if scopes == (EVERYWHERE,) else OF_THE_CHANNEL
+        needs = source_privileges(source.flavor, source.number, databases, copies=copies, users=users)
+        given = _statements((*needs, *compared), scopes, source, endpoints.source)
+        lines += _server("source", endpoints.source, source, given)
+    scopes = scopes_of(channel, Renaming(channel.rename), has_patterns=target.has_patterns)
+    asked = channel_needs(channel, OF_THE_CHANNEL, copies=copies, users=users)
+    needs = account_privileges(target.flavor, target.number, asked)
+    given = _statements((*needs, *compared), scopes, target, endpoints.target)
+    if source is not None and copies:
+        held = [statement for statement, _ in given]
+        given += _for_what_is_there(channel, endpoints, held, (source, target), users=users)
+    lines += _server("target", endpoints.target, target, given)
+    return "\n".join(lines)
+
+
+def _statements(needs: Iterable[Need], scopes: Sequence[str], greeting: Greeting, endpoint: Endpoint) -> Lines:
+    account = greeting.account or f"{endpoint.user}@{_ANY_HOST}"
+    return [(str(order), why) for order, why in orders(needs, scopes, account)]
+
+
+def _server(part: str, endpoint: Endpoint, greeting: Greeting, statements: Lines) -> Iterator[str]:
+    yield f"-- {part}: {one_line(str(endpoint))}, {greeting.flavor} {one_line(greeting.version)}"
+    if greeting.account is None:
+        yield f"-- the account cannot log in yet: {one_line(greeting.refusal)}"
+        yield f"-- CREATE USER {quoted(endpoint.user)}@'{_ANY_HOST}' IDENTIFIED BY '...';"
+    for statement, why in statements:
+        yield f"{one_line(statement)};  -- {why}" if statement else f"-- {why}"
+    yield ""
+
+
+def _for_what_is_there(
+    channel: ChannelConfig, endpoints: Endpoints, given: Sequence[str], greetings: Sequence[Greeting], *, users: bool
+) -> Lines:
+    """Further privileges, beside ``given``, for the definers and accounts of the source."""
+    option = " --users" if users and not applies_accounts(channel) else ""
+    again = f"run `binlane grants {channel.name}{option}` again when both accounts can log in and hold these grants"
+    if any(each.account is None for each in greetings):
+        return [("", f"definers and accounts of the source: not read yet; {again}")]
+    lines: Lines = []
+    asked = Asked(users=users)
+    with readiness_of(channel, endpoints, source_of(channel, endpoints), asked) as found:
+        situation = found.for_account(given)
+        for why, check in _OF_WHAT_IS_THERE.items():
+            findings = answer(why, check, situation).findings
+            lines += [(str(each), why) for each in merged(mend for one in findings for mend in one.mend)]
+            # by hand: a role's administrator; or a privilege above is not granted yet
+            lines += [("", f"{why}: {one_line(finding.found)}; {again}") for finding in findings if not finding.mend]
+    return lines

@@ -1,0 +1,149 @@
+"""One window behind another, each with its own plan, precheck and watermark: ``binlane follow``, continuous DAGs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from binlane.errors import BinlaneError, ConfigError, StopRequestedError
+from binlane.model import plural
+from binlane.orchestration import steps
+from binlane.orchestration.commands.run import apply_window
+from binlane.orchestration.lane_processes import LaneProcesses
+from binlane.orchestration.terminal import Terminal
+
+if TYPE_CHECKING:
+    from binlane.config import ChannelConfig
+    from binlane.connections import Endpoints
+    from binlane.orchestration.request import WindowRequest
+    from binlane.source.protocol import LogState
+
+LONGEST_PAUSE: Final = 60.0
+"""Seconds between two attempts while the source, the target or the work folder cannot be used."""
+_PROOF_SECONDS: Final = 10.0
+"""While the source writes nothing, a window without transactions records this often that nothing is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When windows are taken, and when no more are."""
+
+    pause: float
+    """Seconds between the end of a window and the next look at the source."""
+    seconds: int | None = None
+    """No window begins so many seconds after the first one; None: windows are taken until the event is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What is followed, and who is told."""
+
+    load: Callable[[], tuple[ChannelConfig, Endpoints]]
+    """Read for each window: a changed channel file applies from the next one on, as in Airflow."""
+    request: Callable[[], WindowRequest]
+    engine: str
+    say: Callable[[str], None]
+    applied: Callable[[ChannelConfig, steps.Answer], None]
+    """Called with the answer of ``steps.advance`` for each watermark. Raises ConfigError if somebody was not told."""
+    resume: str
+    """How a person resumes the channel, for a message."""
+
+
+@dataclass(slots=True)
+class Followed:
+    """What came of it."""
+
+    windows: int = 0
+    """Windows that were applied to their ends."""
+    last: steps.Answer | None = None
+    """The answer of the last one."""
+    is_stopped: bool = False
+    """The channel is stopped."""
+
+
+def windows_in_turn(following: Following, pace: Pace, ended: threading.Event) -> Followed:
+    """Apply windows until ``ended`` is set, or until the time is up.
+
+    After an error that another try may not meet, and after the end of a lane's process, it tries again, with growing
+    pauses. While the channel is stopped, it waits until somebody resumes it. Raises all other errors.
+    """
+    with LaneProcesses() as lanes:
+        loop = _Loop(following, pace, lanes)
+        began = time.monotonic()
+        while not ended.is_set() and (pace.seconds is None or time.monotonic() - began < pace.seconds):
+            ended.wait(loop.step())
+    return loop.found
+
+
+class _Loop:
+    def __init__(self, following: Following, pace: Pace, lanes: LaneProcesses) -> None:
+        self._following, self._pace, self._lanes = following, pace, lanes
+        self.found = Followed()
+        self._failures = 0
+        self._said = ""
+        self._idle: tuple[LogState, float] | None = None
+        """The source's state before the last empty window, and when that was."""
+
+    def step(self) -> float:
+        """One window, or none; the seconds to wait before the next. Raises the errors that end the loop."""
+        try:
+            self._window()
+        except StopRequestedError as exc:
+            self.found.is_stopped = True
+            self._say_once(f"{exc}; waiting for {self._following.resume}")
+            return max(self._pace.pause, _PROOF_SECONDS / 2)
+        except BinlaneError as exc:
+            if not exc.retryable:
+                raise
+            self._failures += 1
+            self._idle = None
+            pause = min(self._pace.pause * 2.0**self._failures, LONGEST_PAUSE)
+            self._say_once(f"{type(exc).__name__}: {exc}; trying again")
+            return pause
+        self._failures, self._said, self.found.is_stopped = 0, "", False
+        return self._pace.pause
+
+    def _window(self) -> None:
+        channel, endpoints = self._following.load()
+        state = steps.source_of(channel, endpoints).state()
+        began = time.monotonic()
+        if self._idle is not None and self._idle[0] == _timeless(state) and began - self._idle[1] < _PROOF_SECONDS:
+            return
+        with Path(os.devnull).open("w") as nowhere:
+            quiet, request = Terminal(file=nowhere), self._following.request()
+            done = apply_window(channel, endpoints, request, self._following.engine, quiet, {}, self._lanes)
+        if "note" not in done:
+            self._idle = (_timeless(state), began)
+            return
+        self._idle = None
+        if done.get("is_open"):
+            self._say_once(done["note"])
+        else:
+            self.found.windows += 1
+            self.found.last = done
+            seconds, behind = time.monotonic() - began, max(0.0, time.time() - done["time"])
+            self._following.say(
+                f"{plural(done['transactions'], 'transaction')}, {plural(done['rows'], 'row change')} in "
+                f"{seconds:.1f} s; seqno {done['seqno']:,}, committed on the source {behind:.0f} s ago"
+            )
+        try:
+            self._following.applied(channel, done)
+        except ConfigError as exc:
+            # the watermark has moved, and the next window announces its own
+            self._following.say(f"ConfigError: {exc}")
+
+    def _say_once(self, text: str) -> None:
+        """Not again while nothing else has happened."""
+        if text != self._said:
+            self._following.say(text)
+        self._said = text
+
+
+def _timeless(state: LogState) -> LogState:
+    """The same for as long as the source writes nothing."""
+    return replace(state, clock=0)

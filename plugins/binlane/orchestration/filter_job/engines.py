@@ -1,0 +1,106 @@
+"""Engines of the filter job, by the word of ``spark.engine`` and ``--engine``. Airflow submits the Spark job itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from binlane.choices import FilterEngine
+from binlane.config import ChannelConfig
+from binlane.errors import ConfigError
+from binlane.extension import chosen
+from binlane.orchestration.filter_job.spark_submit import (
+    FILTER_JOB,
+    WITH_DEFAULTS,
+    properties_file,
+    spark_properties,
+    without_airflow,
+    without_secrets,
+)
+from binlane.readiness.machine import spark_submit
+from binlane.work.files import PLAN, WorkFolder
+from binlane.work.filter.errors import error_of
+from binlane.work.filter.job import LocalProcesses, run_filter
+from binlane.work.plan_inputs import read_inputs
+
+log = logging.getLogger(__name__)
+
+REMOTE: Final = "SPARK_REMOTE"
+"""Environment variable with the URL of a Spark Connect server, as Spark itself reads it."""
+_LANES: Final = "binlane.orchestration.lane_processes"
+"""Modules that the fork server imports, because lanes are forked later from the same server as the filter's
+processes."""
+
+
+def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:
+    """Run the filter job by processes on this machine."""
+    run_filter(work, LocalProcesses(os.cpu_count() or 1, preload=_LANES))
+
+
+def connect(channel: ChannelConfig, work: str, remote: str) -> None:
+    """Run the filter job of the folder ``work`` (a URI) on a Spark Connect server (``sc://host:15002``), without a JVM
+    of its own."""
+    if channel.spark.conf:
+        log.info("not used: [spark.conf], which is for spark-submit; a Spark Connect server has properties of its own")
+    # imported only if needed: pyspark is an extra of the package
+    from binlane.spark_engine import filter_on_server
+
+    filter_on_server(remote, WorkFolder(work), channel.name)
+
+
+def submit(channel: ChannelConfig, work: WorkFolder) -> None:
+    """Run the filter job on Spark, as the DAG's task does: on the server that SPARK_REMOTE names, else by spark-submit.
+
+    Raises PlanError with the output of spark-submit.
+    """
+    if remote := os.environ.get(REMOTE):
+        connect(channel, work.uri, remote)
+        return
+    given = spark_properties(channel.spark.conf)
+    program, path = spark_submit()
+    if program is None:
+        raise ConfigError(
+            "--engine spark: expected spark-submit on PATH, found none; install Spark, or use --engine local"
+        )
+    environment = {"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ), "PATH": path}
+    with properties_file(given) as file:
+        command = [program, WITH_DEFAULTS, "--properties-file", file, str(FILTER_JOB), "--work", work.uri]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not work.child(read_inputs(work).key).exists(PLAN):
+        # Spark redirects the driver's standard error to its own standard output
+        told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
+        raise error_of(" ".join(command), done.returncode, told)
+
+
+class FilterRunner(Protocol):
+    """Runs the filter job of a window's folder; the plan is written when the call returns."""
+
+    def __call__(self, channel: ChannelConfig, work: WorkFolder) -> None:
+        """Raises the errors of ``work.filter.job.run_filter``."""
+
+
+FILTER_ENGINES: Final[Mapping[str, FilterRunner]] = {
+    FilterEngine.LOCAL: filter_here,
+    FilterEngine.SPARK: submit,
+}
+"""Engines by the word of ``spark.engine`` and ``--engine``; ``engine_for`` gives the one that "auto" means."""
+
+
+def runner_of(word: str, key: str) -> FilterRunner:
+    """The engine of a word that is not "auto". ``key``: for the errors of ``extension.chosen``."""
+    return chosen(FILTER_ENGINES, word, key)
+
+
+def run_by(word: str, channel: ChannelConfig, work: str) -> None:
+    """Run the filter job of the folder ``work`` (a URI) by an engine."""
+    runner_of(word, "spark.engine")(channel, WorkFolder(work))
+
+
+def require_engine(word: str, key: str) -> None:
+    """Raises ConfigError for a word that no engine has."""
+    if word != FilterEngine.AUTO:
+        runner_of(word, key)

@@ -1,0 +1,136 @@
+"""The queries over information_schema with which ``catalog`` reads a server's objects."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+from binlane.model import TableKey
+from binlane.servers.packed import PackedView
+
+
+class Databases(NamedTuple):
+    """The scope of all tables in these databases."""
+
+    names: frozenset[str]
+
+
+Scope: TypeAlias = Databases | TableKey
+"""What a query is about: all tables of some databases, or one table."""
+
+
+class Query(NamedTuple):
+    """A query over a catalogue view, for all tables of some databases or for one."""
+
+    text: str
+    database: str = "table_schema"
+    """The view's column with the database name."""
+    table: str = "table_name"
+    databases: str = ""
+    """The condition for databases, if it is not ``database IN (...)``."""
+
+    def over(self, scope: Scope) -> str:
+        """The query's text. MariaDB reads one table instead of all only if its name is compared by ``=``."""
+        if isinstance(scope, TableKey):
+            condition = f"{self.database} = :database AND {self.table} = :table"
+        else:
+            condition = self.databases or f"{self.database} IN :databases"
+        return self.text.replace("{scope}", condition)
+
+
+COLLATIONS: Final = "collation_character_set_applicability"
+CATALOG_COLUMNS: Final = """
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = 'information_schema' AND table_name IN ('STATISTICS', 'COLUMNS', 'CHECK_CONSTRAINTS')
+"""
+TABLES: Final = Query("""
+SELECT table_schema AS db, table_name AS name, table_type AS kind, engine AS engine
+FROM information_schema.tables
+WHERE {scope} AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')
+ORDER BY table_schema, table_name
+""")
+PARTITIONED: Final = Query("""
+SELECT table_schema AS db, table_name AS name FROM information_schema.tables
+WHERE {scope} AND create_options LIKE '%partitioned%'
+""")
+COLUMNS: Final = PackedView(
+    "columns",
+    {
+        "column_name": "column_name",
+        "ordinal": "ordinal_position",
+        "type": "column_type",
+        "octets": "character_octet_length",
+        "charset": "character_set_name",
+        "collation": "collation_name",
+        "nullable": "is_nullable",
+        "expression": "generation_expression",
+        "column_default": "column_default",
+        "extra": "extra",
+    },
+    order="ordinal_position",
+)
+KEYS: Final = PackedView(
+    "statistics",
+    {
+        "key_name": "index_name",
+        "non_unique": "non_unique",
+        "column_name": "column_name",
+        "prefix": "sub_part",
+        "direction": "collation",
+        "kind": "index_type",
+        "expression": "expression",
+    },
+    order="index_name, seq_in_index",
+)
+FOREIGN_KEYS: Final = Query(
+    """
+SELECT table_schema AS db, table_name AS name, constraint_name AS key_name, column_name AS column_name,
+  referenced_table_schema AS parent_db, referenced_table_name AS parent, referenced_column_name AS parent_column
+FROM information_schema.key_column_usage
+WHERE referenced_table_name IS NOT NULL AND ({scope})
+ORDER BY table_schema, table_name, constraint_name, ordinal_position
+""",
+    databases="table_schema IN :databases OR referenced_table_schema IN :databases",
+)
+FOREIGN_KEY_RULES: Final = Query(
+    """
+SELECT constraint_schema AS db, table_name AS name, constraint_name AS key_name,
+  update_rule AS on_update, delete_rule AS on_delete
+FROM information_schema.referential_constraints WHERE {scope}
+""",
+    database="constraint_schema",
+    table="table_name",
+)
+TRIGGERS: Final = PackedView(
+    "triggers",
+    {"trigger_name": "trigger_name", "timing": "action_timing", "event": "event_manipulation"},
+    order="trigger_name",
+    database="event_object_schema",
+    table="event_object_table",
+)
+CHECKS: Final = PackedView(
+    "check_constraints", {"clause": "check_clause"}, order="constraint_name", database="constraint_schema"
+)
+NEWER: Final = {"columns": frozenset({"generation_expression"}), "statistics": frozenset({"expression"})}
+"""Columns that some servers' views do not have; they are read as NULL."""
+VIEWS: Final = Query("""
+SELECT table_schema AS db, table_name AS name FROM information_schema.views WHERE {scope}
+""")
+ROUTINES: Final = Query(
+    """
+SELECT routine_schema AS db, routine_name AS name FROM information_schema.routines
+WHERE {scope}
+""",
+    database="routine_schema",
+    table="routine_name",
+)
+EVENTS: Final = Query(
+    """
+SELECT event_schema AS db, event_name AS name FROM information_schema.events
+WHERE {scope} AND status = 'ENABLED'
+""",
+    database="event_schema",
+    table="event_name",
+)
+DEFAULTS: Final = (
+    "SELECT schema_name, default_collation_name FROM information_schema.schemata WHERE schema_name IN :databases"
+)

@@ -1,0 +1,26 @@
+"""formats.json of a window's folders: written before their other files, asked before these are read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from binlane.formats import FORMATS_FILE, require_formats, written_formats
+from binlane.work.files import WorkFolder
+
+
+def write_formats(folder: WorkFolder, names: Collection[str], *, last: str) -> None:
+    """Note this binlane's formats in a folder that it begins to fill, perhaps again behind another release.
+
+    A folder that has its ``last`` file is complete, and keeps what it has.
+    """
+    data = written_formats(names)
+    if folder.exists(last) or (folder.exists(FORMATS_FILE) and folder.read(FORMATS_FILE) == data):
+        return
+    with folder.create(FORMATS_FILE) as file:
+        file.write(data)
+
+
+def check_formats(folder: WorkFolder, names: Collection[str]) -> None:
+    """Raises PlanError unless this binlane reads the folder's files, naming the release that has written them."""
+    data = folder.read(FORMATS_FILE) if folder.exists(FORMATS_FILE) else None
+    require_formats(data, names, folder.uri)

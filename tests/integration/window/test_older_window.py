@@ -1,0 +1,110 @@
+"""Two releases and one window: the newer one finishes what the older one has applied half, and a newer one's files
+are refused by name before a lane moves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from binlane.errors import PlanError
+from binlane.formats import FORMATS, FORMATS_FILE
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.state.tables import VERSION
+from binlane.work.files import WorkFolder
+from binlane.work.filter.job import InProcess, run_filter
+from lab.older_window import CHANNEL, PLACE, load, stored, unpack
+from lab.servers import PrivateServer
+from tests.integration.window.conftest import Channel, ChannelOf
+
+NEXT: Final = "9.9.9"
+
+
+@pytest.mark.parametrize("window", stored(), ids=lambda path: path.stem)
+def test_a_window_that_an_older_binlane_has_applied_half_is_finished(
+    window: Path,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source, target = (request.getfixturevalue(f"{window.stem}_{part}") for part in ("source", "target"))
+    for server in (source, target):
+        clean_servers(server)
+    channel = Channel(source, target, tmp_path)
+    unpack(window, tmp_path)
+    load(source, tmp_path / "source.sql")
+    load(target, tmp_path / "target.sql")
+    target.query("UPDATE binlane.windows SET work = REPLACE(work, %s, %s)", (PLACE, str(tmp_path)))
+    [(window_id, digest, end)] = target.query(
+        "SELECT window_id, plan_digest, last_seqno FROM binlane.windows WHERE state = 'open'"
+    )
+    reached = target.query("SELECT seqno FROM binlane.positions")
+    assert sorted(seqno == end for (seqno,) in reached) == [False, True, True, True]
+
+    assert channel.cli("status", CHANNEL) == 1
+    assert f"has version 0, this binlane needs {VERSION}" in capsys.readouterr().err
+    assert channel.cli("run", CHANNEL) == 0
+    assert channel.status.window is None
+    assert channel.status.channel.watermark.seqno == end
+    assert target.query("SELECT state, plan_digest FROM binlane.windows WHERE window_id = %s", (window_id,)) == [
+        ("finished", digest)
+    ]
+    assert channel.cli("run", CHANNEL) == 0
+    assert channel.status.channel.watermark.seqno > end
+    channel.assert_equal()
+
+
+def test_the_stored_windows_say_who_has_made_them() -> None:
+    assert [path.stem for path in stored()] == ["mariadb", "mysql"]
+
+
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+@pytest.mark.parametrize("of_plan", [False, True], ids=["window", "plan"])
+def test_a_newer_binlanes_files_stop_every_step_before_a_lane_moves(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str], family: str, of_plan: bool
+) -> None:
+    channel = channel_of(family, family)
+    channel.traffic(transactions=80)
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    lanes = [int(each["lane"]) for each in adopted["lanes"]]
+    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lanes[0])
+    before = state(channel)
+    folder, name = Path(adopted["plan"] if of_plan else window["work"]), "lane files" if of_plan else "channel.json"
+    said = f"binlane {NEXT} has written {name} in version {FORMATS[name].version + 1}"
+    kept = (folder / FORMATS_FILE).read_bytes()
+    newer = json.loads(kept) | {"binlane": NEXT}
+    newer["formats"][name] += 1
+    (folder / FORMATS_FILE).write_text(json.dumps(newer))
+    tried: list[Callable[[], object]] = [
+        lambda: steps.adopt_plan(channel.config, channel.endpoints, window["work"]),
+        lambda: run_filter(WorkFolder(window["work"]), InProcess()),
+    ]
+    if of_plan:
+        tried[1] = lambda: steps.advance(channel.config, channel.endpoints, adopted["plan"])
+        tried += [partial(steps.apply_lane, channel.config, channel.endpoints, adopted["plan"], lane) for lane in lanes]
+    for step in tried:
+        with pytest.raises(PlanError, match=said) as refused:
+            step()
+        assert not refused.value.retryable
+    assert channel.cli("run", CHANNEL) == 1
+    assert said in capsys.readouterr().err
+    assert state(channel) == before
+    (folder / FORMATS_FILE).write_bytes(kept)
+    assert channel.cli("run", CHANNEL) == 0
+    channel.assert_equal()
+
+
+def state(channel: Channel) -> list[Any]:
+    """The lanes' positions, and the target's rows."""
+    return [
+        channel.target.query("SELECT lane, seqno FROM binlane.positions ORDER BY 1"),
+        channel.rows_of(channel.target),
+    ]

@@ -1,0 +1,40 @@
+"""The DAG's task of the filter job, without a DAG."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from airflow.sdk import Context
+
+from binlane.config import ChannelConfig
+from binlane.orchestration.airflow.spark_operator import FilterJobOperator
+from binlane.orchestration.filter_job.window_engine import WindowEngine
+
+
+class Told:
+    """Stands for Airflow's task instance: keeps what a task tells."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        """As the task instance's."""
+        self.values[key] = value
+
+    @property
+    def context(self) -> Context:
+        """What a task gets."""
+        return cast(Context, {"ti": self})
+
+
+def task(channel: ChannelConfig, folder: str, word: str = "spark") -> FilterJobOperator:
+    """The task for a window's folder, and the engine of ``word``."""
+    return FilterJobOperator(
+        task_id="filter",
+        channel=channel,
+        engine_of=lambda _: WindowEngine(word),
+        properties={},
+        application="job.py",
+        application_args=["--work", folder],
+        conn_id=channel.spark.connection,
+    )
