@@ -47,7 +47,7 @@ class Size:
     """Transactions before the first copy."""
     archived: int = 200_000
     """Rows of the largest table."""
-    per_second: int = 100
+    per_second: int = 200
     windows: int = 5
 
 

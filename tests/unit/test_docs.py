@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from benchmarks import board, verification
+from benchmarks import board, machine, tables, verification
 from binlane import errors
 from binlane.cli import app
 from binlane.config.keys import all_keys
@@ -163,6 +163,19 @@ def test_every_key_of_a_channel_is_in_the_configuration_page(key: str) -> None:
 def test_every_exit_code_is_in_the_page_of_commands() -> None:
     codes = {0, *(error.exit_code for error in error_classes())}
     assert {int(code) for code in re.findall(r"^\| (\d) \|", page("docs/commands.md"), re.MULTILINE)} == codes
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [(path, name) for path, parts in tables.PARTS.items() for name in parts],
+    ids=lambda one: str(one)[-9:],
+)
+def test_the_tables_of_benchmarks_are_their_results(path: Path, name: str) -> None:
+    text = path.read_text("utf-8")
+    written = tables.with_part(text, name, tables.PARTS[path][name](machine.RESULTS), str(path))
+    assert written == text, f"{path.name} is not up to date: `python -m benchmarks.all --write` writes it"
+    with pytest.raises(ValueError, match=f"expected the lines .*{name}"):
+        tables.with_part(text.replace(f"<!-- end of {name} -->", ""), name, "", str(path))
 
 
 def test_the_cost_of_a_verification_is_the_benchmarks_result() -> None:

@@ -1,0 +1,110 @@
+"""Every benchmark that the tables of the documentation are made of: ``python -m benchmarks.all``.
+
+Each is a process of its own with the options that its module would be given by hand. The tables of README.md and
+benchmarks/README.md are then written from the stored results, so that what stands there is what was measured.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from benchmarks import machine
+from benchmarks.tables import native_file, write_pages
+from benchmarks.workloads import WORKLOADS
+
+console = Console(highlight=False)
+TRANSACTIONS: Final = 60_032
+_GIGABYTES: Final = 20.0
+_QUIET_POLL: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One benchmark."""
+
+    name: str
+    """What ``--only`` asks for."""
+    module: str
+    arguments: tuple[str, ...]
+    result: str
+    """Name of the result file."""
+
+
+def measured(scale: float, runs: int) -> tuple[Measured, ...]:
+    """All benchmarks, at a scale: 1 has the sizes of the documentation."""
+    transactions = ("--transactions", str(max(1, round(TRANSACTIONS * scale))), "--runs", str(runs))
+    every, four = ("--lanes", "1,4", "--reduce", "off,block,window"), ("--lanes", "4", "--reduce", "off,block,window")
+    native = [
+        Measured(
+            f"{workload}-{flavor}", "benchmarks.native",
+            ("--flavor", flavor, "--workload", workload, *transactions, *(every if workload == "tenants" else four),
+             *(() if workload == "tenants" else ("--only", "8 threads,binlane"))),
+            native_file(flavor, workload),
+        )
+        for flavor in ("mariadb", "mysql")
+        for workload in WORKLOADS
+    ]  # fmt: skip
+    others = [
+        Measured(
+            f"verification-{flavor}", "benchmarks.verification", ("--flavor", flavor, *transactions),
+            f"verification-{flavor}-tenants.json",
+        )
+        for flavor in ("mariadb", "mysql")
+    ]  # fmt: skip
+    copies = [
+        Measured(f"copies-{flavor}", "benchmarks.copies", ("--flavor", flavor), f"copies-{flavor}.json")
+        for flavor in ("mariadb", "mysql")
+    ]
+    archive = Measured(
+        "archive", "benchmarks.archive", ("--gigabytes", str(_GIGABYTES * scale)), "archive.json"
+    )  # fmt: skip
+    return (*native, *others, *copies, archive, Measured("board", "benchmarks.board", (), "board.json"))
+
+
+def main(
+    scale: Annotated[float, typer.Option(min=0.001, help="Size of the logs; 1: that of the documentation.")] = 1.0,
+    runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their medians are shown.")] = 3,
+    only: Annotated[str, typer.Option(help="Benchmarks whose names contain one of these, by comma.")] = "",
+    max_load: Annotated[
+        float, typer.Option(min=0.1, help="Wait before each benchmark until the load of a minute is below this.")
+    ] = 1.0,
+    wait: Annotated[
+        int, typer.Option(min=0, help="Seconds to wait for that at most; the load stands in the result.")
+    ] = 120,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for results; default: benchmarks/results, and the pages are written.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Measure nothing: write the pages from the results.")] = False,
+) -> None:
+    """Measure, then write the tables. Ends with 1 if a benchmark fails, or a target is not equal to its source."""
+    wanted = [part.strip() for part in only.split(",") if part.strip()]
+    chosen = [each for each in measured(scale, runs) if not wanted or any(part in each.name for part in wanted)]
+    if not chosen:
+        raise typer.BadParameter(f"no benchmark's name contains {only!r}: {', '.join(m.name for m in measured(1, 1))}")
+    failed = [] if write else [each.name for each in chosen if not _run(each, output, max_load, wait)]
+    if output is None:
+        write_pages()
+    if failed:
+        console.print(f"[red]✗[/] failed: {', '.join(failed)}", markup=True)
+        sys.exit(1)
+
+
+def _run(each: Measured, output: Path | None, max_load: float, wait: int) -> bool:
+    until = time.monotonic() + wait
+    while machine.load()[0] > max_load and time.monotonic() < until:
+        time.sleep(_QUIET_POLL)
+    console.rule(f"{each.name}, load {machine.load()[0]}")
+    place = () if output is None else ("--output", str(output / each.result))
+    return subprocess.run([sys.executable, "-m", each.module, *each.arguments, *place], check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    typer.run(main)

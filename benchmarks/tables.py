@@ -1,0 +1,197 @@
+"""The tables of README.md and benchmarks/README.md, from the stored results of ``benchmarks.native`` and
+``benchmarks.archive``: nothing in them is typed."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from benchmarks import machine
+from benchmarks.workloads import WORKLOADS
+from lab.written import replaced
+
+Result: TypeAlias = Mapping[str, Any]
+
+ROOT: Final = Path(__file__).parents[1]
+README: Final = ROOT / "README.md"
+PAGE: Final = ROOT / "benchmarks" / "README.md"
+_BEGIN: Final = "<!-- {}: written by `python -m benchmarks.all` from benchmarks/results -->\n"
+_END: Final = "<!-- end of {} -->\n"
+_SERVERS: Final = {"mariadb": "MariaDB", "mysql": "MySQL"}
+_WAYS: Final = {
+    "client pipe": "`mariadb-binlog \\| mariadb`",
+    "replica, 1 thread": "the server's own replica, 1 thread",
+    "replica, 8 threads": "the server's own replica, 8 threads",
+    "binlane, replay, 1 lane": "binlane, replay, 1 lane (the source's order)",
+    "binlane, replay, 4 lanes": "binlane, replay, 4 lanes",
+    "binlane, reduce, 1 lane": '`reduce = "block"`, 1 lane (the source\'s order, block by block)',
+    "binlane, reduce, 4 lanes": '`reduce = "block"`, 4 lanes',
+    "binlane, reduce the window, 1 lane": '`reduce = "window"`, 1 lane',
+    "binlane, reduce the window, 4 lanes": '`reduce = "window"`, 4 lanes (what the default, "auto", takes here)',
+}
+"""The ways of the first table, in its order, with the table's words."""
+_LANES_OF_FOUR: Final = ("binlane, replay, 4 lanes", "binlane, reduce, 4 lanes", "binlane, reduce the window, 4 lanes")
+_STEPS: Final = ("extract", "filter", "check", "start_up", "apply", "advance")
+
+
+def write_pages(results: Path = machine.RESULTS) -> None:
+    """Write all tables. Raises ValueError if a page has lost the marks of one."""
+    for page, parts in PARTS.items():
+        text = page.read_text("utf-8")
+        for name, part in parts.items():
+            text = with_part(text, name, part(results), str(page))
+        page.write_text(text, "utf-8")
+
+
+def with_part(page: str, name: str, part: str, place: str) -> str:
+    """The page with the part of this name replaced. Raises ValueError if its marks are missing."""
+    return replaced(page, _BEGIN.format(name), _END.format(name), f"{part}\n", f"{place}: {name}")
+
+
+def every_way(results: Path) -> str:
+    """All ways of one run on one log."""
+    found = _stored(results, "native-mariadb-durable.json")
+    ways, log = found["ways"], found["log"]
+    rows = [
+        (
+            words,
+            _rate(way["transactions_per_second"]),
+            _ratio(way["ratio"]),
+            _whole(way, found),
+            f"{_median(run['target_cpu_seconds'] for run in way['runs']):.1f}",
+        )
+        for name, words in _WAYS.items()
+        if (way := ways.get(name)) is not None
+    ]
+    head = ("way", "transactions/s", "to the best replica", "whole window, to it", "CPU of the target, s")
+    return (
+        f"{log['transactions']:,} small transactions over 32 databases, {log['bytes'] / 1e6:.1f} MB of log; "
+        f"{_server(found)}; "
+        f"{_runs(found)}.\nEvery target ended with the source's checksums.\n\n{_table(head, rows)}"
+    )
+
+
+def workloads(results: Path) -> str:
+    """One line for each workload that was measured, of both families."""
+    rows = []
+    for flavor in _SERVERS:
+        for name in WORKLOADS:
+            file = results / native_file(flavor, name)
+            if not file.exists():
+                continue
+            found = _stored(results, file.name)
+            four = [found["ways"].get(key) for key in _LANES_OF_FOUR]
+            whole = ", ".join(_whole(way, found) for way in four if way is not None)
+            ratios = (_ratio(way and way["ratio"]) for way in four)
+            rows.append((f"`{name}`", _server(found), _rate(_best(found)), *ratios, whole, _runs(found)))
+    head = ("workload", "servers", "best replica, transactions/s", "replay", '"block"', '"window"', "whole windows",
+            "measured with")  # fmt: skip
+    return _table(head, rows)
+
+
+def archive(results: Path) -> str:
+    """The filter job over windows of an archive."""
+    found = _stored(results, "archive.json")
+    rows = [
+        (
+            f"{each['segments']}",
+            f"{each['bytes'] / 1e9:.1f}",
+            f"{each['workers']}",
+            f"{each['seconds']:.0f}",
+            f"{each['bytes'] / each['seconds'] / 1e6:.0f}",
+            *(f"{_job(each, kind)['seconds']:.1f}" for kind in ("scan", "map")),
+            f"{sum(job['shuffled_bytes'] for job in each['jobs'])}",
+            *(f"{each['peak_rss_mib'][of]}" for of in _PROCESSES),
+            f"{each['load_before'][0]:.1f}",
+        )
+        for each in found["windows"]
+    ]
+    head = ("segments", "GB", "workers", "seconds", "MB/s", "scan, s", "map, s", "shuffled bytes",
+            *(f"{name}, MiB" for name in _PROCESSES), "load before")  # fmt: skip
+    return f"{_machine(found)}.\n\n{_table(head, rows)}"
+
+
+_PROCESSES: Final = ("driver JVM", "driver Python", "executor JVM", "executor Python")
+PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
+    README: {"all ways": every_way},
+    PAGE: {"workloads": workloads, "archive": archive},
+}
+"""The written parts of the pages, each by a function of the folder of results."""
+
+
+def native_file(flavor: str, workload: str) -> str:
+    """The name of the result of a durable run of ``benchmarks.native``."""
+    return f"native-{flavor}-durable{'' if workload == 'tenants' else f'-{workload}'}.json"
+
+
+def _stored(results: Path, name: str) -> Result:
+    found: Result = json.loads((results / name).read_text("utf-8"))
+    return found
+
+
+def _job(window: Result, kind: str) -> Result:
+    (job,) = (each for each in window["jobs"] if each["name"].startswith(f"{kind}:"))
+    found: Result = job
+    return found
+
+
+def _whole(way: Result, found: Result) -> str:
+    """The whole window's time, as the replica's time divided by it; empty for ways that have no steps."""
+    runs = [run for run in way["runs"] if "extract_seconds" in run]
+    if not runs:
+        return ""
+    seconds = _median(sum(run[f"{step}_seconds"] for step in _STEPS) for run in runs)
+    return f"{found['log']['transactions'] / _best(found) / seconds:.2f}"
+
+
+def _best(found: Result) -> float:
+    """Transactions a second of the best native replica."""
+    return max(
+        float(way["transactions_per_second"]) for name, way in found["ways"].items() if name.startswith("replica")
+    )
+
+
+def _server(found: Result) -> str:
+    return f"{_SERVERS[found['arguments']['flavor']]} {_series(found['source']['version'])}"
+
+
+def _runs(found: Result) -> str:
+    runs = found["arguments"]["runs"]
+    return f"{'one run' if runs == 1 else f'medians of {runs} runs'}, {_machine(found)}"
+
+
+def _series(version: str) -> str:
+    return ".".join(version.partition("-")[0].split(".")[:2])
+
+
+def _machine(found: Result) -> str:
+    measured = found.get("windows") or [run for way in found["ways"].values() for run in way["runs"]]
+    loads = [run["load_before"][0] for run in measured]
+    model = found["machine"]["model"].replace("(R)", "").partition(" @")[0]
+    day = found["machine"]["started_at"].partition("T")[0]
+    return f"{found['machine']['cores']} cores ({model}), load {min(loads):.1f} to {max(loads):.1f}, {day}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "".join(_lines(head, rows))
+
+
+def _lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |\n{'|---' * len(head)}|\n"
+    for row in rows:
+        yield f"| {' | '.join(row)} |\n"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate > 100 else f"{rate:.3f}"
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}"
+
+
+def _median(values: Iterable[float]) -> float:
+    return float(statistics.median(values))
