@@ -38,7 +38,7 @@ from binlane.orchestration.terminal import as_text
 from binlane.servers.engines import engine_of
 from binlane.state.channels import create_channel, read_channel
 from binlane.state.records.databases import Search
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import LocalProcesses, run_filter
 from lab.servers import PrivateServer, private_server

@@ -28,7 +28,7 @@ from binlane.config import load_channel
 from binlane.model import Flavor
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.state.records.verifications import CLEAN
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from lab.written import replaced
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ def drifted(site: Site) -> None:
         "ALTER TABLE crm.articles ALTER COLUMN stock SET DEFAULT 7",
         "CREATE OR REPLACE VIEW crm.in_stock AS SELECT id FROM crm.articles",
     )
-    found = shell("binlane verify shop --full", expected=1).says(
+    # some rows were compared before somebody changed them, in a slice
+    found = shell("binlane verify shop --full --anew", expected=1).says(
         "drift",
         "tenant_003.customers",
         "crm.archive, primary key id=1",

@@ -14,7 +14,7 @@ from binlane.model import plural
 
 if TYPE_CHECKING:
     from binlane.config import Declared
-    from binlane.verify.run import Options
+    from binlane.verify.outcome import Options
 
 
 def verify(
@@ -37,6 +37,10 @@ def verify(
         str | None,
         typer.Option("--for", metavar="TIME", help="With --full: stop after 90s, 15m, 2h ...; the next run continues."),
     ] = None,
+    anew: Annotated[
+        bool,
+        typer.Option("--anew", help="With --full: begin with the first table, instead of where the last one ended."),
+    ] = False,
     database: Annotated[
         list[str] | None, typer.Option(help="Compare tables of these databases only; * and ? as in a shell.")
     ] = None,
@@ -58,14 +62,16 @@ def verify(
 ) -> None:
     """Compare source and target: the rows that windows have touched since, or all rows. Exit code 1 on drift."""
     from binlane.health.durations import seconds_of
-    from binlane.verify.run import Options
+    from binlane.verify.outcome import Options
     from binlane.verify.scope import Scope
 
-    if (accounts or budget is not None) and not full:
-        raise ConfigError("--accounts, --for: expected only together with --full")
+    if (accounts or anew or budget is not None) and not full:
+        raise ConfigError("--accounts, --anew, --for: expected only together with --full")
     seconds = None if budget is None else seconds_of("--for", budget)
     scope = Scope(tuple(database or ()), tuple(table or ()), tuple(shard or ()))
-    options = Options(full, chunk_rows, rows_per_second, seconds, max_threads_running, scope, accounts=accounts)
+    options = Options(
+        full, chunk_rows, rows_per_second, seconds, max_threads_running, scope, accounts=accounts, anew=anew
+    )
     if not (repair or plan is not None or yes):
         _compare(channel, tag, channels, options)
     elif channel is None or tag is not None:

@@ -26,7 +26,6 @@ from binlane.source.protocol import EventSource
 from binlane.state.carried.prepared import read_chunks, read_open_xa
 from binlane.state.channels import Channel, read_channel
 from binlane.state.records.coverage import (
-    Covered,
     FinishedWindow,
     cover_all,
     cover_windows,
@@ -56,69 +55,14 @@ from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions, Sees
 from binlane.verify.log_reader import ChangeReader
+from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, key_shape
 from binlane.verify.rows.pairing import Tables, pair
 from binlane.verify.rows.row_states import Recorder
 from binlane.verify.rows.sides import BATCH, Difference, Pair
-from binlane.verify.scope import Scope
 from binlane.verify.settle import Compare, Settled, Settler
 from binlane.verify.throttle import Throttle
 from binlane.work.files import WorkFolder
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of a verification."""
-
-    full: bool = False
-    chunk_rows: int = 5_000
-    rows_per_second: int | None = None
-    """Limit of rows read from the target; None: no limit."""
-    seconds: float | None = None
-    """End a full verification after about so long; the next one continues it. None: go on to its end."""
-    threads_running: int | None = None
-    """Pause while a server has more threads running; None: never."""
-    scope: Scope = field(default_factory=Scope)
-    step_seconds: float = 20.0
-    """Rows of a full verification that are compared between two looks at the source's log."""
-    accounts: bool = False
-    """With ``full``: compare accounts, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a verification, or of a part of a full one."""
-
-    channel: str
-    kind: str
-    state: str
-    """``running``: a part of a full verification has ended, and the next one continues."""
-    through_seqno: int
-    counts: Counts
-    suspects: tuple[Suspect, ...]
-    target: Schema
-    """The target's definitions, which say what the suspects' values are."""
-    windows: int = 0
-    """Windows whose rows were compared; of kind window only."""
-    covered: Covered = field(default_factory=Covered)
-    """What all verifications of the channel have covered, this one included."""
-    definitions: int = 0
-    """Tables, views, routines, triggers, events and databases whose definitions were compared; of kind full only."""
-    unseen: tuple[str, ...] = ()
-    """Definitions that were not compared, with the reason."""
-    differences: tuple[DefinitionDifference, ...] = ()
-    """The parts of definitions that have drifted, with the statements that mend them."""
-    tables_left: int = 0
-    rows_left: int = 0
-    """Approximate rows of the tables that are left."""
-    rate: float = 0.0
-    """Rows a second of this part, pauses included."""
-    scope: tuple[str, ...] = ()
-    """The tables that were asked for (``Scope.words``); empty: all."""
-
-    def of_state(self, state: str) -> tuple[Suspect, ...]:
-        """The suspects of one state: drift, or pending."""
-        return tuple(one for one in self.suspects if one.state == state)
 
 
 def _everything(_is_source: bool, _privilege: str, _database: str) -> bool:
@@ -217,7 +161,9 @@ class Verifier:
             kind, window = VerifyScope.WINDOW, self._window_to_name()
         seqno, scope = self._standing.watermark.seqno, self.options.scope.words
         with self.engine.begin() as connection:
-            return begin_verification(connection, self.channel, kind, window, seqno, scope, expected)
+            return begin_verification(
+                connection, self.channel, kind, window, seqno, scope, expected, anew=self.options.anew
+            )
 
     def _window_to_name(self) -> str:
         """The id of the last finished window; empty if there is none. Raises PlanError if its folder is gone."""
@@ -390,7 +336,7 @@ class Verifier:
             self.channel, verification.kind, state, verification.through_seqno, self._counts, tuple(suspects),
             self.schemas[1], 0 if self.options.full else len(self._windows), covered, compared.counted[0],
             tuple(sorted(compared.unseen)), self._drifted, tables_left, rows_left, rate,
-            self.options.scope.words,
+            self.options.scope.words, self._rows_before, verification.continued_since,
         )  # fmt: skip
 
     def _stored(self) -> tuple[Suspect, ...]:

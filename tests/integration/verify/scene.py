@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.verify.run import Outcome
+from binlane.verify.outcome import Outcome
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, run_on
 

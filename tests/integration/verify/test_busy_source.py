@@ -22,8 +22,8 @@ from binlane.servers.engines import engine_of
 from binlane.verify import log_reader
 from binlane.verify.changes import Changes
 from binlane.verify.log_reader import ChangeReader
+from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.pairing import pair
-from binlane.verify.run import Options, Outcome
 from binlane.verify.segment_keys import distinct_keys
 from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer

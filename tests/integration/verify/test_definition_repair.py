@@ -14,7 +14,7 @@ from binlane.errors import TargetError
 from binlane.orchestration.commands import repair
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.verify.definitions.comparison import DefinitionDifference
-from binlane.verify.run import Options, Outcome
+from binlane.verify.outcome import Options, Outcome
 from tests.conftest import requires_mysql
 from tests.forked import process
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, channel_of, clean_servers, run_on

@@ -13,7 +13,7 @@ import pytest
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from binlane.orchestration.commands.verify import outcome_text, verify_channel
-from binlane.verify.run import Options, Outcome
+from binlane.verify.outcome import Options, Outcome
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import (

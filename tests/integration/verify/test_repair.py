@@ -18,7 +18,7 @@ from binlane.repair import run as run_module
 from binlane.repair.plan import Action, RepairPlan
 from binlane.repair.run import Repaired
 from binlane.state.records.repairs import save_repair
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, channel, clean_servers, fresh_channel, run_on
 

@@ -6,7 +6,7 @@ import pytest
 
 from binlane.errors import ConfigError
 from binlane.orchestration.commands.verify import verify_channel
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from binlane.verify.scope import Scope
 from tests.integration.verify.scene import ONE_OF_EACH, found, tables
 from tests.integration.window.conftest import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 
 from binlane.errors import WindowBusyError
-from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.commands.verify import outcome_text, verify_channel
 from binlane.state.records.verifications import Suspect
+from binlane.verify.outcome import Options
 from binlane.verify.rows.sides import Difference, Pair
-from binlane.verify.run import Options, Verifier
+from binlane.verify.run import Verifier
 from tests.forked import process
 from tests.integration.verify.scene import ONE_OF_EACH, found, tables
 from tests.integration.window.conftest import (
@@ -60,6 +62,31 @@ def test_a_full_verification_in_slices_goes_on_across_windows_and_finds_drift_of
     assert found(outcome) == {("drift", "a", ("5",)), ("drift", "c", ("29",)), ("drift", "c", ("30",))}
     assert (outcome.counts.rows, outcome.counts.equal, outcome.counts.tables) == (90, 87, 3)
     assert outcome.covered.full_through == outcome.through_seqno < channel.status.channel.watermark.seqno
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_drift_behind_a_slice_is_told_and_found_by_a_verification_that_begins_anew(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    tables(channel)
+    first = verify_channel(channel.config, channel.endpoints, SLICE)
+    assert (first.state, first.rows_before, first.continued_since) == ("running", 0, "")
+    assert "continued" not in outcome_text(first)
+    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id = 5", log=False)
+    second = verify_channel(channel.config, channel.endpoints, SLICE)
+    assert (second.state, second.rows_before, second.counts.rows) == ("running", 7, 14)
+    said = outcome_text(second)
+    assert re.search(r"^continued: 7 rows of these were compared earlier, since [\d: -]{19} UTC", said, re.MULTILINE)
+
+    outcome = verify_channel(channel.config, channel.endpoints, Options(True, 7, step_seconds=0, anew=True))
+    assert (outcome.state, outcome.rows_before, outcome.counts.rows) == ("drift", 0, 90)
+    assert found(outcome) == {("drift", "a", ("5",))}
+    assert "continued" not in outcome_text(outcome)
+    [(rounds, unfinished)] = channel.target.query(
+        "SELECT COUNT(*), SUM(state = 'running') FROM binlane.verifications WHERE kind = 'full'"
+    )
+    assert (rounds, unfinished) == (1, 0)
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)

@@ -17,8 +17,8 @@ from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.records.verifications import Counts, save_progress, verified_through
 from binlane.verify import run as run_module
+from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.column_text import as_text
-from binlane.verify.run import Options, Outcome
 from lab.servers import PrivateServer
 from tests.integration.verify.scene import found
 from tests.integration.window.conftest import CHANNEL, Channel, channel, clean_servers, fresh_channel, run_on

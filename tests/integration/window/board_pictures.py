@@ -17,7 +17,7 @@ from binlane.servers.engines import engine_of
 from binlane.state.channels import create_channel, read_channel
 from binlane.state.leases import bootstrap_lease
 from binlane.state.orders.stops import request_stop
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from lab.servers import private_server
 from tests.integration.window.board_scene import EDITOR, FAILED, FRESH, RUNNING, Scene, scene_of
 from tests.integration.window.conftest import Channel, run_on

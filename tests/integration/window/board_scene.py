@@ -29,7 +29,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.records.bootstraps import save_snapshot
 from binlane.state.records.repairs import begin_repair, save_repair
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import HOST, PrivateServer

@@ -25,7 +25,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
 from binlane.state.records.journal import record_error
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.traffic import Mix

@@ -9,7 +9,7 @@ import pytest
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from binlane.orchestration.commands.verify import verify_channel
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on

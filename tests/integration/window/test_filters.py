@@ -14,7 +14,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.plan.window_facts import RuleFacts
 from binlane.servers.engines import engine_of
 from binlane.state.records.history import read_snapshot
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer

@@ -15,7 +15,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
 from binlane.state.records.journal import record_error
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from binlane.verify.scope import Scope
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel, run_on

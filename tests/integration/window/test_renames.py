@@ -13,7 +13,7 @@ from binlane.errors import DriftError, PlanError, PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
-from binlane.verify.run import Options
+from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer, private_server

@@ -10,7 +10,7 @@ from binlane.schema.model import Schema
 from binlane.state.records.verifications import CLEAN, DRIFT, RUNNING, Counts, Suspect
 from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.definitions.mend import one
-from binlane.verify.run import Outcome
+from binlane.verify.outcome import Outcome
 
 OUTCOME = Outcome("shop", "full", CLEAN, 4711, Counts(2, 4, 20_000, 19_990), (), Schema(Flavor.MARIADB, ""))
 VIEW = SchemaObject("view", "crm", "v")

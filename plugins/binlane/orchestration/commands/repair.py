@@ -29,9 +29,9 @@ from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
 from binlane.state.records.verifications import DRIFT
 from binlane.verify.definitions.comparison import Definitions
+from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.pairing import pair
 from binlane.verify.rows.row_text import shown, words
-from binlane.verify.run import Options, Outcome
 from binlane.work.files import WorkFolder, room_needed
 
 FOLDER: Final = "repairs"

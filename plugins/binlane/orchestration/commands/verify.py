@@ -30,9 +30,10 @@ from binlane.servers.engines import engine_of, in_background, kept_connections
 from binlane.source.server import translated
 from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect
 from binlane.verify.definitions.comparison import Sees
+from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.row_text import changed_values, key_values, words
 from binlane.verify.rows.sides import Pair, source_side, target_side
-from binlane.verify.run import Options, Outcome, Verifier
+from binlane.verify.run import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -153,6 +154,11 @@ def outcome_text(outcome: Outcome) -> str:
         f"equal through seqno {outcome.through_seqno:,}{so_far}: {plural(counts.equal + counts.logged, 'row')}"
         + (f", of these {counts.logged:,} in part by the log of the windows alone" if counts.logged else ""),
     ]
+    if outcome.rows_before:
+        lines.append(
+            f"continued: {plural(outcome.rows_before, 'row')} of these were compared earlier, since "
+            f"{outcome.continued_since.partition('.')[0]} UTC, and not again; --anew begins with the first table"
+        )
     if is_part:
         lines.append(_left_text(outcome))
     if pending:

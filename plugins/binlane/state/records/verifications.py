@@ -44,6 +44,8 @@ class Verification:
     equal: int = 0
     logged: int = 0
     seconds: float = 0.0
+    continued_since: str = ""
+    """When its first part began (UTC), if this is a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,25 +222,36 @@ def _past(row: Row[Any]) -> PastVerification:
 
 
 def begin_verification(
-    connection: Connection, channel: str, kind: str, window: str, seqno: int, scope: _Texts = (), expected: int = 0
+    connection: Connection,
+    channel: str,
+    kind: str,
+    window: str,
+    seqno: int,
+    scope: _Texts = (),
+    expected: int = 0,
+    *,
+    anew: bool = False,
 ) -> Verification:
-    """Record a new verification; for kind ``full``, resume the unfinished one of the same scope if there is one."""
+    """Record a new verification; for kind ``full``, resume the unfinished one of the same scope if there is one, or
+    forget it (``anew``)."""
     asked = None if scope == () else text_of(scope)
     if kind == VerifyScope.FULL:
-        unfinished = connection.execute(
-            select(verifications).where(
-                verifications.c.channel == channel,
-                verifications.c.kind == VerifyScope.FULL,
-                verifications.c.state == RUNNING,
-                verifications.c.scope.is_(None) if asked is None else verifications.c.scope == asked,
-            )
-        ).first()
+        of_scope = (
+            verifications.c.channel == channel,
+            verifications.c.kind == VerifyScope.FULL,
+            verifications.c.state == RUNNING,
+            verifications.c.scope.is_(None) if asked is None else verifications.c.scope == asked,
+        )
+        if anew:
+            connection.execute(delete(verifications).where(*of_scope))
+        unfinished = connection.execute(select(verifications).where(*of_scope)).first()
         if unfinished is not None:
             counts = (unfinished.tables, unfinished.chunks, unfinished.compared_rows)
             kept = optional_value_of(tuple[str, _Texts | None], unfinished.progress, verifications.c.progress)
             progress = None if kept is None else Progress(*kept, unfinished.progress_key or "")
             proved = (unfinished.equal_rows or 0, unfinished.logged_rows or 0, unfinished.seconds or 0.0)
-            return Verification(unfinished.id, kind, unfinished.through_seqno, *counts, progress, *proved)
+            began = str(unfinished.started_at)
+            return Verification(unfinished.id, kind, unfinished.through_seqno, *counts, progress, *proved, began)
     added = connection.execute(
         insert(verifications).values(
             channel=channel,
