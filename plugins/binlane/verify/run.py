@@ -9,7 +9,7 @@ that is continued later: every step has the watermark of its own rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -59,7 +59,7 @@ from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, key_shape
 from binlane.verify.rows.pairing import Tables, pair
 from binlane.verify.rows.row_states import Recorder
-from binlane.verify.rows.sides import BATCH, Difference, Pair
+from binlane.verify.rows.sides import BATCH, Conditions, Difference, Pair, conditions_of
 from binlane.verify.settle import Compare, Settled, Settler
 from binlane.verify.throttle import Throttle
 from binlane.work.files import WorkFolder
@@ -186,25 +186,34 @@ class Verifier:
             for key, note in self._tables.not_comparable.items()
             if wrote.covers(key, ())
         ]
+        some = list[tuple[Compared, Collection[Key]]]()
         for key, table in self._tables.compared.items():
             if wrote.covers_table(key):
                 after: Key | None = None
                 while (after := self._chunk(table, after)) is not None:
                     pass
             elif keys := wrote.keys.get(key):
-                self._by_key(table, in_order(table, keys))
-                self._add(tables=1)
+                some.append((table, keys))
+        self._by_key(some)
+        self._add(tables=len(some))
         self._stand()
 
-    def _by_key(self, table: Compared, keys: Sequence[Key]) -> None:
-        for at in range(0, len(keys), BATCH):
-            batch = keys[at : at + BATCH]
+    def _by_key(self, some: Iterable[tuple[Compared, Collection[Key]]]) -> None:
+        """Compare rows of tables; the next statement is written while the servers work on the last one."""
+        batches = _batches(some)
+        ahead = next(batches, None)
+        while ahead is not None:
+            table, keys, conditions = ahead
             self._throttle.begin()
-            _, found = self.pair.of_keys(table, batch)
+            asked = self.pair.ask(table, conditions)
+            try:
+                ahead = next(batches, None)
+            finally:
+                _, found = asked.answer()
             self._compare.differ(found)
-            self._add(chunks=1, rows=len(batch))
-            self._throttle.end(len(batch))
-        self._compare.keys.setdefault(table.target, set()).update(keys)
+            self._compare.keys.setdefault(table.target, set()).update(keys)
+            self._add(chunks=1, rows=len(keys))
+            self._throttle.end(len(keys))
 
     def _chunk(self, table: Compared, after: Key | None) -> Key | None:
         """Compare the chunk behind a key, or a whole table that has no usable key; the chunk's end, None for the
@@ -434,6 +443,14 @@ class Verifier:
             # the target has the changes of a transaction that the source has not ended; nobody knows which
             changes.everything = changes.unplaced = True
         return changes, reader.reached
+
+
+def _batches(some: Iterable[tuple[Compared, Collection[Key]]]) -> Iterator[tuple[Compared, list[Key], Conditions]]:
+    for table, keys in some:
+        ordered = in_order(table, keys)
+        for at in range(0, len(ordered), BATCH):
+            batch = ordered[at : at + BATCH]
+            yield table, batch, conditions_of(table, batch)
 
 
 def _busy(engine: Engine, channel: str, window: Window | None) -> str:

@@ -17,11 +17,12 @@ _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"`(?P<name>(?:[^`]|``)+)` ", "column"),
         (r"PRIMARY KEY", "primary key"),
         (r"(?:UNIQUE |FULLTEXT |SPATIAL |VECTOR )?KEY `(?P<name>(?:[^`]|``)+)`", "index"),
-        (r"CONSTRAINT `(?P<name>(?:[^`]|``)+)` FOREIGN KEY", "foreign key"),
+        (r"CONSTRAINT `(?P<name>.+?)` FOREIGN KEY \(", "foreign key"),
         (r"CONSTRAINT `(?P<name>(?:[^`]|``)+)` CHECK", "check"),
         (r"PERIOD FOR `?(?P<name>(?:[^`]|``)+?)`? ", "period"),
     )
 )
+_QUOTED: Final = re.compile(r"(?:[^`]|``)+")
 _OPTION: Final = re.compile(r"(?P<name>(?:[A-Z_]+ )*?[A-Z_]+)=(?P<value>'(?:[^'\\]|''|\\.)*'|\S+)", re.DOTALL)
 _PARTITIONS: Final = re.compile(r"\s*(?:/\*M?!\d+ )?PARTITION BY .*", re.DOTALL)
 _COUNT: Final = re.compile(r"\s+PARTITIONS \d+")
@@ -52,6 +53,11 @@ def _part(line: str) -> tuple[str, str]:
         match = pattern.match(line)
         if match is not None:
             name = match.groupdict().get("name")
+            if name is not None and _QUOTED.fullmatch(name) is None:
+                # MariaDB up to 10.11.18 prints a foreign key's name as it is
+                begin, end = match.span("name")
+                name = name.replace("`", "``")
+                line = f"{line[:begin]}{name}{line[end:]}"
             return (what if name is None else f"{what} `{name}`"), line
     return f"line {line}", line
 

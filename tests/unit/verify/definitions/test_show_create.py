@@ -36,6 +36,16 @@ def test_every_line_and_option_is_a_part_of_its_own() -> None:
     }
 
 
+@pytest.mark.parametrize("printed", ["f;``k", "f;`k"], ids=["quoted", "as MariaDB 10.11.18 prints it"])
+def test_a_foreign_keys_name_is_quoted_whatever_the_server_prints(printed: str) -> None:
+    parts = table_parts(
+        f"CREATE TABLE `t` (\n  CONSTRAINT `{printed}` FOREIGN KEY (`p`) REFERENCES `q` (`id`)\n) ENGINE=InnoDB"
+    )
+    line = "CONSTRAINT `f;``k` FOREIGN KEY (`p`) REFERENCES `q` (`id`)"
+    assert parts["foreign key `f;``k`"] == line
+    assert table_mend("`d`.`t`", "foreign key `f;``k`", parts, {}).statements == (f"ALTER TABLE `d`.`t` ADD {line}",)
+
+
 def test_the_next_id_and_automatic_history_partitions_are_no_difference() -> None:
     other = MARIADB.replace("AUTO_INCREMENT=77 ", "").replace("PARTITIONS 3", "PARTITIONS 9")
     assert other != MARIADB
