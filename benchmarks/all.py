@@ -66,7 +66,8 @@ def measured(scale: float, runs: int) -> tuple[Measured, ...]:
     archive = Measured(
         "archive", "benchmarks.archive", ("--gigabytes", str(_GIGABYTES * scale)), "archive.json"
     )  # fmt: skip
-    return (*native, *others, *copies, archive, Measured("board", "benchmarks.board", (), "board.json"))
+    distant = Measured("distant", "benchmarks.distant", (), "distant-mariadb.json")
+    return (*native, *others, *copies, archive, distant, Measured("board", "benchmarks.board", (), "board.json"))
 
 
 def main(

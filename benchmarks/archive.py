@@ -32,6 +32,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.channel import Channel, open_channel
+from benchmarks.fresh import in_fresh_process
 from benchmarks.private import Lab, TrafficWriter, make_base, start_source
 from benchmarks.workloads import WORKLOADS
 from binlane.binlog.reader import LogReader
@@ -45,6 +46,7 @@ from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.settings import FilterSettings
 from binlane.work import files
 from binlane.work.files import WorkFolder
+from binlane.work.filter.job import LocalProcesses, run_filter
 from lab.cluster.processes import Server, spark_master, spark_worker
 from lab.programs import LabError
 
@@ -228,6 +230,20 @@ def run_job(work: WorkFolder, folder: Path, master: Server, workers: list[Server
     }  # fmt: skip
 
 
+def run_local(work: WorkFolder) -> dict[str, Any]:
+    """The same job in processes of this machine, as ``filter.engine = "local"`` runs it."""
+    load = machine.load()
+    found = in_fresh_process(_filter, work.uri)
+    return {
+        "load_before": load, "load_after": machine.load(), "seconds": round(found.seconds, 1),
+        "peak_rss_mib": {"process": found.peak_rss_mib}, "jobs": [],
+    }  # fmt: skip
+
+
+def _filter(uri: str) -> None:
+    run_filter(WorkFolder(uri), LocalProcesses(os.cpu_count() or 1))
+
+
 def _jobs(log: Path) -> list[dict[str, Any]]:
     """Spark's jobs by its event log: name, stages, tasks, shuffled bytes, seconds."""
     jobs: dict[int, dict[str, Any]] = {}
@@ -259,7 +275,10 @@ def main(
     gigabytes: Annotated[float, typer.Option(min=0.01, help="Size of the archive.")] = 20.0,
     shares: Annotated[str, typer.Option(help="Windows, as parts of the archive: 4 is a quarter.")] = "4,2,1",
     workers: Annotated[int, typer.Option(min=1, help="Spark workers of one core each.")] = 2,
-    segments: Annotated[str, typer.Option(help="Further windows, segments:workers.")] = "64:1,64:2",
+    segments: Annotated[
+        str,
+        typer.Option(help="Further windows, segments:workers; 0 workers: processes of this machine, without Spark."),
+    ] = "64:1,64:2,64:0",
     transactions: Annotated[int, typer.Option(min=1000, help="Transactions that are repeated.")] = 150_000,
     data: Annotated[Path | None, typer.Option(help="Folder for the archive; default: a temporary one.")] = None,
     output: Annotated[Path | None, typer.Option(help="Result file.")] = None,
@@ -292,16 +311,20 @@ def _measured(archive: Archive, folder: Path, count: int, workers: int) -> dict[
     folder.mkdir()
     work = window(archive, folder / "work", count)
     size = sum(segment.bytes for segment in archive.manifest.segments[:count])
+    found = _on_cluster(work, folder, workers) if workers else run_local(work)
+    shutil.rmtree(folder)
+    console.print(f"  {count} segments, {workers} workers: {found['seconds']} s, {found['peak_rss_mib']}")
+    return {"segments": count, "workers": workers, "bytes": size, **found}
+
+
+def _on_cluster(work: WorkFolder, folder: Path, workers: int) -> dict[str, Any]:
     with ExitStack() as stack:
         master = spark_master(folder)
         of = [spark_worker(folder, number, master, {}) for number in range(1, workers + 1)]
         for server in (master, *of):
             stack.callback(server.stop)
             server.start()
-        found = run_job(work, folder, master, of)
-    shutil.rmtree(folder)
-    console.print(f"  {count} segments, {workers} workers: {found['seconds']} s, {found['peak_rss_mib']}")
-    return {"segments": count, "workers": workers, "bytes": size, **found}
+        return run_job(work, folder, master, of)
 
 
 def _print(result: dict[str, Any]) -> None:

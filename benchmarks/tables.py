@@ -51,6 +51,17 @@ def with_part(page: str, name: str, part: str, place: str) -> str:
     return replaced(page, _BEGIN.format(name), _END.format(name), f"{part}\n", f"{place}: {name}")
 
 
+def headline(results: Path) -> str:
+    """One sentence: what the lanes reach where the replica reaches something."""
+    found = _stored(results, "native-mariadb-durable.json")
+    rate = found["ways"]["binlane, reduce, 4 lanes"]["transactions_per_second"]
+    return (
+        f"**How fast:** on {found['machine']['cores']} cores, 4 lanes apply {_rate(rate)} small transactions a second "
+        f"where the server's own replica with 8\nthreads applies {_rate(_best(found))} ({_server(found)}, durable; "
+        "[benchmarks](#benchmarks)).\n"
+    )
+
+
 def every_way(results: Path) -> str:
     """All ways of one run on one log."""
     found = _stored(results, "native-mariadb-durable.json")
@@ -99,12 +110,12 @@ def archive(results: Path) -> str:
         (
             f"{each['segments']}",
             f"{each['bytes'] / 1e9:.1f}",
-            f"{each['workers']}",
+            f"{each['workers'] or 'no Spark'}",
             f"{each['seconds']:.0f}",
             f"{each['bytes'] / each['seconds'] / 1e6:.0f}",
-            *(f"{_job(each, kind)['seconds']:.1f}" for kind in ("scan", "map")),
+            *(_seconds(each, kind) for kind in ("scan", "map")),
             f"{sum(job['shuffled_bytes'] for job in each['jobs'])}",
-            *(f"{each['peak_rss_mib'][of]}" for of in _PROCESSES),
+            *(f"{each['peak_rss_mib'].get(of, '')}" for of in _PROCESSES),
             f"{each['load_before'][0]:.1f}",
         )
         for each in found["windows"]
@@ -114,10 +125,34 @@ def archive(results: Path) -> str:
     return f"{_machine(found)}.\n\n{_table(head, rows)}"
 
 
-_PROCESSES: Final = ("driver JVM", "driver Python", "executor JVM", "executor Python")
+def distant(results: Path) -> str:
+    """Lanes against a target whose answers are late; what waiting alone would take stands beside what it took."""
+    found = _stored(results, "distant-mariadb.json")
+    late = found["arguments"]["milliseconds"] / 1000
+    rows = [
+        (
+            f"`{name}`",
+            lanes,
+            f"{run['seconds']:.2f}",
+            f"{next(iter(curve.values()))['seconds'] / run['seconds']:.2f}",
+            f"{run['blocks']:,}",
+            f"{run['answers']:,}",
+            f"{run['answers'] * late / int(lanes):.2f}",
+            f"{run['target_cpu_seconds']:.2f}",
+        )
+        for name, curve in found["workloads"].items()
+        for lanes, run in curve.items()
+    ]
+    head = ("workload", "lanes", "apply, s", "times one lane", "blocks", "answers of the target",
+            "answers x lateness / lanes, s", "CPU of the target, s")  # fmt: skip
+    measured = [{"load_before": run["load_before"]} for curve in found["workloads"].values() for run in curve.values()]
+    return f"{_machine({**found, 'windows': measured})}.\n\n{_table(head, rows)}"
+
+
+_PROCESSES: Final = ("driver JVM", "driver Python", "executor JVM", "executor Python", "process")
 PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
-    README: {"all ways": every_way},
-    PAGE: {"workloads": workloads, "archive": archive},
+    README: {"headline": headline, "all ways": every_way},
+    PAGE: {"workloads": workloads, "archive": archive, "distant target": distant},
 }
 """The written parts of the pages, each by a function of the folder of results."""
 
@@ -132,10 +167,9 @@ def _stored(results: Path, name: str) -> Result:
     return found
 
 
-def _job(window: Result, kind: str) -> Result:
-    (job,) = (each for each in window["jobs"] if each["name"].startswith(f"{kind}:"))
-    found: Result = job
-    return found
+def _seconds(window: Result, kind: str) -> str:
+    """Of a Spark job; empty without Spark."""
+    return "".join(f"{each['seconds']:.1f}" for each in window["jobs"] if each["name"].startswith(f"{kind}:"))
 
 
 def _whole(way: Result, found: Result) -> str:
