@@ -45,9 +45,11 @@ _COLUMNS: Final = (
     "servers",
     "transactions",
     "rows compared",
+    "start of the lanes",
     "apply",
     "verify",
     "verify / apply",
+    "verify / start and apply",
     *(f"CPU of {who}" for who in ("binlane", "the source", "the target")),
     "machine",
 )
@@ -109,9 +111,11 @@ def _table() -> Iterator[str]:
                 f"{_NAMES[flavor]} {found['source']['version']}",
                 f"{found['transactions']:,}",
                 f"{found['rows']:,}",
+                f"{found['start_seconds']:.2f} s",
                 f"{found['apply_seconds']:.2f} s",
                 f"{found['verify_seconds']:.2f} s",
                 f"{found['ratio']:.2f}",
+                f"{found['ratio_with_start']:.2f}",
                 *cpu,
                 f"{found['machine']['cores']} cores, load {min(loads):.1f} to {max(loads):.1f}",
             )
@@ -143,9 +147,11 @@ def _measure(lab: Lab, workload: str, transactions: int, runs: int, choice: Chan
         "transactions": traffic.transactions,
         "bytes": traffic.log_bytes,
         "rows": measured[0]["rows"],
+        "start_seconds": median("start_seconds"),
         "apply_seconds": median("apply_seconds"),
         "verify_seconds": median("verify_seconds"),
         "ratio": round(median("verify_seconds") / median("apply_seconds"), 2),
+        "ratio_with_start": round(median("verify_seconds") / (median("start_seconds") + median("apply_seconds")), 2),
         "cpu_seconds": {
             who: round(statistics.median(run["cpu_seconds"][who] for run in measured), 2)
             for who in measured[0]["cpu_seconds"]
@@ -163,6 +169,7 @@ def _run(source: PrivateServer, target: PrivateServer, choice: Channel, folder: 
     verified = in_fresh_process(_verify, load_channel(file_of(choice, folder)), endpoints_of(source, target))
     used = [machine.cpu_seconds(each.pid) - then for each, then in zip((source, target), before, strict=True)]
     return {
+        "start_seconds": applied["start_up_seconds"],
         "apply_seconds": applied["apply_seconds"],
         "verify_seconds": verified.seconds,
         "rows": verified.answer["rows"],

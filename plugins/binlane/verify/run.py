@@ -8,6 +8,8 @@ that is continued later: every step has the watermark of its own rows.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -180,7 +182,8 @@ class Verifier:
 
     def _compare_windows(self) -> None:
         """Compare the rows that the log of the windows names."""
-        wrote = self._reader().read_windows([WorkFolder(window.work) for window in self._windows])
+        with _uncollected():
+            wrote = self._reader().read_windows([WorkFolder(window.work) for window in self._windows])
         self._compare.others += [
             Difference(key, (), None, None, note=note)
             for key, note in self._tables.not_comparable.items()
@@ -194,7 +197,8 @@ class Verifier:
                     pass
             elif keys := wrote.keys.get(key):
                 some.append((table, keys))
-        self._by_key(some)
+        with _uncollected():
+            self._by_key(some)
         self._add(tables=len(some))
         self._stand()
 
@@ -443,6 +447,18 @@ class Verifier:
             # the target has the changes of a transaction that the source has not ended; nobody knows which
             changes.everything = changes.unplaced = True
         return changes, reader.reached
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the cyclic collector: it would look at every key again and again, and none is part of a cycle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _batches(some: Iterable[tuple[Compared, Collection[Key]]]) -> Iterator[tuple[Compared, list[Key], Conditions]]:

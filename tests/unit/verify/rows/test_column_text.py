@@ -62,9 +62,13 @@ def test_consecutive_integers_are_one_range_where_that_is_asked_for() -> None:
     assert one_of(compared, keys, Flavor.MYSQL, ranges=True) == "(`a` BETWEEN 9 AND 11 OR `a` IN (3, 7, 100))"
     assert one_of(compared, keys, Flavor.MYSQL) == "`a` IN (3, 7, 9, 10, 11, 100)"
     compared = table(("other number", "number"))
-    keys = in_order(compared, [("2", "1"), ("2", "2"), ("1", "3"), ("2", "10")])
+    keys = in_order(compared, [("2", "1"), ("2", "2"), ("1", "3"), ("2", "10"), ("7", "3")])
     assert one_of(compared, keys, Flavor.MYSQL, ranges=True) == (
-        "(`d` = 1 AND `a` IN (3)) OR (`d` = 2 AND (`a` BETWEEN 1 AND 2 OR `a` IN (10)))"
+        "((`d` IN (1, 7) AND `a` IN (3)) OR (`d` IN (2) AND (`a` BETWEEN 1 AND 2 OR `a` IN (10))))"
+    )
+    assert (
+        one_of(compared, keys[::-1], Flavor.MYSQL)
+        == "((`d` IN (7, 1) AND `a` IN (3)) OR (`d` IN (2) AND `a` IN (10, 2, 1)))"
     )
 
 
