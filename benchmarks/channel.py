@@ -43,6 +43,8 @@ class Channel:
     """``apply.writer``."""
     divide: str | None = None
     """``lanes.divide`` of a channel that divides every database; None: none is divided."""
+    row_images: str = "auto"
+    """``apply.row_images``."""
 
 
 def file_of(choice: Channel, folder: Path) -> Path:
@@ -71,7 +73,7 @@ def open_channel(
         f'[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
         f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n{gap}{divide}'
         f'[blocks]\nreduce = "{choice.reduce}"\n{size}'
-        f'[apply]\nwriter = "{choice.writer}"\n'
+        f'[apply]\nwriter = "{choice.writer}"\nrow_images = "{choice.row_images}"\n'
         f'[work]\nuri = "{folder / "work"}"\n',
         "utf-8",
     )
@@ -97,7 +99,9 @@ def run_window(
     clock = _Clock(spent)
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
     clock.lap("extract_seconds")
-    plan = run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, preload=__name__))
+    plan = run_filter(
+        WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, __name__, "binlane.apply.lane.warm")
+    )
     clock.lap("filter_seconds")
     adopted = steps.adopt_plan(channel, endpoints, window["work"])
     clock.lap("check_seconds")

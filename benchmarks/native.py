@@ -62,6 +62,7 @@ class Run:
             tuned.fold_gap,
             way.writer,
             way.divide,
+            way.row_images,
         )
         with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
             settings, used = machine.server_facts(target, MEASURED_SETTINGS), machine.cpu_seconds(target.pid)
@@ -113,6 +114,7 @@ def main(
     divide: Annotated[
         str, typer.Option(help="Values of lanes.divide, each measured with every database divided: key, table.")
     ] = "",
+    row_images: Annotated[str, typer.Option(help="Values of apply.row_images, each measured: auto, full.")] = "auto",
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their median is shown.")] = 1,
     only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
@@ -130,13 +132,15 @@ def main(
             reduce.split(","),
             writers.split(","),
             [each for each in divide.split(",") if each],
+            row_images.split(","),
         ).items()
         if not only or any(part.strip() in name for part in only.split(","))
     }
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
-        "fold_gap": fold_gap, "writers": writers, "divide": divide, "runs": runs, "buffer_pool_mib": buffer_pool,
+        "fold_gap": fold_gap, "writers": writers, "divide": divide, "row_images": row_images,
+        "runs": runs, "buffer_pool_mib": buffer_pool,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
         lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)

@@ -33,6 +33,8 @@ _FOLDING: Final = {"off": "replay", "block": "reduce", "window": "reduce the win
 """The names of the values of ``blocks.reduce``."""
 _WRITERS: Final = {"binlog": "", "sql": ", SQL"}
 """What the name of a way adds for ``apply.writer``."""
+_IMAGES: Final = {"auto": "", "full": ", whole images"}
+"""What the name of a way adds for ``apply.row_images``."""
 _MOST_SECONDS: Final = 4 * 3600.0
 _REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW SLAVE STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
 
@@ -77,6 +79,8 @@ class Way:
     """``apply.writer``: BINLOG statements, or rows as SQL."""
     divide: str | None = None
     """``lanes.divide``, if every database is divided."""
+    row_images: str = "auto"
+    """``apply.row_images``."""
 
 
 Ways: TypeAlias = dict[str, Way]
@@ -243,16 +247,18 @@ def _replica_options(threads: int) -> dict[Flavor, tuple[str, ...]]:
     return {Flavor.MARIADB: mariadb, Flavor.MYSQL: (f"--replica-parallel-workers={threads}",)}
 
 
-def ways(lanes: list[int], reduce: list[str], writers: list[str], divide: list[str]) -> Ways:
-    """All ways, in the order of the table."""
+def ways(lanes: list[int], reduce: list[str], writers: list[str], divide: list[str], images: list[str]) -> Ways:
+    """All ways, in the order of the table. ``images``: values of ``apply.row_images``."""
     return {
         "replica, 1 thread": Way(replica, _replica_options(1), native=True),
         "replica, 8 threads": Way(replica, _replica_options(8), native=True),
         "client pipe": Way(client_pipe),
         **{
-            f"binlane, {_FOLDING.get(each, each)}, {count} lane{'s' * (count > 1)}{_WRITERS.get(writer, writer)}": Way(
-                binlane, lanes=count, reduce=each, writer=writer
+            f"binlane, {_FOLDING.get(each, each)}, {count} lane{'s' * (count > 1)}"
+            f"{_WRITERS.get(writer, writer)}{_IMAGES.get(image, image)}": Way(
+                binlane, lanes=count, reduce=each, writer=writer, row_images=image
             )
+            for image in images
             for writer in writers
             for each in reduce
             for count in lanes

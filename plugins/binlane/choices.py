@@ -76,6 +76,16 @@ class Writer(Word):
     AUTO = "auto", '"binlog" if the account has the privileges for it, else "sql"'
 
 
+class RowImages(Word):
+    """``apply.row_images``: the row images in BINLOG statements (``apply.rows.row_images``)."""
+
+    AUTO = (
+        "auto",
+        "wide rows are updated and deleted by their primary key, and updates send the changed columns only",
+    )
+    FULL = "full", "every image is sent as the source logged it, so an update also overwrites columns that have drifted"
+
+
 class OnConflict(Word):
     """``apply.on_conflict``: a row on the target is not as the log expects it
     (``apply.lane.conflict_policies.CONFLICT_POLICIES``)."""

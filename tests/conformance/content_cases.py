@@ -83,6 +83,13 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.REDUCE}::test_a_block_with_a_partial_image_keeps_that_table_in_order",
     ),
     supported(
+        "Wide rows (apply.row_images)",
+        "the key before and the changed columns after, where the target's table takes them exactly; else whole images",
+        f"{proofs.ROW_IMAGES}::test_short_images_have_the_effect_of_whole_ones",
+        f"{proofs.ROW_IMAGES}::test_only_whole_images_write_columns_that_an_update_does_not_change",
+        f"{proofs.NARROW}::test_machine_code_and_plain_python_give_the_same_bytes",
+    ),
+    supported(
         "Extra data of rows events version 2",
         "skipped by its length; a wrong tag is an error",
         f"{proofs.ROWS}::test_v2_extra_data_is_kept_and_stepped_over",

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from binlane.choices import Assigner, Consistency, Divide, FilterEngine, OnConflict, Reduce, VerifyScope, Writer
+from binlane.choices import (
+    Assigner,
+    Consistency,
+    Divide,
+    FilterEngine,
+    OnConflict,
+    Reduce,
+    RowImages,
+    VerifyScope,
+    Writer,
+)
 from binlane.config import ChannelConfig, Declared, declared_channels, find_channel, load_channel
 from binlane.config import keys as config
 from binlane.config.declaration import REQUIRED, Key, PerChannel
@@ -58,6 +68,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
         writer=Writer.BINLOG,
         allow_triggers=(),
         on_conflict=OnConflict.STOP,
+        row_images=RowImages.AUTO,
     )
 
 
@@ -123,6 +134,7 @@ EVERY_KEY = """
     writer = "auto"
     allow_triggers = ["shop.orders"]
     on_conflict = "overwrite"
+    row_images = "full"
     [alert]
     max_age = 1
     max_unverified = 2
@@ -172,6 +184,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
         writer=Writer.AUTO,
         allow_triggers=("shop.orders",),
         on_conflict=OnConflict.OVERWRITE,
+        row_images=RowImages.FULL,
     )
     assert (read.owner_link, read.alert) == (
         "mailto:team@example.com",

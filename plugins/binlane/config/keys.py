@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Final, get_type_hints
 
 from binlane import collation_rules, rename_rules
-from binlane.choices import Assigner, Consistency, Divide, FilterEngine, OnConflict, Reduce, VerifyScope, Writer
+from binlane.choices import (
+    Assigner,
+    Consistency,
+    Divide,
+    FilterEngine,
+    OnConflict,
+    Reduce,
+    RowImages,
+    VerifyScope,
+    Writer,
+)
 from binlane.config.declaration import REQUIRED, Key, Only, PerChannel, key, keys_of
 from binlane.config.kinds import (
     AUTO,
@@ -294,6 +304,12 @@ class ApplyConfig:
         choice(OnConflict),
         OnConflict.STOP,
         "What happens to a row that is not as the log expects it. It may be changed while a window is unfinished.",
+    )
+    row_images: RowImages = key(
+        choice(RowImages),
+        RowImages.AUTO,
+        'What BINLOG statements hold of rows. "auto" is "full" for rows and tables where short images are [not exact '
+        'or not faster](compatibility.md#short-row-images), and with `on_conflict = "overwrite"`.',
     )
 
 

@@ -25,6 +25,7 @@ def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
         collations=Collations(channel.collations).given,
         allow_triggers=frozenset(apply.allow_triggers if together else ()),
         on_conflict=apply.on_conflict,
+        row_images=apply.row_images,
         limits=SessionLimits(
             lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, Final, TypeVar
@@ -129,10 +129,18 @@ class TableReader:
 
     def read_database(self, database: str) -> Mapping[TableKey, Table]:
         """The present definitions of all tables of a database; none if it has more than ``_READ_TOGETHER``."""
-        count = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = :database"
-        if self._connection.execute(text(count), {"database": database}).scalar_one() > _READ_TOGETHER:
-            return {}
-        return {table.key: table for table in self._catalog(queries.Databases(frozenset({database}))).tables()}
+        return self.read_databases((database,))
+
+    def read_databases(self, databases: Iterable[str]) -> Mapping[TableKey, Table]:
+        """The present definitions of all tables of some databases, without those that have more than
+        ``_READ_TOGETHER``."""
+        count = text(
+            "SELECT table_schema, COUNT(*) FROM information_schema.tables WHERE table_schema IN :databases "
+            "GROUP BY table_schema"
+        ).bindparams(bindparam("databases", expanding=True))
+        counts = self._connection.execute(count, {"databases": sorted(databases)})
+        small = frozenset(str(name) for name, tables in counts if tables <= _READ_TOGETHER)
+        return {table.key: table for table in self._catalog(queries.Databases(small)).tables()}
 
     def _catalog(self, scope: queries.Scope) -> _Catalog:
         if self._server is None:

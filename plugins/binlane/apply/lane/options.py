@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from binlane.apply.session.connection import SessionLimits
-from binlane.choices import OnConflict, Writer
+from binlane.choices import OnConflict, RowImages, Writer
 from binlane.model import RowCounts
 
 
@@ -44,9 +44,16 @@ class ApplyOptions:
     """The row writer, by its word in ``writers.ROW_WRITERS``."""
     on_conflict: OnConflict = OnConflict.STOP
     """What is done where rows differ from those that the log expects (``conflict_policies.CONFLICT_POLICIES``)."""
+    row_images: RowImages = RowImages.AUTO
+    """Whether images of wide rows are sent shorter."""
     limits: SessionLimits = field(default_factory=SessionLimits)
     interrupted: threading.Event | None = None
     """Set by a signal handler to end this run at its next block boundary."""
+
+    @property
+    def shortens_images(self) -> bool:
+        """Whether images of wide rows are sent shorter: not where a row that has drifted shall get all its values."""
+        return self.row_images is RowImages.AUTO and not self.on_conflict.overwrites
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ class _Runner:
             source=plan.flavor,
             read=reader.read,
             read_database=reader.read_database,
+            read_databases=reader.read_databases,
             definitions=self.state.checked.definitions,
             partitioned=self.state.checked.partitioned,
             server=lambda: read_schema(poll, ()),
@@ -145,6 +146,7 @@ class _Runner:
             allow_nontransactional=self.state.options.allow_nontransactional,
             collations=self.state.options.collations,
             allow_triggers=self.state.options.allow_triggers,
+            shortens_images=self.state.options.shortens_images,
         )
 
     def _is_finished(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sequences import may_hold_sequence, with_whole_rows
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.binlog.types.literals import identifier
@@ -25,10 +26,12 @@ _HANDLERS: Final = "SHOW SESSION STATUS WHERE variable_name IN ('Handler_write',
 
 @dataclass(slots=True)
 class BinlogRows:
-    """Sends payloads as they are."""
+    """Sends payloads as they are, or with shorter images of wide rows."""
 
     session: LaneSession
     guard: TableGuard | None = None
+    short_images: ShortImages | None = None
+    """Shortens the images of wide rows; None: all images are sent whole."""
     _partitioned: dict[TableKey, bool] = field(default_factory=dict)
     _plain: set[TableKey] = field(default_factory=set)
     """Tables that are known not to be partitioned: nearly all tables of every block."""
@@ -38,11 +41,15 @@ class BinlogRows:
     def prepare(self, format_event: bytes) -> None:
         """Send the FORMAT_DESCRIPTION of the next block's events; outside of a transaction."""
         self.session.use_format(format_event)
+        if self.short_images is not None:
+            self.short_images.prepare()
 
     def forget_tables(self) -> None:
         """Read the properties of tables anew."""
         self._partitioned.clear()
         self._plain.clear()
+        if self.short_images is not None:
+            self.short_images.forget_tables()
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
         """Send ROWS items; returns their row changes, which the target's Handler counters must confirm."""
@@ -52,7 +59,7 @@ class BinlogRows:
             tables |= check_self_contained(item.payload)
             if self.guard is not None:
                 self.guard.check(item.payload, seqno)
-            self.session.binlog(self._with_whole_sequences(item.payload))
+            self.session.binlog(self._with_whole_sequences(self._with_short_images(item)))
             expected += item.rows
         after = self._handler_counts()
         counted = RowCounts(
@@ -66,6 +73,9 @@ class BinlogRows:
             names = ", ".join(sorted(map(str, tables))[:5])
             raise DriftError(f"the target counted {counted}, the block holds {expected}, in {names}")
         return expected
+
+    def _with_short_images(self, item: Item) -> bytes:
+        return item.payload if self.short_images is None else self.short_images.of(item.payload, item.rows)
 
     def _with_whole_sequences(self, payload: bytes) -> bytes:
         if self.session.flavor is Flavor.MARIADB and may_hold_sequence(payload):

@@ -8,7 +8,7 @@ table is also compared with the source's own definition, if the precheck found t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from binlane.binlog.rows_payload import table_maps_of
@@ -33,6 +33,8 @@ class TableGuard:
     """Reads the target's table as it is now."""
     read_database: Callable[[str], Mapping[TableKey, Table]] | None = None
     """Reads all tables of a small database of the target at once."""
+    read_databases: Callable[[Iterable[str]], Mapping[TableKey, Table]] | None = None
+    """Reads all tables of some databases of the target at once, without those of large databases."""
     definitions: Schema | None = None
     """The source's tables that the window alters, after its last DDL, as far as they are known."""
     partitioned: frozenset[TableKey] | None = None
@@ -49,6 +51,8 @@ class TableGuard:
     """The channel's ``[collations]``."""
     allow_triggers: frozenset[str] = frozenset()
     """Tables, as ``database.table``, whose triggers may fire when statements write logged rows."""
+    shortens_images: bool = False
+    """Images of wide rows may be sent shorter (``row_images``)."""
     _rules: Rules | None = None
     _fitting: set[tuple[bytes, int]] = field(default_factory=set)
     """TABLE_MAPs without table id, with the number of the definition that they fit."""
@@ -67,6 +71,17 @@ class TableGuard:
         if key.database not in self._read:
             self._read[key.database] = self.read_database(key.database)
         return self._read[key.database].get(key) or self.read(key)
+
+    def read_together(self, databases: Iterable[str]) -> None:
+        """Read the tables of databases that ``target`` will be asked for: a query for all costs as much as one for
+        each."""
+        missing = frozenset(databases) - self._read.keys()
+        if self.read_databases is None or not missing:
+            return
+        found = self.read_databases(missing)
+        self._read |= {name: {} for name in missing}
+        for key, table in found.items():
+            self._read[key.database] = {**self._read.get(key.database, {}), key: table}
 
     def forget_tables(self) -> None:
         """Read the tables anew, after a DDL."""

@@ -13,6 +13,7 @@ import pymysql
 from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.cross_family import FamilyRows
 from binlane.apply.rows.load_data import Loads, load
+from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code
@@ -45,7 +46,8 @@ class RowWriter(Protocol):
 def _binlog_rows(session: LaneSession, guard: TableGuard | None) -> RowWriter:
     """BINLOG, but between families only for types that have the same bytes in both."""
     if guard is None or guard.source is session.flavor:
-        return BinlogRows(session, guard)
+        shortens = guard is not None and guard.shortens_images
+        return BinlogRows(session, guard, ShortImages(guard) if guard is not None and shortens else None)
     return FamilyRows(session, guard)
 
 

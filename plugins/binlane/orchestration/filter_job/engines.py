@@ -31,14 +31,14 @@ log = logging.getLogger(__name__)
 
 REMOTE: Final = "SPARK_REMOTE"
 """Environment variable with the URL of a Spark Connect server, as Spark itself reads it."""
-_LANES: Final = "binlane.orchestration.lane_processes"
+_LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.warm")
 """Modules that the fork server imports, because lanes are forked later from the same server as the filter's
 processes."""
 
 
 def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:
     """Run the filter job by processes on this machine."""
-    run_filter(work, LocalProcesses(os.cpu_count() or 1, preload=_LANES))
+    run_filter(work, LocalProcesses(os.cpu_count() or 1, *_LANES))
 
 
 def connect(channel: ChannelConfig, work: str, remote: str) -> None:

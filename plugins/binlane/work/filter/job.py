@@ -73,7 +73,7 @@ class LocalProcesses:
     whole life, so a program that forks other workers later names their imports, too.
     """
 
-    def __init__(self, processes: int, preload: str = __name__) -> None:
+    def __init__(self, processes: int, *preload: str) -> None:
         self._processes, self._preload = processes, preload
         self._pool: ProcessPoolExecutor | None = None
 
@@ -84,7 +84,7 @@ class LocalProcesses:
             return
         if self._pool is None:
             context = get_context("forkserver")
-            context.set_forkserver_preload([self._preload, _WARM])
+            context.set_forkserver_preload([__name__, *self._preload, _WARM])
             # the job's next run uses the same pool
             self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
         for first in range(0, len(batches), MOST_BATCHES):
