@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,9 @@ from tests.emptied import Origin, drop_databases
 # how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
 settings.register_profile("binlane", deadline=None)
 settings.load_profile("binlane")
+
+# a test's Spark lives for seconds: the second compiler and the usual collector's threads cost more than they bring
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 _origins: dict[Path, Origin] = {}
 """Of the session's servers, by data folder."""

@@ -74,14 +74,15 @@ def drop_databases(server: PrivateServer) -> None:
         _drop_databases(cursor)
 
 
-def empty_target(server: PrivateServer) -> None:
+def empty_target(server: PrivateServer) -> bool:
     """``drop_databases``, but a schema ``binlane`` as this build makes it stays, with empty tables: MySQL takes as long
-    to make it as a small window takes."""
+    to make it as a small window takes. Whether it has stayed."""
     with _cursor(server) as cursor:
         is_current = _has_only_own_tables(cursor) and _is_current(server)
         _drop_databases(cursor, {SCHEMA} if is_current else set())
         if is_current:
             _empty_state(cursor)
+        return is_current
 
 
 def _has_only_own_tables(cursor: Cursor) -> bool:

@@ -1,5 +1,8 @@
 """A fault at every statement that a window's apply tasks send, on every kind of target: run again, and all is equal.
 
+``make test`` takes 14 deaths and 7 losses of each kind on each target, evenly spread over the window; ``make chaos``
+takes all.
+
 Findings 2 to 5, 16, 19 and 20 of the design review; invariants 2, 4, 5, 7, 8 and 10.
 """
 
@@ -45,7 +48,7 @@ def test_kill_9_at_every_statement_then_run_again(
     statements, expected = undisturbed(target, scene)
     engine = plain_engine(target.url())
     points = [Fault(at, when) for at in range(1, len(statements) + 1) for when in When]
-    for fault in some(points, request.node.name, sample=24, share=0.08):
+    for fault in some(points, request.node.name, sample=14, share=0.08):
         where = f"{fault} of {len(statements)}: {statements[fault.at - 1]}"
         lay(target, engine, scene)
         assert was_killed(apply_window, target.url(), scene, STEADY, fault), where
@@ -64,7 +67,7 @@ def test_a_connection_lost_at_every_statement_is_made_anew(
     statements, expected = undisturbed(target, scene)
     engine = plain_engine(target.url())
     points = [Fault(at, when, act) for at in range(1, len(statements) + 1) for when in When]
-    for fault in some(points, request.node.name, sample=12, share=0.04):
+    for fault in some(points, request.node.name, sample=7, share=0.04):
         where = f"{fault} of {len(statements)}: {statements[fault.at - 1]}"
         lay(target, engine, scene)
         asked = 0

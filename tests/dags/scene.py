@@ -1,5 +1,6 @@
 """What the tests of DAGs share: a channel of a folder, and runs whose steps answer as they are told."""
 
+import datetime as dt
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -104,6 +105,9 @@ def run_window(metadata_database: None, monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr(orchestration, "steps", steps, raising=False)
         monkeypatch.setattr(run_outcome, "health_after", lambda channel, _, failed: drifted(channel.name, failed))
         dag = DagBag(ROOT / "dags").dags["replicate_demo"]
+        for task in dag.tasks:
+            # between the tries of one that fails
+            task.retry_delay = dt.timedelta(0)
         # the Spark job has tests of its own
         result = dag.test(
             run_conf={"until": "now", **conf}, mark_success_pattern=None if filter_runs else "event_metadata_filter"

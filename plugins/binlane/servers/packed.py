@@ -72,13 +72,17 @@ class PackedView:
 
 def read_names(connection: Connection, view: str, column: str) -> list[str]:
     """A column of names without a semicolon, such as a server's collations: MariaDB 11 has 1,242, MySQL 9 286."""
-    source = f"FROM information_schema.{view}"
     with whole_texts(connection):
-        packed = f"SELECT COUNT({column}), GROUP_CONCAT({column}, '{_END}' SEPARATOR '') {source}"
-        [[count, names]] = connection.execute(text(packed))
+        return ask_names(view, column, lambda query: connection.execute(text(query)))
+
+
+def ask_names(view: str, column: str, ask: Callable[[str], Iterable[Sequence[Any]]]) -> list[str]:
+    """``read_names``, if ``ask`` runs a query. Without ``whole_texts`` a server may have to be asked twice."""
+    source = f"FROM information_schema.{view}"
+    [[count, names]] = ask(f"SELECT COUNT({column}), GROUP_CONCAT({column}, '{_END}' SEPARATOR '') {source}")
     if _is_whole(str(names), int(count)):
         return str(names).split(_END)[:-1]
-    return [str(name) for (name,) in connection.execute(text(f"SELECT {column} {source}")) if name is not None]
+    return [str(name) for (name,) in ask(f"SELECT {column} {source}") if name is not None]
 
 
 @contextmanager

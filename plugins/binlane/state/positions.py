@@ -115,6 +115,12 @@ def lock_position(cursor: Cursor, channel: str, lane: int) -> int | None:
     return None if row is None else int(row[0])
 
 
+def lane_seqnos(connection: Connection, channel: str) -> dict[int, int]:
+    """The channel's lanes with their seqnos alone: what a lane asks again and again at a barrier."""
+    query = select(positions.c.lane, positions.c.seqno).where(positions.c.channel == channel)
+    return {row.lane: row.seqno for row in connection.execute(query)}
+
+
 def lane_positions(connection: Connection, channel: str, *, for_update: bool = False) -> tuple[LanePosition, ...]:
     """The channel's positions, ascending by lane."""
     query = select(positions).where(positions.c.channel == channel).order_by(positions.c.lane)

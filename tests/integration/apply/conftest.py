@@ -15,9 +15,9 @@ from binlane.model import LogPosition
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
-from binlane.state.tables import SCHEMA
 from binlane.state.windows import WindowBounds, open_window, set_plan
 from lab.servers import PrivateServer
+from tests.emptied import drop_databases, empty_target
 from tests.integration.apply.capture import Recorder
 
 DATABASE = "shop"
@@ -78,12 +78,13 @@ def mariadb_pair(mariadb_source: PrivateServer, mariadb_target: PrivateServer) -
 
 @contextlib.contextmanager
 def fresh_pair(source: PrivateServer, target: PrivateServer) -> Iterator[Pair]:
+    drop_databases(source)
+    has_state = empty_target(target)
     for server in (source, target):
-        for name in (DATABASE, CREATED, SCHEMA):
-            server.query(f"DROP DATABASE IF EXISTS {name}")
         server.query(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
     engine = create_engine(target.url(), poolclass=NullPool)
-    create(engine)
+    if not has_state:
+        create(engine)
     yield Pair(source, target, engine)
     engine.dispose()
 

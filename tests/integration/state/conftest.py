@@ -13,19 +13,23 @@ from sqlalchemy import Engine, NullPool, create_engine
 from binlane.state.migrations.run import create
 from binlane.state.tables import SCHEMA
 from lab.servers import PrivateServer
+from tests.emptied import empty_target
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
 def target(request: pytest.FixtureRequest) -> PrivateServer:
+    """Without a schema ``binlane``, unless the test asks for ``engine``."""
     server: PrivateServer = request.getfixturevalue(f"{request.param}_target")
-    server.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+    if "engine" not in request.fixturenames:
+        server.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
     return server
 
 
 @pytest.fixture
 def engine(target: PrivateServer) -> Iterator[Engine]:
     made = create_engine(target.url(), poolclass=NullPool)
-    create(made)
+    if not empty_target(target):
+        create(made)
     yield made
     made.dispose()
 

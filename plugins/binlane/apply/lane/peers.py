@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.state.leases import holder, kill, lease_name, read_heartbeats
-from binlane.state.positions import lane_positions
+from binlane.state.positions import lane_seqnos
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -37,7 +37,7 @@ class Peers:
 
     def positions(self) -> dict[int, int]:
         """Lane -> seqno of its position."""
-        return {lane.lane: lane.seqno for lane in lane_positions(self.connection, self.key.channel)}
+        return lane_seqnos(self.connection, self.key.channel)
 
     def holder(self, lane: int) -> int | None:
         """The id of the connection that holds the lane's lease."""

@@ -23,6 +23,7 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.normalize import collation_name as full_name
 from binlane.servers.catalog import column_of_collations
 from binlane.servers.catalog_queries import COLLATIONS
+from binlane.servers.packed import ask_names
 from binlane.servers.variables import version_number
 from binlane.sql.parse.facts import StatementKind
 
@@ -310,6 +311,7 @@ class ContextSetter:
         if not self._collations:
             number = version_number(self.session.connection.get_server_info())  # type: ignore[no-untyped-call]
             column = column_of_collations(self.session.flavor, number)
-            found = self.session.rows(f"SELECT {column} FROM information_schema.{COLLATIONS}")
-            self._collations = {full_name(str(name)) or "": str(name) for (name,) in found}
+            # the variable for texts of any length stays as it is: a replayed statement may depend on it
+            names = ask_names(COLLATIONS, column, self.session.rows)
+            self._collations = {full_name(name) or "": name for name in names}
         return self._collations
