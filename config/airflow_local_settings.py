@@ -5,6 +5,7 @@ Put this folder on PYTHONPATH or copy the file to ``$AIRFLOW_HOME/config``. Meas
 
 import contextlib
 import importlib
+import sys
 
 HEAVY = (
     "airflow.sdk",
@@ -16,8 +17,12 @@ HEAVY = (
     "binlane.orchestration.steps",
     "binlane.orchestration.airflow.replicate_dag",
 )
+WITHOUT_TASKS = frozenset(("api-server", "config", "connections", "db", "info", "plugins", "providers", "version"))
+"""Commands of ``airflow`` from which no task forks."""
 
-for name in HEAVY:
-    # a service that has no use for one of them must start without it
-    with contextlib.suppress(ImportError):
-        importlib.import_module(name)
+# python -m airflow: the arguments are those of the command
+if not WITHOUT_TASKS & set(sys.argv[1:2]):
+    for name in HEAVY:
+        # a service that has no use for one of them must start without it
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
