@@ -231,7 +231,7 @@ def run_job(work: WorkFolder, folder: Path, master: Server, workers: list[Server
 
 
 def run_local(work: WorkFolder) -> dict[str, Any]:
-    """The same job in processes of this machine, as ``filter.engine = "local"`` runs it."""
+    """The same job in processes of this machine, as ``spark.engine = "local"`` runs it."""
     load = machine.load()
     found = in_fresh_process(_filter, work.uri)
     return {
