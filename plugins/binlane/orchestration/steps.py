@@ -197,7 +197,7 @@ def adopt_plan(
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
     plan = read_plan(plans.uri)
-    # a tenth of a small window's time
+    # spelling it is a part of a small window's time
     if log.isEnabledFor(logging.INFO):
         log.info("the plan\n%s", as_text(report.plan_view(plan, filter_engine, by_load=inputs.settings.places_by_load)))
     engine = engine_of(endpoints.target)
