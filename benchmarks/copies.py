@@ -161,6 +161,70 @@ def checksums(server: PrivateServer) -> list[Any]:
     ]
 
 
+class Copies:
+    """One filled source and one target; each measurement begins with the target empty."""
+
+    def __init__(self, source: PrivateServer, target: PrivateServer, root: Path, orders: int) -> None:
+        self._source, self._target, self._root = source, target, root
+        self.rows = fill(source, orders)
+        self._expected = checksums(source)
+
+    @property
+    def size(self) -> int:
+        """Bytes of rows and keys on the source."""
+        statement = "SELECT SUM(data_length + index_length) FROM information_schema.tables WHERE table_schema = %s"
+        return int(self._source.query(statement, [DATABASE])[0][0])
+
+    def has(self, way: Way) -> bool:
+        """Whether this machine has the way's program."""
+        beside = self._source.program.parent / way.program
+        return not way.program or shutil.which(way.program) is not None or beside.exists()
+
+    def measure(self, name: str, way: Way) -> dict[str, Any]:
+        """Copy once: seconds, CPU seconds of target, source and this process, and whether the copy is equal."""
+        for database in (DATABASE, "binlane"):
+            self._target.query(f"DROP DATABASE IF EXISTS {database}")
+        work = Path(tempfile.mkdtemp(dir=self._root))
+        load, began, before = machine.load(), time.monotonic(), self._cpu()
+        way.run(self._source, self._target, work)
+        seconds = time.monotonic() - began
+        used = [round(now - then, 2) for now, then in zip(self._cpu(), before, strict=True)]
+        equal = checksums(self._target) == self._expected
+        shutil.rmtree(work)
+        typer.echo(f"{name}: {seconds:.2f} s, cpu {used}, {'equal' if equal else 'NOT EQUAL'}")
+        return {
+            "seconds": round(seconds, 2),
+            "equal": equal,
+            "load": load,
+            "cpu_seconds": dict(zip(("target", "source", "tool"), used, strict=True)),
+        }
+
+    def _cpu(self) -> tuple[float, float, float]:
+        servers = machine.cpu_seconds(self._target.pid), machine.cpu_seconds(self._source.pid)
+        return *servers, sum(os.times()[:4])
+
+
+def known_ways(flavor: Flavor, jobs: list[int]) -> dict[str, Way]:
+    """Every way to copy between two servers of the family, by name."""
+    tool, client = ("mysqldump", "mysql") if flavor is Flavor.MYSQL else ("mariadb-dump", "mariadb")
+    ways = {f"binlane, {count} jobs": binlane(count) for count in jobs}
+    ways[f"{tool} | {client}"] = dump(tool, client)
+    if flavor is Flavor.MARIADB:
+        ways |= {f"mydumper, {count} threads": mydumper(count) for count in jobs}
+    return ways
+
+
+def summarize(found: dict[str, dict[str, Any]], rows: int) -> None:
+    """Add to each way its median, its rate and its ratio to the best of the other tools; print them."""
+    for each in found.values():
+        each["seconds"] = round(statistics.median(one["seconds"] for one in each["runs"]), 2)
+        each["rows_per_second"] = round(rows / each["seconds"])
+    best = min((each["seconds"] for name, each in found.items() if not name.startswith("binlane")), default=None)
+    for name, each in found.items():
+        each["ratio"] = None if best is None else round(best / each["seconds"], 2)
+        typer.echo(f"{name}: {each['seconds']:.2f} s, {each['rows_per_second']:,} rows/s, ratio {each['ratio']}")
+
+
 def main(
     flavor: Annotated[Flavor, typer.Option(help="Family of the servers.")] = Flavor.MARIADB,
     orders: Annotated[int, typer.Option(min=1, help="Rows of the table of orders.")] = 300_000,
@@ -169,11 +233,6 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Result; default: benchmarks/results/copies-FLAVOR.json.")] = None,
 ) -> None:
     """Measure every way that this machine has, print the ratios, write the result."""
-    tool, client = ("mysqldump", "mysql") if flavor is Flavor.MYSQL else ("mariadb-dump", "mariadb")
-    ways = {f"binlane, {count} jobs": binlane(int(count)) for count in jobs.split(",")}
-    ways[f"{tool} | {client}"] = dump(tool, client)
-    if flavor is Flavor.MARIADB:
-        ways |= {f"mydumper, {count} threads": mydumper(int(count)) for count in jobs.split(",")}
     options = ["--innodb-buffer-pool-size=1G"]
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -181,61 +240,21 @@ def main(
             private_server(root / "source", flavor, options, name="source") as source,
             private_server(root / "target", flavor, options, name="target") as target,
         ):
-            rows = fill(source, orders)
-            expected = checksums(source)
-            size = int(
-                source.query(
-                    f"SELECT SUM(data_length + index_length) FROM information_schema.tables WHERE "
-                    f"table_schema = '{DATABASE}'"
-                )[0][0]
-            )
-            found: dict[str, Any] = {name: {"runs": []} for name in ways}
+            copies = Copies(source, target, root, orders)
+            rows, size = copies.rows, copies.size
+            ways = {
+                name: way
+                for name, way in known_ways(flavor, [int(count) for count in jobs.split(",")]).items()
+                if copies.has(way)
+            }
+            found: dict[str, dict[str, Any]] = {name: {"runs": []} for name in ways}
             compile_kernel()
-            for number in range(runs):
+            for _ in range(runs):
                 for name, way in ways.items():
-                    if (
-                        way.program
-                        and shutil.which(way.program) is None
-                        and not (source.program.parent / way.program).exists()
-                    ):
-                        found.pop(name, None)
-                        continue
-                    for database in (DATABASE, "binlane"):
-                        target.query(f"DROP DATABASE IF EXISTS {database}")
-                    work = root / f"work-{number}-{len(name)}"
-                    work.mkdir(exist_ok=True)
-                    load, began = machine.load(), time.monotonic()
-                    cpu = machine.cpu_seconds(target.pid), machine.cpu_seconds(source.pid), sum(os.times()[:4])
-                    way.run(source, target, work)
-                    seconds = time.monotonic() - began
-                    used = [
-                        round(now - then, 2)
-                        for now, then in zip(
-                            (machine.cpu_seconds(target.pid), machine.cpu_seconds(source.pid), sum(os.times()[:4])),
-                            cpu,
-                            strict=True,
-                        )
-                    ]
-                    equal = checksums(target) == expected
-                    found[name]["runs"].append(
-                        {
-                            "seconds": round(seconds, 2),
-                            "equal": equal,
-                            "load": load,
-                            "cpu_seconds": dict(zip(("target", "source", "tool"), used, strict=True)),
-                        }
-                    )
-                    shutil.rmtree(work)
-                    typer.echo(f"{name}: {seconds:.2f} s, cpu {used}, {'equal' if equal else 'NOT EQUAL'}")
+                    found[name]["runs"].append(copies.measure(name, way))
             settings = machine.server_facts(target, MEASURED_SETTINGS)
         about = machine.machine(root)
-    for each in found.values():
-        each["seconds"] = round(statistics.median(one["seconds"] for one in each["runs"]), 2)
-        each["rows_per_second"] = round(rows / each["seconds"])
-    best = min((each["seconds"] for name, each in found.items() if not name.startswith("binlane")), default=None)
-    for name, each in found.items():
-        each["ratio"] = None if best is None else round(best / each["seconds"], 2)
-        typer.echo(f"{name}: {each['seconds']:.2f} s, {each['rows_per_second']:,} rows/s, ratio {each['ratio']}")
+    summarize(found, rows)
     result = {
         "flavor": flavor.value,
         "rows": rows,

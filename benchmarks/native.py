@@ -125,17 +125,7 @@ def main(
 ) -> None:
     """Measure, compare, print a table and write the result."""
     _check_known(workload)
-    chosen = {
-        name: way
-        for name, way in ways(
-            [int(count) for count in lanes.split(",") if count],
-            reduce.split(","),
-            writers.split(","),
-            [each for each in divide.split(",") if each],
-            row_images.split(","),
-        ).items()
-        if not only or any(part.strip() in name for part in only.split(","))
-    }
+    chosen = _chosen(lanes, reduce, writers, divide, row_images, only)
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
@@ -144,12 +134,8 @@ def main(
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
         lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)
+        result: dict[str, Any] = {"benchmark": "native", "arguments": arguments, "machine": machine.machine(lab.folder)}
         try:
-            result: dict[str, Any] = {
-                "benchmark": "native",
-                "arguments": arguments,
-                "machine": machine.machine(lab.folder),
-            }
             result |= _measure_all(lab, WORKLOADS[workload], transactions, Tuned(block, fold_gap), runs, chosen)
         except LabError as exc:
             console.print(f"[red]✗[/] {exc}", markup=True)
@@ -162,6 +148,17 @@ def main(
     console.print(f"[dim]{path}[/]")
     if not all(row["equal"] for row in result["ways"].values()):
         sys.exit(1)
+
+
+def _chosen(lanes: str, reduce: str, writers: str, divide: str, row_images: str, only: str) -> Ways:
+    """The ways of these options' values, each separated by commas, whose names contain a part of ``only``."""
+    counts, divisions = (
+        [int(count) for count in lanes.split(",") if count],
+        [each for each in divide.split(",") if each],
+    )
+    known = ways(counts, reduce.split(","), writers.split(","), divisions, row_images.split(","))
+    parts = [part.strip() for part in only.split(",")]
+    return {name: way for name, way in known.items() if any(part in name for part in parts)}
 
 
 def _check_known(workload: str) -> None:

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from binlane.config import Declared
     from binlane.verify.outcome import Options
 
+Budget = Annotated[
+    str | None,
+    typer.Option("--for", metavar="TIME", help="With --full: stop after 90s, 15m, 2h ...; the next run continues."),
+]
+Anew = Annotated[
+    bool,
+    typer.Option("--anew", help="With --full: begin with the first table, instead of where the last one ended."),
+]
+
 
 def verify(
     channel: MaybeChannel = None,
@@ -33,14 +42,8 @@ def verify(
     max_threads_running: Annotated[
         int | None, typer.Option(min=1, help="Wait while a server has more threads running.")
     ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option("--for", metavar="TIME", help="With --full: stop after 90s, 15m, 2h ...; the next run continues."),
-    ] = None,
-    anew: Annotated[
-        bool,
-        typer.Option("--anew", help="With --full: begin with the first table, instead of where the last one ended."),
-    ] = False,
+    budget: Budget = None,
+    anew: Anew = False,
     database: Annotated[
         list[str] | None, typer.Option(help="Compare tables of these databases only; * and ? as in a shell.")
     ] = None,

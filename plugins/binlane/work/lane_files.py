@@ -4,7 +4,8 @@ The columns repeat the block's header in every row, so that a reader knows the e
 any Parquet tool can show the file. Equal blocks give equal bytes.
 
 Arrow's own threads are not used: with a Python file object they can outlive the last read, and then abort or hang the
-interpreter at its end (https://github.com/apache/arrow/issues/34314, 50482). A lane would seem to have failed.
+interpreter at its end (https://github.com/apache/arrow/issues/34314, 50482). A lane would seem to have failed. Arrow
+starts one for ``pre_buffer`` (on by default) even with ``use_threads=False``, and for each read by ``read_table``.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def open_parquet(folder: WorkFolder, name: str) -> Iterator[pq.ParquetFile]:
     """A lane file as Parquet. Raises PlanError if it is missing or is not a lane file."""
     with folder.open(name) as file:
         try:
-            parquet = pq.ParquetFile(file)
+            parquet = pq.ParquetFile(file, pre_buffer=False)
         except pa.ArrowInvalid as exc:
             raise PlanError(
                 f"{folder.uri}/{name}: not a readable lane file ({exc}); run the filter step again"
@@ -179,10 +180,11 @@ class BlockOutline(NamedTuple):
 
 
 def block_outlines(folder: WorkFolder, name: str) -> list[BlockOutline]:
-    """The blocks of a lane file in order; payloads are not read. Raises PlanError if the file is missing."""
-    with folder.open(name) as file:
+    """The blocks of a lane file in order; payloads are not read. Raises PlanError if the file is missing or is
+    not a lane file."""
+    with open_parquet(folder, name) as parquet:
         names = [each for each in SCHEMA.names if each not in ("payload", "context")]
-        columns = pq.read_table(file, columns=names, use_threads=False, pre_buffer=False)
+        columns = parquet.read(columns=names, use_threads=False)
     rows = [_to_row(*values) for values in _values(columns.to_pydict())]
     return [_outline(header, [row.item for row in group]) for header, group in groupby(rows, key=attrgetter("header"))]
 

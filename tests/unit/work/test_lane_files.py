@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,6 +53,21 @@ EVERY_FIELD = SessionContext(
     thread_id=7,
     error_code=1062,
 )
+READ: Final = """
+import sys
+from pathlib import Path
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition
+from binlane.work.files import WorkFolder
+from binlane.work.lane_files import LaneFileWriter, block_outlines, read_blocks
+folder = WorkFolder(sys.argv[1])
+before = len(list(Path("/proc/self/task").iterdir()))
+writer = LaneFileWriter(folder, "lane", b"format")
+writer.add(BlockHeader(1, 1, 1, LogPosition("binlog.000001", 4), "0-1-1", 1.0), [Item(ItemKind.ROWS, b"rows")])
+writer.close()
+assert [list(block.items) for block in read_blocks(folder, "lane")] == [[Item(ItemKind.ROWS, b"rows")]]
+assert [outline.items for outline in block_outlines(folder, "lane")] == [1]
+print(len(list(Path("/proc/self/task").iterdir())) - before)
+"""
 Blocks = Sequence[tuple[BlockHeader, Sequence[Item]]]
 
 
@@ -200,3 +218,9 @@ def test_an_abandoned_file_never_appears_and_a_finished_one_stays(folder: WorkFo
     writer.abandon(ValueError("injected"))
     left = [path.name for path in Path(folder.uri).rglob("*") if path.is_file()]
     assert left == [Path(done.name).name]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_arrow_starts_no_thread_that_could_abort_the_interpreter_at_its_end(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", READ, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
