@@ -116,6 +116,19 @@ class VerifyScope(Word):
     FULL = "full", "every row of every table, and all definitions"
 
 
+class Compressed(Word):
+    """``--compress`` of a first copy: the connections whose packets are compressed by zlib."""
+
+    NONE = "none", "no connection"
+    SOURCE = "source", "the connections to the source"
+    TARGET = "target", "the connections to the target"
+    BOTH = "both", "the connections to source and target"
+
+    def includes(self, part: Compressed) -> bool:
+        """Whether connections to ``part``, SOURCE or TARGET, are compressed."""
+        return self in (part, Compressed.BOTH)
+
+
 class FilterKind(Word):
     """``filter.kinds``: what a statement does (``sql.statement_kinds`` reads it from the text)."""
 

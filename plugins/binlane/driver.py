@@ -1,4 +1,4 @@
-"""Connections by PyMySQL: rules for sending passwords, timeouts, and the size of answers.
+"""Connections by PyMySQL: rules for sending passwords, timeouts, the size of answers, and compression.
 
 The kernel of a frozen server (stopped, out of memory, its disk gone) still acknowledges packets, so neither TCP nor its
 keepalive detects the failure, and a statement that runs for hours looks the same. So a connection that waits long for
@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pymysql import connections, err
-from pymysql.constants import CR
+from pymysql.constants import CLIENT, CR
 
+from binlane.compression import Inflated, frames_of
 from binlane.errors import BinlaneError, ConfigError
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class Connection(Driver):
         _secure: bool
         _rfile: io.BufferedReader
         _read_timeout: float | None
+        _next_seq_id: int
+        server_capabilities: int
+        client_flag: int
 
     def __init__(
         self,
@@ -77,12 +81,14 @@ class Connection(Driver):
         get_server_public_key: bool = False,
         read_timeout: float | None = None,
         write_timeout: float | None = WRITE_SECONDS,
+        compresses: bool = False,
         **named: Any,
     ) -> None:
         """``public_key_file``: PEM file of the server's RSA key; ``get_server_public_key``: accept the key that the
         server sends.
 
         ``read_timeout``: seconds that each answer may take; None: as long as the server accepts logins.
+        ``compresses``: both directions by zlib, after the login.
         """
         self._again = {
             "password": password,
@@ -94,6 +100,10 @@ class Connection(Driver):
         self._pinned = public_key_file is not None
         self._takes_key = get_server_public_key
         self._answer_bytes = 0
+        self._compresses = compresses
+        self._has_frames = False
+        self._frames_sent = 0
+        self._is_in_packet = False
         if public_key_file is not None:
             named["server_public_key"] = _file(public_key_file, "server_public_key")
         # servers compare the password's bytes, which are utf8mb4 from CREATE USER; PyMySQL would send latin-1
@@ -104,6 +114,7 @@ class Connection(Driver):
     def connect(self, sock: Any = None) -> None:
         """As PyMySQL's. Raises ConfigError, which is not retried, for a certificate that does not verify."""
         self._read_timeout = GREETING_SECONDS if self._asked is None else self._asked
+        self._has_frames = False
         try:
             super().connect(sock)
         except err.OperationalError as exc:
@@ -124,9 +135,34 @@ class Connection(Driver):
         if self._asked is None:
             self._read_timeout = SILENT_SECONDS
             # the replaced reader has no unread bytes of the login
-            self._rfile = io.BufferedReader(_Answers(self))
+            self._rfile = self._inflated(io.BufferedReader(_Answers(self)))
         if not self._secure and not _is_loopback(self._sock):
             _warn_in_clear(self._place)
+
+    def _request_authentication(self) -> None:
+        if self._compresses:
+            if not self.server_capabilities & CLIENT.COMPRESS:
+                raise ConfigError(
+                    f"{self._place}: expected a server that compresses by zlib, found one that does not offer it: "
+                    "SET GLOBAL protocol_compression_algorithms = 'zlib,uncompressed' there (MySQL), or do not "
+                    "compress this connection"
+                )
+            self.client_flag |= CLIENT.COMPRESS
+        super()._request_authentication()  # type: ignore[misc]  # the stubs leave it out
+        # the server's answer to the login was the last one without a frame
+        self._has_frames = self._compresses
+        self._rfile = self._inflated(self._rfile)
+
+    def _inflated(self, answers: io.BufferedReader) -> io.BufferedReader:
+        return io.BufferedReader(Inflated(answers)) if self._has_frames else answers
+
+    def _write_bytes(self, data: bytes) -> None:
+        if not self._has_frames:
+            super()._write_bytes(data)  # type: ignore[misc]
+            return
+        for frame in frames_of(data, self._frames_sent):
+            super()._write_bytes(frame)  # type: ignore[misc]
+            self._frames_sent += 1
 
     def _create_ssl_ctx(self, sslp: Mapping[str, Any]) -> ssl.SSLContext:
         if not sslp:
@@ -187,6 +223,13 @@ class Connection(Driver):
                 "server changes the stream",
             )
         data: bytes = super()._read_bytes(num_bytes)  # type: ignore[misc]
+        if self._has_frames:
+            # what is sent next begins a command, and with it the numbers of frames
+            self._frames_sent = 0
+            self._is_in_packet = not self._is_in_packet
+            if self._is_in_packet:
+                # servers number packets from the last frame's number on
+                self._next_seq_id = data[3]
         return data
 
     def answers_others(self) -> bool:

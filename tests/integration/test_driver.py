@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from binlane.bootstrap.sessions import read_session
 from binlane.connections import Endpoint, Tls
 from binlane.driver import Connection
+from binlane.errors import ConfigError
+from binlane.model import Flavor
 from binlane.servers.engines import engine_of, kept_connections
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
@@ -117,3 +121,46 @@ def test_a_later_step_knows_the_server_and_has_none_of_the_sessions_before(maria
         assert packed() == 777
     with kept_connections():
         assert (engine_of(server), packed()) == (first, usual)
+
+
+@pytest.mark.parametrize("mode", ["disabled", "preferred"])
+@pytest.mark.parametrize("flavor", [Flavor.MARIADB, pytest.param(Flavor.MYSQL, marks=requires_mysql)])
+def test_a_compressed_connection_carries_the_same_bytes_in_fewer(
+    request: pytest.FixtureRequest, flavor: Flavor, mode: str
+) -> None:
+    server: PrivateServer = request.getfixturevalue(f"{flavor}_source")
+    [(allowed,)] = server.query("SELECT @@GLOBAL.max_allowed_packet")
+    server.query(f"SET GLOBAL max_allowed_packet = {64 << 20}")
+    # packets of one frame, of several, with what zlib cannot shorten, and a statement and a row of two packets
+    noise = random.Random(7).randbytes(9 << 20).hex()
+    try:
+        session = read_session(endpoint(server, mode), compresses=True)
+        with contextlib.closing(session):
+            assert session.texts("SHOW SESSION STATUS LIKE 'Compression'") == [("Compression", "ON")]
+            for value in ("", "a" * 40, "a" * 5_000, noise[:70_000], "b" * (17 << 20), noise):
+                query = f"SELECT '{value}', SHA2('{value[:1000]}', 256)" if len(value) > 1_000 else f"SELECT '{value}'"
+                assert session.texts(query)[0][0] == value
+            many = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i, "
+            before = sent(session)
+            assert session.texts(f"{many}REPEAT('x', 10000) FROM n") == [(str(n), "x" * 10_000) for n in range(1, 901)]
+            assert sent(session) - before < 1 << 20
+    finally:
+        server.query(f"SET GLOBAL max_allowed_packet = {allowed}")
+
+
+def sent(session: Any) -> int:
+    """Bytes that the server has sent to this session."""
+    return int(session.texts("SHOW SESSION STATUS LIKE 'Bytes_sent'")[0][1])
+
+
+@requires_mysql
+def test_a_server_that_does_not_compress_is_refused_with_the_statement_that_mends_it(
+    mysql_source: PrivateServer,
+) -> None:
+    [(offered,)] = mysql_source.query("SELECT @@GLOBAL.protocol_compression_algorithms")
+    mysql_source.query("SET GLOBAL protocol_compression_algorithms = 'uncompressed'")
+    try:
+        with pytest.raises(ConfigError, match="SET GLOBAL protocol_compression_algorithms = 'zlib,uncompressed'"):
+            Connection(**endpoint(mysql_source).pymysql_arguments(), compresses=True)
+    finally:
+        mysql_source.query(f"SET GLOBAL protocol_compression_algorithms = '{offered}'")

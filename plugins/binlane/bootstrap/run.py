@@ -41,6 +41,7 @@ from binlane.bootstrap.secondary_keys import build_keys, can_wait, drop_keys
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
 from binlane.bootstrap.throttle import NO_LIMITS, Limits, Throttle
+from binlane.choices import Compressed
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, WindowBusyError
@@ -75,6 +76,8 @@ class Options:
     chunk_rows: int = 20_000
     lock_seconds: int = 30
     limits: Limits = NO_LIMITS
+    compress: Compressed = Compressed.NONE
+    """Of the connections that carry rows."""
     order: str = ""
     """Identifies the request. With ``replace``, a later attempt of the same order continues and does not drop again; an
     empty order is never the same."""
@@ -120,7 +123,10 @@ class FirstCopy:
             databases = self._checked()
             before = self._before(writer, databases)
             self.progress.phase("the snapshot of the source")
-            taken = shared_snapshot(self.source, self.options.jobs + 1, self.options.lock_seconds, self._while_locked)
+            readers, compresses = self.options.jobs + 1, self.options.compress.includes(Compressed.SOURCE)
+            taken = shared_snapshot(
+                self.source, readers, self.options.lock_seconds, self._while_locked, compresses=compresses
+            )
             snapshot, accounts = stack.enter_context(taken)
             return self._copy(writer, databases, before, snapshot, accounts)
 
@@ -201,8 +207,10 @@ class FirstCopy:
             with self.engines[1].begin() as connection:
                 bootstraps.forget_bootstrap(connection, self.channel.name)
         with ExitStack() as stack:
+            compresses = self.options.compress.includes(Compressed.TARGET)
             writers = [
-                stack.enter_context(contextlib.closing(write_session(self.target))) for _ in range(self.options.jobs)
+                stack.enter_context(contextlib.closing(write_session(self.target, compresses=compresses)))
+                for _ in range(self.options.jobs)
             ]
             kept = self._catch_up(writer, before, schema, snapshot, writers)
             attempts = self._plan(databases, before, (start.identity, mark), definitions, sizes, kept)

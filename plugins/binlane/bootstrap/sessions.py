@@ -102,16 +102,17 @@ class Session:
         return contextlib.nullcontext() if self.source is None else translated(self.source)
 
 
-def read_session(endpoint: Endpoint) -> Session:
-    """A session on the source: values as stored, no conversion, no time limit."""
+def read_session(endpoint: Endpoint, *, compresses: bool = False) -> Session:
+    """A session on the source: values as stored, no conversion, no time limit. ``compresses``: as ``Connection``'s."""
     statements = ("SET SESSION character_set_results = NULL, sql_mode = 'ALLOW_INVALID_DATES'",)
-    return _session(endpoint, str(endpoint), statements)
+    return _session(endpoint, str(endpoint), statements, compresses)
 
 
-def write_session(endpoint: Endpoint) -> Session:
-    """A session on the target, in which neither foreign keys nor constraints refuse the source's rows."""
+def write_session(endpoint: Endpoint, *, compresses: bool = False) -> Session:
+    """A session on the target, in which neither foreign keys nor constraints refuse the source's rows.
+    ``compresses``: as ``Connection``'s."""
     statements = (f"SET SESSION sql_mode = '{MODE}', foreign_key_checks = 0, max_error_count = 1000",)
-    session = _session(endpoint, None, statements)
+    session = _session(endpoint, None, statements, compresses)
     if session.flavor is Flavor.MARIADB:
         session.execute("SET SESSION check_constraint_checks = 0")
     for name, _ in session.texts(f"SHOW SESSION VARIABLES LIKE '{NON_UNIQUE_REFERENCES}'"):
@@ -119,11 +120,11 @@ def write_session(endpoint: Endpoint) -> Session:
     return session
 
 
-def _session(endpoint: Endpoint, source: str | None, statements: Sequence[str]) -> Session:
+def _session(endpoint: Endpoint, source: str | None, statements: Sequence[str], compresses: bool) -> Session:
     arguments = endpoint.pymysql_arguments()
     with contextlib.nullcontext() if source is None else translated(source):
         # no decoders, no unicode: bytes come as bytes
-        connection = Connection(**arguments, autocommit=True, use_unicode=False, conv={})
+        connection = Connection(**arguments, compresses=compresses, autocommit=True, use_unicode=False, conv={})
     session = Session(connection, flavor_of(connection), source)
     try:
         keep_alive(connection)

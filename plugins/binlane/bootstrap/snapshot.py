@@ -38,9 +38,15 @@ class Snapshot:
 
 @contextlib.contextmanager
 def shared_snapshot(
-    endpoint: Endpoint, readers: int, lock_seconds: int, while_locked: Callable[[Session], _T]
+    endpoint: Endpoint,
+    readers: int,
+    lock_seconds: int,
+    while_locked: Callable[[Session], _T],
+    *,
+    compresses: bool = False,
 ) -> Iterator[tuple[Snapshot, _T]]:
     """Take the snapshot. ``while_locked`` is called while no session can commit, so its result belongs to the snapshot.
+    ``compresses``: of the readers' connections.
 
     Raises SourceError if a lock is not granted within ``lock_seconds``, PrecheckError for prepared XA transactions.
     """
@@ -48,7 +54,10 @@ def shared_snapshot(
         guard = stack.enter_context(contextlib.closing(read_session(endpoint)))
         guard.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}")
         _lock(endpoint, guard, _NO_DDL[guard.flavor])
-        sessions = tuple(stack.enter_context(contextlib.closing(read_session(endpoint))) for _ in range(readers))
+        sessions = tuple(
+            stack.enter_context(contextlib.closing(read_session(endpoint, compresses=compresses)))
+            for _ in range(readers)
+        )
         with contextlib.closing(read_session(endpoint)) as lock:
             lock.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}")
             _lock(endpoint, lock, ("FLUSH TABLES WITH READ LOCK",))

@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from binlane.choices import Compressed
 from binlane.cli import fleet, verify, windows
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
 from binlane.errors import BinlaneError, ConfigError
@@ -203,6 +204,9 @@ def bootstrap(
     max_source_lag: Annotated[
         int, typer.Option(min=0, help="Wait while the source, a replica, is more seconds behind; 0: never.")
     ] = 0,
+    compress: Annotated[
+        Compressed, typer.Option(help="The servers whose connections carry the rows compressed by zlib.")
+    ] = Compressed.NONE,
     from_clone: Annotated[
         bool, typer.Option("--from-clone", help="Copy nothing: MySQL's CLONE has filled the target; begin there.")
     ] = False,
@@ -226,7 +230,9 @@ def bootstrap(
         out.print(begin_at_copy(channel, channels, from_backup))
         return
     limits = Limits(rows_per_second, mib_per_second, max_threads_running, max_source_lag)
-    options = Options(bootstrapping.patterns_of(databases), users, replace, jobs, chunk_rows, lock_seconds, limits)
+    options = Options(
+        bootstrapping.patterns_of(databases), users, replace, jobs, chunk_rows, lock_seconds, limits, compress
+    )
     outcome = bootstrapping.bootstrap(channel, channels, options, out)
     out.print(bootstrapping.outcome_text(outcome))
 

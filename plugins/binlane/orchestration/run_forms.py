@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from binlane.choices import FilterEngine, VerifyScope
+from binlane.choices import Compressed, FilterEngine, VerifyScope, Word
 from binlane.config.declaration import Key, key, keys_of
 from binlane.config.keys import all_keys, number
-from binlane.config.kinds import BOOLEAN, TEXT, Integer, integer
+from binlane.config.kinds import BOOLEAN, TEXT, Integer, choice, integer
 from binlane.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -119,6 +119,9 @@ class BootstrapForm(Form):
     max_source_lag: int = key(
         integer(0), 0, "The copy waits while the source, if it is a replica, is more seconds behind. 0: never."
     )
+    compress: Compressed = key(
+        choice(Compressed), Compressed.NONE, "The servers whose connections carry the rows compressed by zlib."
+    )
 
 
 def _read(name: str, field: Key, value: Any) -> Any:
@@ -138,7 +141,9 @@ def _param(name: str, field: Key, channel: ChannelConfig) -> dict[str, Any]:
         if default is None:
             description += f" Empty: the channel's number, {configured}."
         else:
-            default = str(configured)  # Airflow stores no enumeration
+            default = configured
+    if isinstance(default, Word):
+        default = default.value  # Airflow stores no enumeration
     title = name.replace("_", " ").capitalize()
     return {"default": default, "title": title, "description": description, **_schema(field)}
 

@@ -18,6 +18,7 @@ from binlane.bootstrap.values import selected
 from binlane.model import Flavor, TableKey
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.schema.model import Column
+from lab.servers import PrivateServer
 from tests.integration.values.test_values import SESSION, tables
 from tests.integration.values.types import OPAQUE, SCHEMA_TYPES, TYPES
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -68,6 +69,29 @@ def bootstrap(channel: Channel, *options: str) -> int:
 
 def make_objects(channel: Channel) -> None:
     run_on(channel.source, "SET NAMES utf8mb4", *OBJECTS)
+
+
+@pytest.mark.parametrize("compressed", ["source", "target", "both"])
+def test_rows_travel_compressed_to_and_from_the_servers_that_are_named(either: Channel, compressed: str) -> None:
+    make_objects(either)
+    many = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 900) "
+    run_on(
+        either.source,
+        "CREATE TABLE shop.long_ones (id INT PRIMARY KEY, text TEXT)",
+        f"INSERT INTO shop.long_ones {many}SELECT i, REPEAT('x', 5000) FROM n",
+        # the log's last file is read, too, to find the GTID set of the copy's place
+        "FLUSH BINARY LOGS",
+    )
+    servers = {"source": (either.source, "Bytes_sent"), "target": (either.target, "Bytes_received")}
+    before = {part: counted(*asked) for part, asked in servers.items()}
+    assert bootstrap(either, "--compress", compressed) == 0
+    few = {part for part, asked in servers.items() if counted(*asked) - before[part] < 4_000_000}
+    either.assert_equal()
+    assert few == ({"source", "target"} if compressed == "both" else {compressed})
+
+
+def counted(server: PrivateServer, name: str) -> int:
+    return int(server.query(f"SHOW GLOBAL STATUS LIKE '{name}'")[0][1])
 
 
 def test_every_kind_of_object_arrives_and_the_next_window_goes_on(either: Channel) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from binlane.choices import FilterEngine, VerifyScope
+from binlane.choices import Compressed, FilterEngine, VerifyScope
 from binlane.errors import ConfigError
 from binlane.orchestration.request import WindowRequest, request_of
 from binlane.orchestration.run_forms import BootstrapForm, RunForm
@@ -83,4 +83,4 @@ def test_a_form_without_values_has_its_defaults() -> None:
     assert RunForm.of({}) == RunForm(
         None, None, False, False, VerifyScope.NONE, False, False, None, None, FilterEngine.SPARK
     )
-    assert BootstrapForm.of({}) == BootstrapForm("*", False, False, 4, 20_000, 30, 0, 0, 0, 0)
+    assert BootstrapForm.of({}) == BootstrapForm("*", False, False, 4, 20_000, 30, 0, 0, 0, 0, Compressed.NONE)

@@ -103,5 +103,6 @@ def options_of(context: Context) -> Options:
         chunk_rows=form.chunk_rows,
         lock_seconds=form.lock_seconds,
         limits=Limits(form.rows_per_second, form.mib_per_second, form.max_threads_running, form.max_source_lag),
+        compress=form.compress,
         order=f"{run.dag_id} {run.run_id}",
     )
