@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +18,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.vector.frames import frame, index_rows, table_maps, verify_checksums
+from binlane.binlog.vector.frames import Frames, frame, index_rows, table_maps, verify_checksums
 from binlane.binlog.wire import HEADER, LOG_BEGIN, Buffer, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, TableKey
@@ -33,11 +34,13 @@ from binlane.verify.rows.column_text import Compared, Key
 from binlane.verify.rows.row_states import ImageTexts, Recorder
 from binlane.verify.segment_keys import KeyColumns, can_read, distinct_keys, statements
 from binlane.work.files import WorkFolder
-from binlane.work.lookup import read_manifest
-from binlane.work.plan_inputs import segment_bytes
+from binlane.work.lookup import StoredSegment, stored_segments
+from binlane.work.read_ahead import made_ahead
 
 _SPILLED: Final = 200_000
 """Keys, about 200 bytes each."""
+_SIDE_BY_SIDE: Final = 2
+"""Segments whose keys are found at a time: each takes some 150 MB."""
 _FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _T = EventType
 _ROWS: Final = np.isin(np.arange(256), list(ROWS_KINDS))
@@ -94,6 +97,21 @@ class _LoggedTable:
         if change.after is None:
             return self.on_delete
         return any(change.before[number] != change.after[number] for number in self.referenced)
+
+
+@dataclass(frozen=True, slots=True)
+class _SegmentKeys:
+    """What a segment changes, where all its row images are in the log as they are."""
+
+    name: str
+    log_format: FormatDescription
+    frames: Frames
+    keys: list[tuple[TableKey, Iterator[Key]]]
+    """Decoded when they are taken."""
+    others: set[tuple[TableKey, RowsKind]]
+    """Tables whose keys are not known from the log, and how their rows are changed."""
+    told: list[int]
+    """The events that may tell of changes besides rows events."""
 
 
 @dataclass(slots=True)
@@ -163,49 +181,60 @@ class ChangeReader:
 
     def read_windows(self, folders: Sequence[WorkFolder]) -> Changes:
         """The changes of windows, oldest first. PlanError if files are gone."""
-        for folder in folders:
-            manifest = read_manifest(folder)
-            # the rows of an XA transaction that was prepared in an earlier window and ended in this one
-            for segment in (*manifest.carried, *manifest.segments):
-                read = self._read_segment if self.recorder is None else self._read_file
-                with segment_bytes(folder, segment) as data:
-                    read(data, segment.source_file)
+        stored = [each for folder in folders for each in stored_segments(folder)]
+        # machine code runs without the interpreter's lock: that of the next segment while a segment's keys are taken
+        found = made_ahead(self._keys_of, stored, _SIDE_BY_SIDE) if self.recorder is None else itertools.repeat(None)
+        for segment, keys in zip(stored, found, strict=False):
+            if keys is None:
+                with segment.opened() as data:
+                    self._read_file(data, segment.source_file)
+            else:
+                self._take_keys(keys)
         return self._with_cascades()
 
-    def _read_segment(self, data: Buffer, name: str) -> None:
-        """``_read_file`` for keys alone: rows in machine code, where all images have all columns."""
-        log_format = LogReader(data, name, verify=False).format
-        frames = frame(data, LOG_BEGIN, log_format.checksum.length, log_format.header_length)
+    def _keys_of(self, segment: StoredSegment) -> _SegmentKeys | None:
+        """The keys of a segment; None if its rows have to be read one by one. Changes nothing here."""
+        name = segment.source_file
+        # the arrays keep the pages
+        with segment.opened() as data:
+            log_format = LogReader(data, name, verify=False).format
+            frames = frame(data, LOG_BEGIN, log_format.checksum.length, log_format.header_length)
         frames.check(name)
         if not can_read(frames):
-            self._read_file(data, name)
-            return
+            return None
         verify_checksums(frames, name)
         index = index_rows(frames, name)
         maps = table_maps(frames, index, name, log_format.flavor)
         tables = [self._logged(each, log_format.flavor, name) for each in maps]
         if any(isinstance(each, _LoggedTable) and each.is_followed for each in tables):
-            self._read_file(data, name)
-            return
+            return None
         keyed = [each.key_columns if isinstance(each, _LoggedTable) else None for each in tables]
         found = distinct_keys(frames, index, maps, keyed, name)
         if found is None:
-            self._read_file(data, name)
-            return
+            return None
         names = [each.bound.key if isinstance(each, _LoggedTable) else each for each in tables]
-        for number, keys in found.items():
-            self.found.keys[names[number]].update(keys)
-        rows = _ROWS[frames.type_code]
-        kinds = {
-            (number, ROWS_KINDS[code])
+        rows = np.flatnonzero(_ROWS[frames.type_code])
+        unkeyed = np.array([number for number, each in enumerate(keyed) if each is None], np.int32)
+        rows = rows[np.isin(index.number[rows], unkeyed)]
+        others = {
+            (names[number], ROWS_KINDS[code])
             for number, code in zip(index.number[rows].tolist(), frames.type_code[rows].tolist(), strict=True)
-            if keyed[number] is None
         }
-        for number, kind in kinds:
-            self._cover(names[number], kind)
-        for event in statements(frames, log_format.post_header_length(_T.QUERY)).tolist():
-            header = EventHeader._make(HEADER.unpack_from(data, frames.begin(event)))
-            self._take(RawEvent(frames.begin(event), header, frames.body(event)), log_format, name)
+        told = statements(frames, log_format.post_header_length(_T.QUERY))
+        return _SegmentKeys(
+            name, log_format, frames, [(names[number], keys) for number, keys in found.items()], others, told.tolist()
+        )
+
+    def _take_keys(self, segment: _SegmentKeys) -> None:
+        for table, keys in segment.keys:
+            self.found.keys[table].update(keys)
+        for table, kind in segment.others:
+            self._cover(table, kind)
+        frames = segment.frames
+        for event in segment.told:
+            header = EventHeader._make(HEADER.unpack_from(frames.data.data, frames.begin(event)))
+            raw = RawEvent(frames.begin(event), header, frames.body(event))
+            self._take(raw, segment.log_format, segment.name)
 
     def _read_file(self, data: Buffer, name: str) -> None:
         reader = LogReader(data, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from binlane.binlog.reader import LogReader
@@ -32,6 +33,30 @@ class Found:
 def read_manifest(folder: WorkFolder) -> Manifest:
     """The window's manifest. Raises PlanError if it is missing or damaged."""
     return Manifest.from_json(folder.read(files.MANIFEST), f"{folder.uri}/{files.MANIFEST}")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """A segment in its window's folder."""
+
+    folder: WorkFolder
+    segment: Segment
+
+    @property
+    def source_file(self) -> str:
+        """The source's log file that it is a part of."""
+        return self.segment.source_file
+
+    def opened(self) -> AbstractContextManager[Buffer]:
+        """``segment_bytes``."""
+        return segment_bytes(self.folder, self.segment)
+
+
+def stored_segments(folder: WorkFolder) -> list[StoredSegment]:
+    """What a window applies, in the log's order; before it, the parts of earlier windows with XA transactions that were
+    prepared there and end in this one. Raises PlanError if the manifest is gone."""
+    manifest = read_manifest(folder)
+    return [StoredSegment(folder, segment) for segment in (*manifest.carried, *manifest.segments)]
 
 
 def find_seqnos(folder: WorkFolder, first: int, last: int) -> Iterator[Found]:

@@ -1,12 +1,14 @@
-"""Reads ahead: the next item is read while the last one is processed."""
+"""Works ahead: the next items are read, or made, while the last one is processed."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Final, TypeVar
 
 Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 _END: Final[Any] = object()
 
@@ -27,3 +29,18 @@ def ahead(items: Generator[Item]) -> Generator[Item]:
             # a running generator cannot be closed
             wait([following])
             items.close()
+
+
+def made_ahead(make: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Iterator[Made]:
+    """``make`` of each item, in the order of the items; at most ``threads`` results are made or held at a time.
+
+    An error is raised in the place of its item.
+    """
+    with ThreadPoolExecutor(threads, thread_name_prefix="binlane-ahead") as pool:
+        begun = deque[Future[Made]]()
+        for item in items:
+            begun.append(pool.submit(make, item))
+            if len(begun) == threads:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()

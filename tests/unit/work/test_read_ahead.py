@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from binlane.work.read_ahead import ahead
+from binlane.work.read_ahead import ahead, made_ahead
 
 
 def numbers(end: int, done: list[str], error: Exception | None = None) -> Generator[int]:
@@ -60,3 +60,30 @@ def test_closed_early_it_closes_what_it_reads_and_leaves_no_thread() -> None:
     taken.close()
     assert done == ["closed"]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("binlane-ahead")]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_things_are_made_ahead_in_their_order_and_few_at_a_time(count: int) -> None:
+    held, most, lock = 0, 0, threading.Lock()
+
+    def make(item: int) -> int:
+        nonlocal held, most
+        with lock:
+            held += 1
+            most = max(most, held)
+        return item * 10
+
+    found = []
+    for each in made_ahead(make, range(count), 2):
+        found.append(each)
+        with lock:
+            held -= 1
+    assert found == [item * 10 for item in range(count)]
+    assert most <= 2
+
+
+def test_an_error_is_raised_in_the_place_of_its_item() -> None:
+    made = made_ahead(lambda item: 6 // item, [3, 2, 0, 1], 2)
+    assert [next(made), next(made)] == [2, 3]
+    with pytest.raises(ZeroDivisionError):
+        next(made)
