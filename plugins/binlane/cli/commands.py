@@ -17,6 +17,7 @@ from binlane.cli import fleet, verify, windows
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
 from binlane.errors import BinlaneError, ConfigError
 from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
+from binlane.safe_text import one_line
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -320,6 +321,11 @@ def _monitoring_plugin() -> NoReturn:
     except SystemExit as exc:
         if isinstance(exc.__context__, typer.Exit):
             code = exc.code
+        elif (message := getattr(exc.__context__, "format_message", None)) is not None:
+            # wrong arguments: the usage is on the other output, which a monitoring system may not show
+            out.print(
+                one_line(f"BINLANE UNKNOWN: {message()} `binlane check --help` shows the arguments").replace("|", "/")
+            )
     except Exception:
         with contextlib.suppress(OSError):
             unexpected(traceback.format_exc())

@@ -8,7 +8,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, plural
 from binlane.precheck.facts import Server
-from binlane.precheck.finding import Finding
+from binlane.precheck.finding import Command, Finding
 from binlane.precheck.privileges import (
     ACCOUNTS,
     COPIES,
@@ -31,6 +31,11 @@ from binlane.schema.compare import Severity
 from binlane.state.tables import SCHEMA
 
 _OLDEST: Final = {Flavor.MARIADB: (10, 3, 0), Flavor.MYSQL: (5, 7, 0)}
+_ZONE_LOADERS: Final = {
+    Flavor.MARIADB: ("mariadb-tzinfo-to-sql", "mariadb"),
+    Flavor.MYSQL: ("mysql_tzinfo_to_sql", "mysql"),
+}
+"""The program that prints the time zone tables' statements, and the client that runs them."""
 _STATEMENT_OVERHEAD: Final = 1024
 """``BINLOG ''``, the TABLE_MAPs that a writer adds when it splits, the packet's own header."""
 PACKET_LIMIT: Final = 1 << 30
@@ -160,9 +165,10 @@ def check_time_zones(situation: TargetSituation) -> Iterator[Finding]:
     target, needs = situation.target, situation.needs
     for zone in sorted(needs.time_zones):
         if not target.knows_time_zone(zone):
-            loader = "mariadb-tzinfo-to-sql" if target.flavor is Flavor.MARIADB else "mysql_tzinfo_to_sql"
+            loader, client = _ZONE_LOADERS[target.flavor]
             todo = f"load the time zone tables on the target with {loader}: statements need it (1298)"
-            yield Finding(Severity.FATAL, f"target: time zone {zone}", "known", "unknown", todo)
+            mend = (Command(f"{loader} /usr/share/zoneinfo | {client} --user=root --password mysql"),)
+            yield Finding(Severity.FATAL, f"target: time zone {zone}", "known", "unknown", todo, mend=mend)
 
 
 def check_timestamp(situation: TargetSituation) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ OTHER_CHECKS: Final[Mapping[str, Check]] = {
 }
 """Of `binlane doctor` alone: advice, and what `init` brings up or does not use."""
 
-ON_SOURCE: Final = frozenset({"source-privileges", "row-format"})
+ON_SOURCE: Final = frozenset({"source-connection", "source-privileges", "row-format"})
 """The checks whose statements (``Finding.mend``) are for the source; those of all others are for the target."""
 
 _PRIVILEGES: Final = frozenset({"source-privileges", "privileges"})

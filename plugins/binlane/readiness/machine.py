@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shlex
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.choices import FilterEngine
+from binlane.errors import BinlaneError
 from binlane.model import Flavor, size_text
 from binlane.precheck.finding import Command, Finding
 from binlane.readiness.situation import Readiness
@@ -29,14 +31,22 @@ def spark_submit() -> tuple[str | None, str]:
 
 
 def check_work_folder(situation: Readiness) -> Iterator[Finding]:
-    """The work folder can be written. Raises the file system's errors."""
-    folder = WorkFolder(situation.channel.work.uri).child(f"ready-{uuid.uuid4().hex}")
+    """The work folder cannot be written."""
+    work = WorkFolder(situation.channel.work.uri)
+    folder = work.child(f"ready-{uuid.uuid4().hex}")
     try:
-        with folder.create("probe") as file:
-            file.write(b"binlane")
-    finally:
-        folder.remove()
-    yield from ()
+        try:
+            with folder.create("probe") as file:
+                file.write(b"binlane")
+        finally:
+            folder.remove()
+    except (BinlaneError, OSError) as exc:
+        mend = (Command(f"install -d -o {shlex.quote(getpass.getuser())} {shlex.quote(work.path('').rstrip('/'))}"),)
+        todo = "let this account write there, or set work.uri to another place"
+        yield Finding(
+            Severity.FATAL, f"work folder {work.uri}", "one that can be written", str(exc), todo,
+            mend=mend if work.is_local else (),
+        )  # fmt: skip
 
 
 def check_work_room(situation: Readiness) -> Iterator[Finding]:

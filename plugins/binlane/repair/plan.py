@@ -18,10 +18,15 @@ from binlane.json_codec.codec import Codec
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import Suspect
-from binlane.verify.definitions.comparison import DefinitionDifference
+from binlane.verify.definitions.comparison import SEQUENCE, DefinitionDifference
 from binlane.verify.rows.column_text import Key, Row
 from binlane.verify.rows.row_text import Changes, Values, changed_values, key_values, words
 
+SEQUENCE_COLUMNS: Final = (
+    *("next_not_cached_value", "minimum_value", "maximum_value", "start_value"),
+    *("increment", "cache_size", "cycle_option", "cycle_count"),
+)
+"""Of MariaDB's sequences, which are read as tables of one row."""
 _FORMAT: Final = FORMATS["repair plans"].version
 _PLAIN: Final = re.compile(r"[\w$]+\.[\w$]+", re.ASCII)
 _LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}(?:\+\d+)?")
@@ -95,7 +100,7 @@ class DefinitionRepair:
 
 @dataclass(frozen=True, slots=True)
 class NotRepaired:
-    """A table with drift that is left as it is."""
+    """A table with drift that is left as it is; without a name: an account."""
 
     table: TableKey
     why: str
@@ -177,8 +182,12 @@ def plan_repair(
     """
     rows: list[RowRepair] = []
     left: set[NotRepaired] = set()
+    drift, differences = tuple(drift), tuple(differences)
+    made = (each.schema_object for each in differences if each.what == "" and each.mend.is_run)
+    sequences = {obj.key: "" for obj in made if obj.kind == SEQUENCE} | _sequences_left(drift, target)
+    left.update(NotRepaired(table, why) for table, why in sequences.items() if why)
     for one in drift:
-        if one.of_definition:
+        if one.of_definition or one.table in sequences:
             continue
         why = one.note or obstacle(target.table(one.table), with_triggers)
         if not why and not one.key:
@@ -211,6 +220,28 @@ def plan_repair(
             left.add(NotRepaired(each.schema_object.key, why))
     ordered = sorted(left, key=lambda each: (str(each.table), each.why))
     return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(ordered), tuple(definitions.values()))
+
+
+def _sequences_left(drift: Iterable[Suspect], target: Schema) -> dict[TableKey, str]:
+    """The sequences among the rows, and why each is left: its next value. Empty: it differs in its definition alone."""
+    rows: dict[TableKey, dict[bool, Row | None]] = {}
+    for one in drift:
+        table = None if one.of_definition or one.note else target.table(one.table)
+        if table is not None and tuple(column.name for column in table.columns) == SEQUENCE_COLUMNS:
+            found = rows.setdefault(one.table, {})
+            found |= {is_source: row for is_source, row in ((True, one.source), (False, one.target)) if row is not None}
+    left = {}
+    for table_key, sides in rows.items():
+        ours, theirs = sides.get(True), sides.get(False)
+        name = f"{identifier(table_key.database)}.{identifier(table_key.table)}"
+        if ours is None:
+            left[table_key] = "it is a sequence, and only the target has it"
+        elif theirs is not None and ours[0] == theirs[0]:
+            left[table_key] = ""
+        else:
+            statement = f"ALTER SEQUENCE {name} RESTART {ours[0]}"
+            left[table_key] = f"it is a sequence, whose next value is {ours[0]} on the source: {statement}"
+    return left
 
 
 def shell_name(table: TableKey) -> str:

@@ -29,7 +29,8 @@ from binlane.repair.fence import lock_at_watermark, writing
 from binlane.repair.plan import Action, DefinitionRepair, RepairPlan, RowRepair, moves_unique, obstacle
 from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import Channel
-from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, save_repair
+from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, forget_table, save_repair
+from binlane.verify.definitions.comparison import SEQUENCE
 from binlane.verify.definitions.reader import TRIGGER
 from binlane.verify.rows.column_text import Compared, Key, Row, one_of
 from binlane.verify.rows.pairing import Tables
@@ -105,11 +106,16 @@ class Repairer:
                 save_repair(connection, number, counts)
             self._counts = counts
 
+        left = {each.table for each in plan.left}
+
         def corrected(connection: Connection, one: DefinitionRepair, result: str) -> None:
             self._counts[result] += 1
             save_repair(connection, number, self._counts)
             if result != "changed_rows":
                 forget_definition(connection, self.plan.channel, one.schema_object, one.parts)
+                if one.kind == SEQUENCE and one.schema_object.key not in left:
+                    # its row is its definition, and its next value is right
+                    forget_table(connection, self.plan.channel, one.schema_object.key)
 
         # triggers last: the statements for rows would fire them
         self.definitions.run(self.plan.definitions, self._fenced, corrected)

@@ -117,6 +117,20 @@ def test_a_connection_that_is_not_there_is_named_with_the_command_that_adds_it(
     assert "export AIRFLOW_CONN_SOURCE_SERVER=" in said
 
 
+@pytest.mark.parametrize("part", ["source", "target"])
+def test_an_account_that_does_not_exist_is_named_with_the_statement_that_makes_it(
+    limited: Channel, capsys: pytest.CaptureFixture[str], part: str
+) -> None:
+    variable = f"AIRFLOW_CONN_{part.upper()}_SERVER"
+    place = limited.environment[variable].partition("@")[2]
+    limited.environment[variable] = f"mysql://no'body:secret@{place}"
+    code, said = doctor(limited, capsys)
+    assert code == 1
+    assert f"CREATE USER 'no\\'body'@'%' IDENTIFIED BY '...';  -- on the {part}" in said
+    assert said.count("CREATE USER") == 1
+    assert "secret" not in said
+
+
 def test_an_object_that_the_target_refuses_later_is_named(
     limited: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

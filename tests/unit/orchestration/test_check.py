@@ -80,9 +80,22 @@ def test_a_channel_that_cannot_be_read_is_unknown(
     assert (said in out, out.count("\n")) == (True, 1)
 
 
-@pytest.mark.parametrize("arguments", [[], ["shop", "--no-such-option"], ["shop", "--max-lag"], ["a", "b"]])
-def test_wrong_arguments_are_unknown_and_not_critical(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Missing argument"),
+        (["shop", "--no-such\n|option"], "No such option: --no-such"),
+        (["shop", "--max-lag"], "requires an argument"),
+        (["a", "b"], "extra argument"),
+    ],
+)
+def test_wrong_arguments_are_unknown_and_not_critical_and_one_line_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
     assert command(monkeypatch, *arguments) == Severity.UNKNOWN
+    line = capsys.readouterr().out
+    assert (said in line, line.count("\n"), "|" in line) == (True, 1, False)
+    assert line.startswith("BINLANE UNKNOWN: ")
 
 
 @pytest.mark.parametrize("severity", Severity)

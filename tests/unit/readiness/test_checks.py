@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import io
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from binlane.bootstrap.definitions import Definition
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceError, SourceUnavailableError
 from binlane.model import Flavor
-from binlane.orchestration.commands.setup.doctor import _show
+from binlane.orchestration.commands.setup.doctor import _connections, _show
 from binlane.orchestration.terminal import Terminal
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import parse_grants
@@ -72,7 +73,7 @@ CASES: Final = {
     "event-time-zones": (
         with_event(ready(target={"rows": told([(None,)])})),
         "target: time zone Mars/Base: expected known, found unknown",
-        "",
+        "mysql_tzinfo_to_sql /usr/share/zoneinfo | mysql --user=root --password mysql",
     ),
     "row-format": (
         ready(source={"variables": {**ROW, "binlog_format": "MIXED"}}),
@@ -195,10 +196,35 @@ def test_a_work_folder_that_cannot_be_written_is_named_and_another_is_left_empty
     work = replace(CHANNEL.work, uri=str(tmp_path / "file" / "work"))
     situation = ready(channel=replace(CHANNEL, work=work))
 
-    assert not answer("work-folder", check_work_folder, situation).is_ok
+    failed = answer("work-folder", check_work_folder, situation)
+    assert (failed.is_ok, failed.was_asked) == (False, True), "no missing privilege of a server explains it"
+    assert [str(each) for one in failed.findings for each in one.mend] == [
+        f"install -d -o {getpass.getuser()} {tmp_path}/file/work"
+    ]
     work = replace(CHANNEL.work, uri=str(tmp_path / "work"))
     assert answer("work-folder", check_work_folder, ready(channel=replace(CHANNEL, work=work))).is_ok
     assert not list((tmp_path / "work").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "mend"),
+    [
+        (None, ["export AIRFLOW_CONN_AIRFLOW_API='https://user:password@host:8080/'"]),
+        ("mysql://a:b@c/", ["export AIRFLOW_CONN_AIRFLOW_API='https://user:password@host:8080/'"]),
+        ("https://a:b@c:8080/", []),
+    ],
+)
+def test_the_airflow_that_gets_the_watermarks_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, mend: list[str]
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_API", variable)
+    channel = replace(CHANNEL, announce=replace(CHANNEL.announce, airflow="airflow_api"))
+    *_, found = _connections(channel)
+
+    assert found.check == "announce-airflow-connection"
+    assert [str(each) for one in found.findings for each in one.mend] == mend
+    assert found.check not in {each.check for each in _connections(CHANNEL)}
 
 
 def test_a_machine_without_spark_and_java_is_told_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import json
 
 import pytest
 
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.orchestration.commands.repair import StoredPlan, left_text, plan_text
-from binlane.repair.plan import RepairPlan, plan_repair
+from binlane.repair.plan import SEQUENCE_COLUMNS, RepairPlan, plan_repair
 from binlane.safe_text import printable
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
 from binlane.state.records.verifications import DRIFT, Suspect
+from binlane.verify.definitions.comparison import DefinitionDifference
+from binlane.verify.definitions.mend import nothing
 
 TABLE = TableKey("shop", "cust[/x]\x1b")
 PRIMARY = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("code"),))
@@ -80,3 +82,42 @@ def test_a_table_without_a_key_is_left_with_the_command_that_copies_it(name: str
     assert plan_text(StoredPlan(plan, "work/plan.json")).split("\n")[1].endswith(said)
     assert left_text(plan).split("\n")[0] == "still drifted:"
     assert left_text(plan).endswith(said)
+
+
+SEQUENCE = TableKey("shop", "numbers")
+ROW = ("5", "1", "99", "1", "1", "10", "0", "0")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "left"),
+    [
+        (ROW, ("11", *ROW[1:]), ["its next value"]),
+        (ROW, None, ["its next value"]),
+        (None, ROW, ["only the target has it"]),
+        (ROW, (*ROW[:4], "7", *ROW[5:]), []),
+    ],
+)
+def test_a_sequence_is_left_with_the_statement_that_sets_it_unless_its_definition_alone_differs(
+    source: tuple[str, ...] | None, target: tuple[str, ...] | None, left: list[str]
+) -> None:
+    columns = tuple(Column(name, place, "bigint") for place, name in enumerate(SEQUENCE_COLUMNS, 1))
+    schema = Schema(Flavor.MARIADB, "", tables={SEQUENCE: Table(SEQUENCE, "InnoDB", columns)})
+    sides = [(source, None)] * (source is not None) + [(None, target)] * (target is not None)
+    drift = [Suspect(SEQUENCE, (), DRIFT, 7, (), ours, theirs, "") for ours, theirs in sides]
+    plan = plan_repair("shop", "u", 7, drift, schema, ())
+
+    said = {
+        "its next value": "it is a sequence, whose next value is 5 on the source: "
+        "ALTER SEQUENCE `shop`.`numbers` RESTART 5",
+        "only the target has it": "it is a sequence, and only the target has it",
+    }
+    assert [(each.table, each.why) for each in plan.left] == [(SEQUENCE, said[each]) for each in left]
+    assert plan.rows == ()
+
+
+def test_an_account_is_left_without_the_name_of_a_table() -> None:
+    account = SchemaObject("account 'ann'@'%'", "", "")
+    difference = DefinitionDifference(account, "", "there", None, nothing("see SHOW CREATE USER on the source"))
+    plan = plan_repair("shop", "u", 7, [], SCHEMA, (), differences=[difference])
+
+    assert left_text(plan).split("\n")[1].startswith("  not repaired: account 'ann'@'%': exists on the source")

@@ -158,7 +158,8 @@ def left_text(plan: RepairPlan) -> str:
 
 
 def _left_lines(plan: RepairPlan) -> list[str]:
-    return [one_line(f"{each.table}: not repaired: {each.why}") for each in plan.left]
+    named = ((f"{each.table}: " if each.table.database else "", each.why) for each in plan.left)
+    return [one_line(f"{name}not repaired: {why}") for name, why in named]
 
 
 def _row_text(row: RowRepair) -> str:

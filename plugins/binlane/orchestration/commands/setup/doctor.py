@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
+from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig, find_channel, load_channel
-from binlane.connections import PREFIX, Endpoints, environment_resolver, resolve_endpoints
+from binlane.connections import PREFIX, Endpoint, Endpoints, environment_resolver, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError
 from binlane.model import plural
+from binlane.orchestration.announcing.asset_event import site_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.steps import source_of
 from binlane.orchestration.terminal import Style, Terminal
@@ -32,6 +36,11 @@ _NOTE: Final[tuple[str, Style]] = ("note  ", "dim")
 _JOBS: Final = 6
 """Connections of a first copy with the default number of jobs."""
 _URI: Final = "'mysql://user:password@host:3306/'"
+_SITE: Final = "'https://user:password@host:8080/'"
+_CONNECTED: Final[Mapping[str, Callable[[Endpoints], Endpoint | None]]] = {
+    "source-connection": lambda endpoints: endpoints.source,
+    "target-connection": lambda endpoints: endpoints.target,
+}
 
 
 def doctor(name: str, folder: Path, out: Terminal, *, copies_users: bool = False) -> bool:
@@ -59,7 +68,9 @@ def _answers(channel: ChannelConfig, copies_users: bool) -> Iterator[Answer]:
     asked = Asked(copies=copies, users=users, connections=_JOBS if copies else 0)
     checks: dict[str, Check] = {**CHANNEL_CHECKS, **(COPY_CHECKS if copies else {}), **OTHER_CHECKS}
     with readiness_of(channel, endpoints, source_of(channel, endpoints), asked) as situation:
-        yield from answers(situation, checks)
+        for each in answers(situation, checks):
+            endpoint = _CONNECTED[each.check](endpoints) if each.check in _CONNECTED else None
+            yield each if endpoint is None or each.is_ok else _with_account(each, endpoint)
 
 
 def _connections(channel: ChannelConfig) -> Iterator[Answer]:
@@ -77,6 +88,23 @@ def _connections(channel: ChannelConfig) -> Iterator[Answer]:
             todo = "set it here, and in Airflow"
             findings = [Finding(Severity.FATAL, part, "a connection", str(exc), todo, mend=mend)]
         yield Answer(f"{part}-airflow-connection", tuple(findings))
+    if (announced := channel.announce.airflow) is not None:
+        findings = []
+        try:
+            site_of(announced)
+        except ConfigError as exc:
+            export = Command(f"export {shlex.quote(f'{PREFIX}{announced.upper()}')}={_SITE}")
+            findings = [Finding(Severity.FATAL, "announce", "a connection", str(exc), "set it here", mend=(export,))]
+        yield Answer("announce-airflow-connection", tuple(findings))
+
+
+def _with_account(failed: Answer, endpoint: Endpoint) -> Answer:
+    """The answer with the statement that makes the account, if the server does not let it in."""
+    with contextlib.suppress(BinlaneError), translated(str(endpoint)):
+        if greet(endpoint).account is None:
+            mend = (f"CREATE USER {quoted(endpoint.user)}@'%' IDENTIFIED BY '...'",)
+            return replace(failed, findings=tuple(replace(each, mend=mend) for each in failed.findings))
+    return failed
 
 
 def _may_copy(channel: ChannelConfig, endpoints: Endpoints) -> bool:
