@@ -126,7 +126,7 @@ def test_an_account_that_does_not_exist_is_named_with_the_statement_that_makes_i
     limited.environment[variable] = f"mysql://no'body:secret@{place}"
     code, said = doctor(limited, capsys)
     assert code == 1
-    assert f"CREATE USER 'no\\'body'@'%' IDENTIFIED BY '...';  -- on the {part}" in said
+    assert f"CREATE USER 'no''body'@'%' IDENTIFIED BY '...';  -- on the {part}" in said
     assert said.count("CREATE USER") == 1
     assert "secret" not in said
 

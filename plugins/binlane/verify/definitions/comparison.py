@@ -31,7 +31,7 @@ from binlane.verify.definitions import accounts
 from binlane.verify.definitions.equivalence import Equivalence
 from binlane.verify.definitions.mend import Mend, nothing
 from binlane.verify.definitions.mend import one as one_statement
-from binlane.verify.definitions.object_mends import creation, removal
+from binlane.verify.definitions.object_mends import Creation, removal
 from binlane.verify.definitions.reader import (
     DATABASE,
     ORDER,
@@ -46,6 +46,7 @@ from binlane.verify.definitions.reader import (
 )
 from binlane.verify.definitions.show_create import sequence_mend, table_mend, table_parts, without_collation
 from binlane.verify.definitions.table_facts import TableFacts, differing_parts, read_table_facts
+from binlane.verify.definitions.table_mends import TableTexts
 from binlane.verify.rows.sides import Pair
 
 TABLE, SEQUENCE = "table", "sequence"
@@ -210,11 +211,19 @@ class Definitions:
             allow_non_transactional=True,
             collations=self.rules.collations.given,
         )
-        for part in differing_parts(named, theirs, (facts[0], facts[1]), rules, flavors):
+        name = f"{identifier(theirs.key.database)}.{identifier(theirs.key.table)}"
+        texts = TableTexts(name, partial(self._shown, ours, theirs), self.schemas[1].collations, not rules.same_flavor)
+        for part in differing_parts(named, theirs, (facts[0], facts[1]), rules, flavors, texts):
             if part.undecided:
                 self.unseen.add(f"{obj}: {part.what}: {part.undecided}")
             else:
                 yield from self._one(obj, part.what, part.source, part.target, part.mend)
+
+    def _shown(self, ours: Table, theirs: Table) -> tuple[str, str]:
+        source, target = zip(self.pair.sides, (ours, theirs), strict=True)
+        return table_statement(source[0], source[1].key, is_sequence=False), table_statement(
+            target[0], target[1].key, is_sequence=False
+        )
 
     @cached_property
     def _facts_of_tables(self) -> tuple[dict[TableKey, TableFacts], dict[TableKey, TableFacts]]:
@@ -335,12 +344,10 @@ class Definitions:
     def _creation(self, objects: Sequence[SchemaObject]) -> Mend:
         """The statements that create the source's objects on the target."""
         [source, target], first = self.schemas, objects[0]
-        changed = (
-            source.flavor is not target.flavor or self.rules.collations or source.folds_names != target.folds_names
-        )
+        changed = self.rules.collations or source.folds_names != target.folds_names
         if changed or self.renaming.source(first.database) != first.database:
             return nothing(f"see SHOW CREATE {first.kind.upper()} on the source: its text is not the target's")
-        return creation(self.pair.source, source.flavor, objects)
+        return Creation(self.pair.source, (source.flavor, target.flavor), target.collations).of(objects)
 
     def _one(
         self, obj: SchemaObject, what: str, source: str | None, target: str | None, mend: Mend

@@ -14,7 +14,7 @@ from typing import Final
 from binlane.model import Flavor
 from binlane.schema.normalize import SAME_COLLATION, comparable
 
-_MODES_OF_ONE_FAMILY: Final = frozenset(
+MODES_OF_ONE_FAMILY: Final = frozenset(
     {
         *("TIME_TRUNCATE_FRACTIONAL", "TIME_ROUND_FRACTIONAL", "NO_AUTO_CREATE_USER", "IGNORE_BAD_TABLE_OPTIONS"),
         *("NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NO_FIELD_OPTIONS", "MYSQL323", "MYSQL40"),
@@ -87,4 +87,4 @@ class Equivalence:
 
 
 def _modes(text: str) -> frozenset[str]:
-    return frozenset(text.split(",")) - _MODES_OF_ONE_FAMILY
+    return frozenset(text.split(",")) - MODES_OF_ONE_FAMILY

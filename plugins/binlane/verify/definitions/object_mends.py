@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, SchemaObject
+from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION
 from binlane.sql.scheduled_event import disabled
+from binlane.verify.definitions.equivalence import MODES_OF_ONE_FAMILY
 from binlane.verify.definitions.mend import Mend, nothing, one
+from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collation
 from binlane.verify.rows.sides import Side
 
 
@@ -35,43 +39,71 @@ _UNREPLACED: Final = frozenset({"database", "table", "sequence"})
 """Kinds that are created only where they are missing."""
 
 
-def creation(source: Side, flavor: Flavor, objects: Sequence[SchemaObject]) -> Mend:
-    """Create ``objects`` anew, in their order, with the session state that they were created with. Names are the same
-    on both servers."""
-    statements: list[str] = []
-    for obj in objects:
-        made = _statements(source, flavor, obj)
-        if not made:
-            return nothing(f"the source does not show its definition to this account: see SHOW CREATE {_kind(obj)}")
-        statements += made
-    return Mend(tuple(statements), "", tuple(objects))
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """Creates the source's objects on the target. Names are the same on both servers."""
+
+    source: Side
+    flavors: tuple[Flavor, Flavor]
+    """Of source and target."""
+    collations: Collection[str]
+    """The target's."""
+
+    def of(self, objects: Sequence[SchemaObject]) -> Mend:
+        """Create ``objects`` anew, in their order, with the session state that they were created with. An operator
+        decides on the text of another family."""
+        statements: list[str] = []
+        for obj in objects:
+            made, why = self._statements(obj)
+            if why:
+                return nothing(f"{why}: see SHOW CREATE {_kind(obj)} on the source")
+            statements += made
+        return Mend(tuple(statements), OTHER_FAMILY if self._is_across else "", tuple(objects))
+
+    @property
+    def _is_across(self) -> bool:
+        return self.flavors[0] is not self.flavors[1]
+
+    def _statements(self, obj: SchemaObject) -> tuple[list[str], str]:
+        """The statements; or why there are none."""
+        shown, target = _SHOWN.get(obj.kind, _ROUTINE), self.flavors[1]
+        [row] = self.source.texts(f"SHOW CREATE {_kind(obj)} {_name(obj)}")
+        text = row[shown.text]
+        if text is None:
+            return [], "the source does not show its definition to this account"
+        if self._is_across and (lacking := lacking_collation(text, self.collations)):
+            return [], f"the target has no collation {lacking}"
+        if obj.kind == "event":
+            text = disabled(text.encode(), "utf8mb4", target).decode()
+        state = [] if shown.sql_mode is None else [f"sql_mode = {quoted(self._mode(row[shown.sql_mode] or ''))}"]
+        if shown.client is not None:
+            collation = self._collation(row[shown.client + 1] or "")
+            state += [f"character_set_client = {row[shown.client]}", *collation]
+        if shown.time_zone is not None:
+            state.append(f"time_zone = {quoted(row[shown.time_zone] or '')}")
+        if obj.kind == "table":
+            state.append("foreign_key_checks = 0")
+        return [
+            *([] if obj.kind == "database" else [f"USE {identifier(obj.database)}"]),
+            *([f"SET SESSION {', '.join(state)}"] if state else []),
+            *(statement.decode() for statement in replacing(obj, text.encode(), target)),
+        ], ""
+
+    def _mode(self, mode: str) -> str:
+        if not self._is_across:
+            return mode
+        return ",".join(each for each in mode.split(",") if each not in MODES_OF_ONE_FAMILY)
+
+    def _collation(self, name: str) -> list[str]:
+        """The assignment, if the target has the collation, or that of its own family."""
+        if self._is_across and name not in self.collations:
+            name = SAME_COLLATION.get(name, NEAREST_COLLATION.get(name, ""))
+        return [f"collation_connection = {name}"] if name in self.collations or not self._is_across else []
 
 
 def removal(obj: SchemaObject) -> Mend:
     """Drop an object."""
     return one(f"DROP {_kind(obj)} {_name(obj)}", "only the target has it")
-
-
-def _statements(source: Side, flavor: Flavor, obj: SchemaObject) -> list[str]:
-    shown = _SHOWN.get(obj.kind, _ROUTINE)
-    [row] = source.texts(f"SHOW CREATE {_kind(obj)} {_name(obj)}")
-    text = row[shown.text]
-    if text is None:
-        return []
-    if obj.kind == "event":
-        text = disabled(text.encode(), "utf8mb4", flavor).decode()
-    state = [] if shown.sql_mode is None else [f"sql_mode = {quoted(row[shown.sql_mode] or '')}"]
-    if shown.client is not None:
-        state += [f"character_set_client = {row[shown.client]}", f"collation_connection = {row[shown.client + 1]}"]
-    if shown.time_zone is not None:
-        state.append(f"time_zone = {quoted(row[shown.time_zone] or '')}")
-    if obj.kind == "table":
-        state.append("foreign_key_checks = 0")
-    return [
-        *([] if obj.kind == "database" else [f"USE {identifier(obj.database)}"]),
-        *([f"SET SESSION {', '.join(state)}"] if state else []),
-        *(statement.decode() for statement in replacing(obj, text.encode(), flavor)),
-    ]
 
 
 def replacing(obj: SchemaObject, text: bytes, flavor: Flavor) -> list[bytes]:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, TableKey
-from binlane.schema.compare import Rules, Severity, compare
+from binlane.schema.compare import Difference, Rules, Severity, compare
 from binlane.schema.model import Column, ForeignKey, Key, Schema, Table
 from binlane.schema.normalize import comparable
 from binlane.servers.variables import version_number
-from binlane.verify.definitions.mend import Mend, nothing, one
+from binlane.verify.definitions.mend import Mend, one
+from binlane.verify.definitions.show_create import table_mend
+from binlane.verify.definitions.table_mends import OTHER_FAMILY, TableTexts
 from binlane.verify.rows.sides import Side
 
-_BY_HAND: Final = nothing("compare SHOW CREATE TABLE of both servers")
 _ONLY_TARGET: Final = "only the target has it"
 _OWN_PARTS: Final = frozenset({"triggers", "unique keys", "keys", "foreign key"})
 """Parts that ``compare`` finds and that are compared here, or with the triggers."""
@@ -41,6 +42,8 @@ class TableFacts:
     """Clauses; not the checks that MariaDB adds to JSON columns."""
     partitions: list[tuple[str, ...]] = field(default_factory=list)
     """Of each partition and subpartition: method and name, expression and description, of both levels."""
+    options: dict[str, str] = field(default_factory=dict)
+    """Those of ``_OPTIONS`` that were given, as SHOW CREATE TABLE names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +78,25 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
     if schema.flavor is Flavor.MARIADB or version_number(schema.version) >= _CHECKS_SINCE:
         for facts, [clause] in rows(_CHECKS[schema.flavor]):
             facts.checks += [] if _JSON.fullmatch(clause) else [clause]
+    for facts, [given] in rows(_GIVEN):
+        named = ((each["name"].upper(), each["value"].strip("'\"")) for each in _OPTION.finditer(given))
+        facts.options |= {name: value for name, value in named if name in _OPTIONS}
     for facts, values in rows(_PARTITIONS):
         facts.partitions.append(tuple(values))
     return found
 
 
 def differing_parts(
-    source: Table, target: Table, facts: tuple[TableFacts, TableFacts], rules: Rules, flavors: tuple[Flavor, Flavor]
+    source: Table,
+    target: Table,
+    facts: tuple[TableFacts, TableFacts],
+    rules: Rules,
+    flavors: tuple[Flavor, Flavor],
+    texts: TableTexts,
 ) -> Iterator[Part]:
-    """The parts that differ. ``source`` has the target's names of databases; differences that keep rows from being
-    compared are left out, because the comparison of rows reports them."""
+    """The parts that differ. ``source`` has the target's names of databases. ``texts``: of the same table."""
     name = f"ALTER TABLE {identifier(target.key.database)}.{identifier(target.key.table)}"
-    yield from _columns(name, source, target, rules, flavors)
+    yield from _columns(name, source, target, rules, flavors, texts)
     yield from _listed(name, "index", source.keys, target.keys, _key_text, "INDEX", _key_left)
     foreign = (source.foreign_keys, target.foreign_keys)
     yield from _listed(name, "foreign key", *foreign, _foreign_text, "FOREIGN KEY", _refuses)
@@ -96,27 +106,38 @@ def differing_parts(
     for column, comment in ours.column_comments.items():
         other = theirs.column_comments.get(column, comment)
         if comment != other:
-            yield Part(f"column {identifier(column)}: comment", comment, other, _BY_HAND)
-    yield from _checks(ours.checks, theirs.checks)
-    yield from _partitions(ours.partitions, theirs.partitions)
+            spelled = next(each.name for each in target.columns if each.name.lower() == column)
+            part = f"column {identifier(spelled)}"
+            yield Part(f"{part}: comment", comment, other, texts.mend(part))
+    yield from _checks(ours.checks, theirs.checks, texts)
+    yield from _partitions(ours.partitions, theirs.partitions, texts)
+    yield from _options(name, ours.options, theirs.options, across=flavors[0] is not flavors[1])
 
 
-def _columns(name: str, source: Table, target: Table, rules: Rules, flavors: tuple[Flavor, Flavor]) -> Iterator[Part]:
+def _columns(
+    name: str, source: Table, target: Table, rules: Rules, flavors: tuple[Flavor, Flavor], texts: TableTexts
+) -> Iterator[Part]:
     columns = {column.name: column for column in target.columns}
     wanted = {column.name.lower(): column for column in source.columns}
     across = flavors[0] is not flavors[1]
     for found in compare(source, target, rules):
-        if found.severity is Severity.FATAL or found.what in _OWN_PARTS:
+        if found.severity is Severity.FATAL:
+            # the comparison of rows says why the rows cannot be compared; here is what changes it
+            yield from _refused(found, texts)
+            continue
+        if found.what in _OWN_PARTS:
             continue
         if found.column is None:
             undecided = f"{found.expected} is not an engine of both families" if across else ""
             known = found.expected.lower() in _ENGINES_OF_BOTH
-            yield Part(found.what, found.expected, found.found, _BY_HAND, "" if known else undecided)
+            engine = one(f"{name} ENGINE={found.expected}", _REBUILDS)
+            yield Part(found.what, found.expected, found.found, engine, "" if known else undecided)
             continue
-        what, mend, undecided = f"column {identifier(found.column)}: {found.what}", _BY_HAND, ""
+        part = f"column {identifier(found.column)}"
+        what, mend, undecided = f"{part}: {found.what}", texts.mend(part), ""
         ours, theirs = wanted[found.column.lower()], columns[found.column]
         if found.what == "default":
-            mend, undecided = _default(name, ours, theirs, across)
+            mend, undecided = _default(name, ours, theirs, mend, across)
         elif found.what == "collation":
             if ours.collation in rules.collations:
                 continue
@@ -126,11 +147,22 @@ def _columns(name: str, source: Table, target: Table, rules: Rules, flavors: tup
         yield Part(what, found.expected, found.found, mend, undecided)
 
 
-def _default(name: str, ours: Column, theirs: Column, across: bool) -> tuple[Mend, str]:
-    """The statement for a literal default; other defaults are spelled by the server."""
+def _refused(found: Difference, texts: TableTexts) -> Iterator[Part]:
+    """The parts of columns whose rows cannot be compared: of another type, or of one server alone."""
+    if found.what == "columns" or found.what.startswith("name of column"):
+        ours, theirs = texts.parts
+        for part in texts.columns():
+            yield Part(part, ours.get(part), theirs.get(part), texts.mend(part))
+    elif found.column is not None and found.what != "collation":
+        part = f"column {identifier(found.column)}"
+        yield Part(f"{part}: {found.what}", found.expected, found.found, texts.mend(part))
+
+
+def _default(name: str, ours: Column, theirs: Column, mend: Mend, across: bool) -> tuple[Mend, str]:
+    """The statement for a literal default; other defaults are spelled by the server, as in ``mend``."""
     if any(each.default is not None and not _is_literal(each.default) for each in (ours, theirs)):
         same_kind = ours.default is not None and theirs.default is not None
-        return _BY_HAND, "the two servers print expressions differently" if across and same_kind else ""
+        return mend, "the two servers print expressions differently" if across and same_kind else ""
     column = f"{name} ALTER COLUMN {identifier(theirs.name)}"
     if ours.default is None:
         return one(f"{column} SET DEFAULT NULL" if ours.nullable else f"{column} DROP DEFAULT"), ""
@@ -194,14 +226,26 @@ def _foreign_text(foreign: ForeignKey, name: str) -> str:
     return f"CONSTRAINT {name} FOREIGN KEY ({columns}) REFERENCES {parent} ({parents}) {actions}"
 
 
-def _checks(source: Sequence[str], target: Sequence[str]) -> Iterator[Part]:
+def _checks(source: Sequence[str], target: Sequence[str], texts: TableTexts) -> Iterator[Part]:
     ours, theirs = (Counter(map(comparable, clauses)) for clauses in (source, target))
     if ours != theirs:
         undecided = "the two servers print expressions differently" if len(source) == len(target) else ""
-        yield Part("checks", _text(source), _text(target), _BY_HAND, undecided)
+        yield Part("checks", _text(source), _text(target), texts.checks(), undecided)
 
 
-def _partitions(source: Sequence[tuple[str, ...]], target: Sequence[tuple[str, ...]]) -> Iterator[Part]:
+def _options(name: str, source: Mapping[str, str], target: Mapping[str, str], *, across: bool) -> Iterator[Part]:
+    for option in sorted(source.keys() | target.keys()):
+        ours, theirs = source.get(option), target.get(option)
+        if (ours or "").lower() != (theirs or "").lower():
+            texts = ({f"option {option}": text} if text else {} for text in (ours, theirs))
+            mend = table_mend(name.removeprefix("ALTER TABLE "), f"option {option}", *texts)
+            left = mend.left or (OTHER_FAMILY if across else "")
+            yield Part(f"option {option}", ours, theirs, replace(mend, left=left))
+
+
+def _partitions(
+    source: Sequence[tuple[str, ...]], target: Sequence[tuple[str, ...]], texts: TableTexts
+) -> Iterator[Part]:
     def alike(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:
         return [list(map(comparable, row[:width])) for row in rows]
 
@@ -209,7 +253,7 @@ def _partitions(source: Sequence[tuple[str, ...]], target: Sequence[tuple[str, .
         same = alike(source, _NAMES_WIDTH) == alike(target, _NAMES_WIDTH)
         undecided = "the two servers print expressions differently" if same else ""
         ours, theirs = (_text([" ".join(filter(None, row)) for row in rows]) for rows in (source, target))
-        yield Part("partitions", ours, theirs, _BY_HAND, undecided)
+        yield Part("partitions", ours, theirs, texts.mend("partitions"), undecided)
 
 
 def _text(parts: Sequence[str]) -> str | None:
@@ -238,6 +282,19 @@ _CHECKS: Final = {
     "ON one.constraint_schema = other.constraint_schema AND one.constraint_name = other.constraint_name "
     "WHERE one.constraint_schema IN ({databases}) AND one.constraint_type = 'CHECK' ORDER BY other.constraint_name",
 }
+_REBUILDS: Final = "it rebuilds the table"
+_OPTIONS: Final = frozenset(
+    {
+        *("ROW_FORMAT", "KEY_BLOCK_SIZE", "STATS_PERSISTENT", "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES"),
+        *("MIN_ROWS", "MAX_ROWS", "AVG_ROW_LENGTH", "CHECKSUM", "DELAY_KEY_WRITE", "PACK_KEYS"),
+    }
+)
+"""Of both families and all versions, with one meaning. Comment and default collation are compared for themselves."""
+_OPTION: Final = re.compile(r"\b(?P<name>\w+)=(?P<value>\"[^\"]*\"|'[^']*'|\S+)")
+_GIVEN: Final = (
+    "SELECT table_schema, table_name, create_options FROM information_schema.tables "
+    "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema IN ({databases})"
+)
 _PARTITIONS: Final = (
     "SELECT table_schema, table_name, partition_method, subpartition_method, partition_name, subpartition_name, "
     "partition_expression, partition_description, subpartition_expression FROM information_schema.partitions "
