@@ -13,6 +13,7 @@ import pytest
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from binlane.orchestration.commands.verify import outcome_text, verify_channel
+from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.outcome import Options, Outcome
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
@@ -406,6 +407,68 @@ def test_accounts_are_compared_by_choice_and_no_hash_is_shown(
         run_on(channel.source, "GRANT SELECT ON tenant_1.t TO test_b@'%'")
         assert {one.state for one in verify(channel, full=False).suspects} == {"pending"}
     assert channel.cli("verify", CHANNEL, "--accounts") == 2
+
+
+HELD: Final = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.t (a INT, b INT)",
+    "CREATE FUNCTION tenant_1.f() RETURNS INT DETERMINISTIC RETURN 1",
+    "CREATE USER test_a@'10.%'",
+    "CREATE USER test_b@'%'",
+    "CREATE ROLE test_role",
+    "GRANT ALL ON tenant_1.* TO test_a@'10.%' WITH GRANT OPTION",
+    "GRANT SELECT (a), UPDATE ON tenant_1.t TO test_b@'%'",
+    "GRANT EXECUTE ON FUNCTION tenant_1.f TO test_b@'%'",
+    "GRANT RELOAD, PROCESS ON *.* TO test_b@'%'",
+    "GRANT SELECT ON tenant_1.* TO test_role",
+    "GRANT test_role TO test_b@'%'",
+)
+NOT_HELD: Final = (
+    "REVOKE EVENT, GRANT OPTION ON tenant_1.* FROM test_a@'10.%'",
+    "GRANT FILE ON *.* TO test_b@'%'",
+    "REVOKE RELOAD ON *.* FROM test_b@'%'",
+    "REVOKE SELECT (a) ON tenant_1.t FROM test_b@'%'",
+    "REVOKE EXECUTE ON FUNCTION tenant_1.f FROM test_b@'%'",
+    "REVOKE test_role FROM test_b@'%'",
+    "GRANT INSERT ON tenant_1.* TO test_role",
+)
+
+
+@requires_mysql
+@pytest.mark.parametrize("families", [("mariadb", "mysql"), ("mysql", "mariadb")], ids="-".join)
+def test_between_the_families_privileges_that_both_have_are_compared(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    run_on(channel.source, "CREATE DATABASE tenant_9")
+    assert channel.run() is not None
+
+    def compared() -> tuple[Outcome, list[DefinitionDifference]]:
+        found = verify_channel(channel.config, channel.endpoints, Options(full=True, accounts=True))
+        return found, [one for one in found.differences if one.schema_object.kind.startswith("account ")]
+
+    with without_accounts(channel), without_role(channel):
+        for server in (channel.source, channel.target):
+            run_on(server, *HELD, log=False)
+        outcome, differences = compared()
+        assert list(map(str, differences)) == []
+        assert "options and password of account 'test_b'@'%': other versions" in " ".join(outcome.unseen)
+        run_on(channel.target, *NOT_HELD, log=False)
+        _, differences = compared()
+        assert {(one.schema_object.kind, one.what): one.mend.left for one in differences} == {
+            (f"account {account}", f"privileges on {on}"): "privileges are for an operator to decide"
+            for account, on in (
+                ("'test_a'@'10.%'", "`tenant_1`.*"),
+                ("'test_b'@'%'", "*.*"),
+                ("'test_b'@'%'", "`tenant_1`.`t`"),
+                ("'test_b'@'%'", "FUNCTION `tenant_1`.`f`"),
+                ("'test_b'@'%'", "roles"),
+                ("'test_role'@'%'", "`tenant_1`.*"),
+            )
+        }
+        for one in differences:
+            run_on(channel.target, *one.mend.statements, log=False)
+        assert compared()[1] == []
 
 
 SECRET: Final = re.compile(r"6BB4837E|\*[0-9A-F]{40}|0x24|\$A\$|Aa-12345")

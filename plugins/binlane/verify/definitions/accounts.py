@@ -1,7 +1,7 @@
 """Compares accounts and roles: options, password hashes and privileges. No hash is printed or stored.
 
-Between versions privileges have other lists, between families accounts other password plugins and options: there only
-the existence of an account is compared.
+Between versions and families accounts have other options and password plugins, and privileges other lists: there the
+privileges are compared that all of them have with one meaning, and the roles.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ class Account:
     """For comparison only: never in a message."""
     grants: Mapping[str, tuple[str, ...]]
     """By object: the statements of SHOW GRANTS."""
+    spelled: str = ""
+    """As the server's own statements name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ class Accounts:
     flavors: tuple[Flavor, Flavor]
     exact: bool
     """Whether both servers have the same version, and no database is renamed."""
-    unseen: set[str] = field(default_factory=set)
+    same_names: bool = True
+    """Whether no database is renamed: GRANT names them."""
+    unseen: set[str] = field(default_factory=set, kw_only=True)
     """Gets what was not compared, with the reason."""
 
     def differing(self) -> Iterator[Part]:
@@ -72,6 +76,8 @@ class Accounts:
         ours, theirs = read
         if ours is None or theirs is None:
             return
+        if not self.exact:
+            ours, theirs = _as_accounts(ours), _as_accounts(theirs)
         for name in sorted(theirs.keys() - ours.keys()):
             self.unseen.add(f"account {name}: only the target has it")
         for name, account in sorted(ours.items()):
@@ -80,8 +86,11 @@ class Accounts:
                 yield Part(obj, "", "there", None, nothing(_SECRET))
             elif self.exact:
                 yield from _parts(obj, name, account, theirs[name])
+            elif not self.same_names:
+                self.unseen.add(f"account {name}: privileges name the databases that are renamed")
             else:
-                self.unseen.add(f"account {name}: other versions and families have other privileges and options")
+                self.unseen.add(f"options and password of account {name}: other versions and families have others")
+                yield from _shared_parts(obj, account, theirs[name])
 
     def _read(self, side: Side, flavor: Flavor) -> dict[str, Account] | None:
         try:
@@ -114,7 +123,7 @@ def _accounts(side: Side, flavor: Flavor) -> Iterator[tuple[str, Account]]:
             grants[(found["on"] or "roles") if found else text].append(text)
         hashes = tuple(match[2] for match in _HASH.finditer(created))
         lines = {on: tuple(sorted(texts)) for on, texts in grants.items()}
-        yield name, Account(_HASH.sub(r"\1 HASH", created), hashes, lines)
+        yield name, Account(_HASH.sub(r"\1 HASH", created), hashes, lines, shown)
 
 
 def _parts(obj: SchemaObject, name: str, ours: Account, theirs: Account) -> Iterator[Part]:
@@ -134,6 +143,54 @@ def _parts(obj: SchemaObject, name: str, ours: Account, theirs: Account) -> Iter
             yield Part(obj, f"privileges on {on}", next(texts), next(texts), Mend(statements, _OPERATORS))
 
 
+def _as_accounts(found: Mapping[str, Account]) -> dict[str, Account]:
+    """By names that both families have: a role of MariaDB has no host, one of MySQL ``%``."""
+    return {name if account.definition else f"{name}@'%'": account for name, account in found.items()}
+
+
+def _shared_parts(obj: SchemaObject, ours: Account, theirs: Account) -> Iterator[Part]:
+    """The privileges of every version and family that one of the accounts alone has, object by object."""
+    mine, others = (_shared(account) for account in (ours, theirs))
+    for on in sorted(mine.keys() | others.keys()):
+        given, found = mine.get(on, frozenset()), others.get(on, frozenset())
+        if given == found:
+            continue
+        statements = [*_changed("REVOKE", found - given, on, "FROM", theirs.spelled)]
+        statements += _changed("GRANT", given - found, on, "TO", theirs.spelled)
+        texts = (", ".join(sorted(names)) or None for names in (given, found))
+        yield Part(obj, f"privileges on {on}", next(texts), next(texts), Mend(tuple(statements), _OPERATORS))
+
+
+def _shared(account: Account) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for line in (line for lines in account.grants.values() for line in lines):
+        grant = _GRANT.fullmatch(line)
+        if grant is None:
+            continue
+        on, what = grant["on"] or _ROLES, grant["what"]
+        if on == _ROLES:
+            found[on] |= {role.partition("@")[0] for role in _ROLE.findall(what)}
+        elif what == "PROXY":
+            # MariaDB quotes accounts as strings
+            found[on.replace("'", "`")].add(what)
+        else:
+            level = _LEVELS[1 if on.endswith(".*") else 2] if on != "*.*" else _LEVELS[0]
+            level = _OF_ROUTINES if _ROUTINE.match(on) else level
+            names = level if what.startswith("ALL PRIVILEGES") else set(_PRIVILEGE.findall(what))
+            found[on] |= {name for name in names if name.partition(" (")[0] in level}
+            found[on] |= {_OPTION} if _OPTION in (grant["option"] or "") else set()
+    return {on: frozenset(names) for on, names in found.items() if names}
+
+
+def _changed(verb: str, names: Collection[str], on: str, preposition: str, account: str) -> Iterator[str]:
+    if not names:
+        return
+    where = "" if on == _ROLES else f" ON {on}"
+    option = " WITH GRANT OPTION" if verb == "GRANT" and _OPTION in names else ""
+    listed = sorted(name for name in names if not (verb == "GRANT" and name == _OPTION)) or ["USAGE"]
+    yield f"{verb} {', '.join(listed)}{where} {preposition} {account}{option}"
+
+
 def _revoked(grant: str) -> Sequence[str]:
     """The statements that take back a line of SHOW GRANTS; none for USAGE, which is no privilege."""
     found = _GRANT.fullmatch(grant)
@@ -146,4 +203,27 @@ def _revoked(grant: str) -> Sequence[str]:
     return revoked
 
 
+_ROLES: Final = "roles"
+_OPTION: Final = "GRANT OPTION"
+_ROLE: Final = re.compile(r"`(?:[^`]|``)+`(?:@`(?:[^`]|``)+`)?")
+_ROUTINE: Final = re.compile(r"(?:FUNCTION|PROCEDURE) ")
+_PRIVILEGE: Final = re.compile(r"[A-Z][A-Z ]*[A-Z](?: \((?:`(?:[^`]|``)+`|[^`)])*\))?")
+_OF_TABLES: Final = frozenset(
+    {
+        *("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "CREATE VIEW"),
+        *("SHOW VIEW", "TRIGGER"),
+    }
+)
+_OF_ROUTINES: Final = frozenset({"EXECUTE", "ALTER ROUTINE"})
+_OF_DATABASES: Final = frozenset(
+    {*_OF_TABLES, *_OF_ROUTINES, "CREATE TEMPORARY TABLES", "LOCK TABLES", "CREATE ROUTINE", "EVENT"}
+)
+_EVERYWHERE: Final = frozenset(
+    {
+        *(*_OF_DATABASES, "RELOAD", "SHUTDOWN", "PROCESS", "FILE", "SHOW DATABASES", "REPLICATION SLAVE"),
+        *("CREATE USER", "CREATE TABLESPACE"),
+    }
+)
+_LEVELS: Final = (_EVERYWHERE, _OF_DATABASES, _OF_TABLES)
+"""What ALL PRIVILEGES means on all objects, a database, a table: the privileges of all versions of both families."""
 _DENIED: Final[Collection[int]] = (1044, 1142, 1143, 1227, 1410)

@@ -269,8 +269,9 @@ class Definitions:
             self.unseen.add("accounts: the channel's filter ignores their statements")
             return
         source, target = self.schemas
-        exact = self.depth is Depth.EXACT and not self.renaming
-        found = accounts.Accounts(self.pair.sides, (source.flavor, target.flavor), exact, self.unseen)
+        exact, same_names = self.depth is Depth.EXACT and not self.renaming, not self.renaming
+        flavors = source.flavor, target.flavor
+        found = accounts.Accounts(self.pair.sides, flavors, exact, same_names, unseen=self.unseen)
         for part in found.differing():
             if only is None or part.account in only:
                 yield DefinitionDifference(part.account, part.what, part.source, part.target, part.mend)
