@@ -100,7 +100,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "orchestration.commands.setup": (
         *(*WINDOW, "safe_text", "precheck", *VERIFY, "bootstrap", "readiness", "orchestration"),
-        *("orchestration.filter_job", "orchestration.commands"),
+        *("orchestration.filter_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
         *(*BASE, "config", "verify", "bootstrap", "health", "state.records", "orchestration"),

@@ -17,7 +17,6 @@ from binlane.cli import fleet, verify, windows
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
 from binlane.errors import BinlaneError, ConfigError
 from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
-from binlane.safe_text import one_line
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -323,9 +322,9 @@ def _monitoring_plugin() -> NoReturn:
             code = exc.code
         elif (message := getattr(exc.__context__, "format_message", None)) is not None:
             # wrong arguments: the usage is on the other output, which a monitoring system may not show
-            out.print(
-                one_line(f"BINLANE UNKNOWN: {message()} `binlane check --help` shows the arguments").replace("|", "/")
-            )
+            from binlane.orchestration.commands.check import wrong_arguments
+
+            out.print(wrong_arguments(message()))
     except Exception:
         with contextlib.suppress(OSError):
             unexpected(traceback.format_exc())

@@ -37,6 +37,11 @@ def check(
     return line_of(health, limits), health.severity
 
 
+def wrong_arguments(message: str) -> str:
+    """The line for a command that cannot be understood."""
+    return one_line(f"BINLANE UNKNOWN: {message} `binlane check --help` shows the arguments").replace("|", "/")
+
+
 def line_of(health: Health, limits: Limits) -> str:
     """Status, channel, what was found, and the performance data behind the only ``|``."""
     text = one_line(f"BINLANE {health.severity.name}: {health.channel}: {health.summary}").replace("|", "/")
