@@ -43,6 +43,8 @@ class Channel:
     """``apply.writer``."""
     divide: str | None = None
     """``lanes.divide`` of a channel that divides every database; None: none is divided."""
+    commit: str = "alone"
+    """``lanes.commit`` of such a channel."""
     row_images: str = "auto"
     """``apply.row_images``."""
 
@@ -64,7 +66,9 @@ def open_channel(
     file = file_of(choice, folder)
     file.parent.mkdir(parents=True)
     consistency = "any_time" if choice.lanes == 1 else "eventual"
-    divide = "" if choice.divide is None else f'divide = "{choice.divide}"\nallow_torn = true\n'
+    divide = (
+        "" if choice.divide is None else f'divide = "{choice.divide}"\nallow_torn = true\ncommit = "{choice.commit}"\n'
+    )
     shard_list = choice.shard_list if choice.divide is None else f"{choice.shard_list}(divided)=*\n"
     gap = "" if choice.fold_gap is None else f"fold_gap = {choice.fold_gap}\n"
     # a number of transactions asks for blocks of that size, so nothing would be chosen

@@ -62,6 +62,7 @@ class Run:
             tuned.fold_gap,
             way.writer,
             way.divide,
+            way.commit,
             way.row_images,
         )
         with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
@@ -114,6 +115,9 @@ def main(
     divide: Annotated[
         str, typer.Option(help="Values of lanes.divide, each measured with every database divided: key, table.")
     ] = "",
+    commit: Annotated[
+        str, typer.Option(help="Values of lanes.commit, each measured with every database divided: alone, together.")
+    ] = "alone",
     row_images: Annotated[str, typer.Option(help="Values of apply.row_images, each measured: auto, full.")] = "auto",
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their median is shown.")] = 1,
     only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
@@ -125,11 +129,11 @@ def main(
 ) -> None:
     """Measure, compare, print a table and write the result."""
     _check_known(workload)
-    chosen = _chosen(lanes, reduce, writers, divide, row_images, only)
+    chosen = _chosen(lanes, reduce, writers, divide, row_images, commit, only)
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
-        "fold_gap": fold_gap, "writers": writers, "divide": divide, "row_images": row_images,
+        "fold_gap": fold_gap, "writers": writers, "divide": divide, "commit": commit, "row_images": row_images,
         "runs": runs, "buffer_pool_mib": buffer_pool,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
@@ -150,13 +154,13 @@ def main(
         sys.exit(1)
 
 
-def _chosen(lanes: str, reduce: str, writers: str, divide: str, row_images: str, only: str) -> Ways:
+def _chosen(lanes: str, reduce: str, writers: str, divide: str, row_images: str, commit: str, only: str) -> Ways:
     """The ways of these options' values, each separated by commas, whose names contain a part of ``only``."""
     counts, divisions = (
         [int(count) for count in lanes.split(",") if count],
         [each for each in divide.split(",") if each],
     )
-    known = ways(counts, reduce.split(","), writers.split(","), divisions, row_images.split(","))
+    known = ways(counts, reduce.split(","), writers.split(","), divisions, row_images.split(","), commit.split(","))
     parts = [part.strip() for part in only.split(",")]
     return {name: way for name, way in known.items() if any(part in name for part in parts)}
 

@@ -9,7 +9,7 @@ import queue
 import resource
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -33,6 +33,8 @@ _FOLDING: Final = {"off": "replay", "block": "reduce", "window": "reduce the win
 """The names of the values of ``blocks.reduce``."""
 _WRITERS: Final = {"binlog": "", "sql": ", SQL"}
 """What the name of a way adds for ``apply.writer``."""
+_COMMITS: Final = {"alone": "", "together": ", together"}
+"""What the name of a way adds for ``lanes.commit``."""
 _IMAGES: Final = {"auto": "", "full": ", whole images"}
 """What the name of a way adds for ``apply.row_images``."""
 _MOST_SECONDS: Final = 4 * 3600.0
@@ -79,6 +81,8 @@ class Way:
     """``apply.writer``: BINLOG statements, or rows as SQL."""
     divide: str | None = None
     """``lanes.divide``, if every database is divided."""
+    commit: str = "alone"
+    """``lanes.commit``, if every database is divided."""
     row_images: str = "auto"
     """``apply.row_images``."""
 
@@ -247,8 +251,16 @@ def _replica_options(threads: int) -> dict[Flavor, tuple[str, ...]]:
     return {Flavor.MARIADB: mariadb, Flavor.MYSQL: (f"--replica-parallel-workers={threads}",)}
 
 
-def ways(lanes: list[int], reduce: list[str], writers: list[str], divide: list[str], images: list[str]) -> Ways:
-    """All ways, in the order of the table. ``images``: values of ``apply.row_images``."""
+def ways(
+    lanes: list[int],
+    reduce: list[str],
+    writers: list[str],
+    divide: list[str],
+    images: list[str],
+    commits: Sequence[str] = ("alone",),
+) -> Ways:
+    """All ways, in the order of the table. ``images``: values of ``apply.row_images``; ``commits``: of
+    ``lanes.commit``."""
     return {
         "replica, 1 thread": Way(replica, _replica_options(1), native=True),
         "replica, 8 threads": Way(replica, _replica_options(8), native=True),
@@ -264,12 +276,14 @@ def ways(lanes: list[int], reduce: list[str], writers: list[str], divide: list[s
             for count in lanes
         },
         **{
-            f"binlane, {_FOLDING[each]}, {count} lanes, divided by {how}": Way(
-                binlane, lanes=count, reduce=each, divide=how
+            f"binlane, {_FOLDING[each]}, {count} lanes, divided by {how}{_COMMITS[commit]}": Way(
+                binlane, lanes=count, reduce=each, divide=how, commit=commit
             )
             for how in divide
             for each in reduce
             for count in lanes
-            if each != "off" and count > 1
+            for commit in commits
+            # lanes that fold a window each have blocks of their own, which cannot commit together
+            if each != "off" and count > 1 and (each, commit) != ("window", "together")
         },
     }

@@ -58,10 +58,18 @@ MUTATIONS: Final = (
         2,
         "the position is committed before the rows",
         "apply/block.py",
-        "            written = self._skip(items) if skip else self._write(items)\n",
+        "            counted = self.write(items, orders, after_ddl)\n",
         "            session.commit()\n            session.begin()\n"
-        "            written = self._skip(items) if skip else self._write(items)\n",
+        "            counted = self.write(items, orders, after_ddl)\n",
         ("chaos/test_every_statement.py::test_kill_9_at_every_statement_then_run_again",),
+    ),
+    Mutation(
+        2,
+        "a share is committed before the others are executed",
+        "apply/lane/together.py",
+        "            if not awaited:\n",
+        "            if True:\n",
+        ("integration/window/test_together.py::test_nobody_sees_a_share_before_all_are_executed",),
     ),
     Mutation(
         2,
@@ -157,9 +165,9 @@ MUTATIONS: Final = (
         8,
         "a block is written whether its compare-and-set moved the position or not",
         "apply/block.py",
-        "            if not move_position(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):\n"
-        "                session.rollback()\n                return None\n",
-        "            move_position(session.cursor, place.key, place.lanes, place.expected, header.last_seqno)\n",
+        "        if not move_position(self.session.cursor, place.key, place.lanes, place.expected, header.last_seqno):\n"
+        "            return None, False\n",
+        "        move_position(self.session.cursor, place.key, place.lanes, place.expected, header.last_seqno)\n",
         ("integration/apply/test_crash.py::test_without_any_lease_the_compare_and_set_alone_lets_one_of_four_apply",),
     ),
     Mutation(

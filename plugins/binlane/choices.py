@@ -52,6 +52,17 @@ class Divide(Word):
     TABLE = "table", "each table goes as a whole"
 
 
+class Commit(Word):
+    """``lanes.commit``: when the shares of a block of divided shards are committed (``apply.lane.together``)."""
+
+    ALONE = "alone", "each lane commits its share when it has executed it"
+    TOGETHER = (
+        "together",
+        "the lanes commit their shares when all of them have executed theirs: readers can see a part of a transaction "
+        "for milliseconds",
+    )
+
+
 class Reduce(Word):
     """``blocks.reduce``: what is folded to its net effect before it is applied."""
 

@@ -8,6 +8,7 @@ import pytest
 
 from binlane.choices import (
     Assigner,
+    Commit,
     Consistency,
     Divide,
     FilterEngine,
@@ -49,7 +50,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
         4,
         "shard_list/shop.list",
         Assigner.DATABASE,
-        *(Consistency.EVENTUAL, 60, 0, 2, 500, Divide.KEY),
+        *(Consistency.EVENTUAL, 60, 0, 2, 500, Divide.KEY, Commit.ALONE),
         allow_torn=False,
     )
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
@@ -95,6 +96,7 @@ EVERY_KEY = """
     reader_wait = 7
     fold_gap = 0
     divide = "table"
+    commit = "together"
     allow_torn = true
     [filter]
     include_databases = ["shop_*"]
@@ -162,7 +164,11 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert read.source == config.SourceConfig(None, "s3://logs/shop", 77, 32 << 20)
     assert read.window == config.WindowConfig("*/15 * * * *", 90, "Europe/Berlin", dt.date(2026, 2, 3))
     assert read.lanes == config.LanesConfig(
-        8, "lists/a.list", Assigner.DATABASE, *(Consistency.EPOCH, 5, 1000, 7, 0, Divide.TABLE), allow_torn=True
+        8,
+        "lists/a.list",
+        Assigner.DATABASE,
+        *(Consistency.EPOCH, 5, 1000, 7, 0, Divide.TABLE, Commit.TOGETHER),
+        allow_torn=True,
     )
     kinds = dict.fromkeys(("create", "alter", "rename", "drop"), "refuse")
     kinds |= {"truncate": "ignore", "drop_database": "apply", "delete": "ignore"}

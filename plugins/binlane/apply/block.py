@@ -6,7 +6,7 @@ implicitly: it runs before the transaction that moves the position, and ``ddl`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -42,7 +42,8 @@ class BlockPlace:
     """Ascending; the lane itself, or the participants of its barrier."""
     expected: int
     record: Callable[[Cursor, int], None] | None = None
-    """Called in the transaction that moves the lanes, with the seqno that they reach; writes to the state alone."""
+    """Called last in the transaction that moves the lanes, with the seqno that they reach; writes to the state alone,
+    and may wait. Raises what rolls the transaction back."""
 
     def moved(self, cursor: Cursor, seqno: int) -> None:
         """The transaction moves the lanes to ``seqno``."""
@@ -103,6 +104,58 @@ def rewrite_block(
     return _Task(session, writer, place, block, end, planned, write).transaction(iter(block.items))
 
 
+@dataclass(frozen=True, slots=True)
+class LaneShare:
+    """A lane's share of a block that one lane applies with the shares of all others."""
+
+    lane: int
+    writer: BlockWriter
+    block: Block
+    planned: RowCounts | None
+    write: Callable[[], RowCounts] | None = None
+    """Writes the share, as in ``rewrite_block``; None to write its items."""
+
+
+def apply_shares(
+    session: LaneSession,
+    place: BlockPlace,
+    shares: Sequence[LaneShare],
+    end: Callable[[], int],
+    begins: Callable[[LaneShare], None],
+) -> Mapping[int, Applied] | Orders | None:
+    """Apply all shares of a block in one transaction, which moves the lanes of ``place``. Returns as ``apply_block``,
+    with what was applied by lane. Calls ``begins`` before it writes a share."""
+    for share in shares:
+        # the shares of one block have one format
+        share.writer.begin_block(share.block.format)
+    tasks = [
+        _Task(session, share.writer, replace(place, lane=share.lane), share.block, end, share.planned, share.write)
+        for share in shares
+    ]
+    session.begin()
+    try:
+        orders, may_write = tasks[0].move()
+        if orders is None or not may_write:
+            session.rollback()
+            return orders
+        counted = dict[int, Counted]()
+        for share, task in zip(shares, tasks, strict=True):
+            begins(share)
+            counted[share.lane] = task.write(iter(share.block.items), orders)
+        seqno = tasks[0].end_of(orders)
+        stands = shares[0].block.header.last_seqno
+        for lane, each in counted.items():
+            settle(session.cursor, place.key, place.lanes, lane, stands, seqno, each)
+            # the first one has moved them all
+            stands = seqno
+        place.moved(session.cursor, seqno)
+    except BaseException:
+        undo(session)
+        raise
+    session.commit()
+    return {lane: Applied(seqno, each) for lane, each in counted.items()}
+
+
 def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> Orders | bool:
     """Move the positions to ``seqno`` if the lane has no more blocks before it. Returns False if they stand elsewhere,
     Orders if they must not move there."""
@@ -158,31 +211,41 @@ class _Task:
 
     def transaction(self, items: Iterator[Item], after_ddl: DdlPlace | None = None) -> Applied | Orders | None:
         """The transaction that moves the position. ``after_ddl``: the DDL that has run before it."""
-        session, place, header = self.session, self.place, self.block.header
+        session, place = self.session, self.place
         session.begin()
         try:
-            # first: its row lock keeps every other runner out before data is touched (invariant 8)
-            if not move_position(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
-                session.rollback()
-                return None
-            orders = read_orders(session.cursor, place.key, header.first_seqno, header.last_seqno)
-            # a DDL has committed already: orders given while it ran treat its seqno as reached
-            skip = bool(orders.skipped) and after_ddl is None
-            if after_ddl is None and (orders.forbids(header.last_seqno) or (skip and header.transactions > 1)):
+            orders, may_write = self.move(after_ddl)
+            if orders is None or not may_write:
                 session.rollback()
                 return orders
-            if after_ddl is not None:
-                forget_intent(session.cursor, after_ddl.key.channel, after_ddl.seqno)
-            written = self._skip(items) if skip else self._write(items)
-            seqno = self._end(orders)
-            counted = Counted(written, 1, header.transactions)
-            settle(session.cursor, place.key, place.lanes, place.lane, header.last_seqno, seqno, counted)
+            counted = self.write(items, orders, after_ddl)
+            seqno = self.end_of(orders)
+            settle(session.cursor, place.key, place.lanes, place.lane, self.block.header.last_seqno, seqno, counted)
             place.moved(session.cursor, seqno)
         except BaseException:
             undo(session)
             raise
         session.commit()
         return Applied(seqno, counted)
+
+    def move(self, after_ddl: DdlPlace | None = None) -> tuple[Orders | None, bool]:
+        """Begin the transaction: move the position, then read the orders, None if it stands elsewhere; and whether the
+        block may be written as planned."""
+        place, header = self.place, self.block.header
+        # first: its row lock keeps every other runner out before data is touched (invariant 8)
+        if not move_position(self.session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
+            return None, False
+        orders = read_orders(self.session.cursor, place.key, header.first_seqno, header.last_seqno)
+        if after_ddl is None:
+            return orders, not orders.forbids(header.last_seqno) and not (orders.skipped and header.transactions > 1)
+        # a DDL has committed already: orders given while it ran treat its seqno as reached
+        forget_intent(self.session.cursor, after_ddl.key.channel, after_ddl.seqno)
+        return orders, True
+
+    def write(self, items: Iterator[Item], orders: Orders, after_ddl: DdlPlace | None = None) -> Counted:
+        """Write the block, or skip its only transaction."""
+        written = self._skip(items) if orders.skipped and after_ddl is None else self._write(items)
+        return Counted(written, 1, self.block.header.transactions)
 
     def ddl(
         self, item: Item, rest: Iterator[Item], lock_wait_timeout: int, *, nontransactional: bool
@@ -257,7 +320,7 @@ class _Task:
         done = self.block.header.transactions
         add_piece(self.session.cursor, self.place.key, self.place.lane, block, planned, written, skipped, done)
 
-    def _end(self, orders: Orders) -> int:
+    def end_of(self, orders: Orders) -> int:
         """The seqno where the lanes stand after the block: not beyond a stop."""
         seqno, last = self.end(), self.block.header.last_seqno
         return seqno if orders.stop_at is None else max(last, min(seqno, orders.stop_at))

@@ -16,6 +16,7 @@ from typing import Final, get_type_hints
 from binlane import collation_rules, rename_rules
 from binlane.choices import (
     Assigner,
+    Commit,
     Consistency,
     Divide,
     FilterEngine,
@@ -167,11 +168,17 @@ class LanesConfig:
         Divide.KEY,
         "How the lanes share the tables of [divided shards](../shard_list/README.md#divided-shards).",
     )
+    commit: Commit = key(
+        choice(Commit),
+        Commit.ALONE,
+        "When the shares of a block of [divided shards](../shard_list/README.md#divided-shards) are committed.",
+    )
     allow_torn: bool = key(
         BOOLEAN,
         False,
         "Divide the [divided shards](../shard_list/README.md#divided-shards) of the shard list although readers of the "
-        'target can see a part of a transaction until the lanes meet. `consistency = "epoch"` needs no permission.',
+        'target can see a part of a transaction until the lanes meet. `consistency = "epoch"` and `commit = "together"`'
+        " need no permission.",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from binlane.apply.refusals import driver_errors
 from binlane.apply.rows.writers import sends_row_events
 from binlane.binlog.rows_payload import PACKET_SHARE
-from binlane.choices import Consistency, Reduce
+from binlane.choices import Commit, Consistency, Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
@@ -95,11 +95,17 @@ def check_division(channel: ChannelConfig, shard_list: ShardList) -> None:
         raise ConfigError(
             f"{where}: the triggers of apply.allow_triggers may write tables of other lanes; remove one of them"
         )
-    if channel.lanes.consistency != Consistency.EPOCH and not channel.lanes.allow_torn:
+    lanes = channel.lanes
+    if lanes.commit == Commit.TOGETHER and channel.blocks.reduce == Reduce.WINDOW:
+        raise ConfigError(
+            f'{where}: lanes.commit = "together" needs blocks that all lanes share, and with blocks.reduce = "window" '
+            'each lane folds blocks of its own; expected blocks.reduce "auto" or "block"'
+        )
+    if lanes.consistency != Consistency.EPOCH and lanes.commit != Commit.TOGETHER and not lanes.allow_torn:
         raise ConfigError(
             f"{where}: until the lanes meet, readers of the target can see a part of a transaction of a divided shard; "
-            'expected lanes.consistency = "epoch" or lanes.allow_torn = true, found '
-            f'lanes.consistency = "{channel.lanes.consistency}" and lanes.allow_torn = false'
+            'expected lanes.consistency = "epoch", lanes.commit = "together" or lanes.allow_torn = true, found '
+            f'lanes.consistency = "{lanes.consistency}", lanes.commit = "{lanes.commit}" and lanes.allow_torn = false'
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.session.connection import SessionLimits
+from binlane.choices import Commit
 from binlane.config import ChannelConfig
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.window_plan import WindowPlan
@@ -14,16 +15,17 @@ def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
 
     In a window with divided shards ``check_division`` holds, also if the channel file was changed since.
     """
-    apply, together = channel.apply, plan.division is None
+    apply, whole = channel.apply, plan.division is None
     return ApplyOptions(
         barrier_timeout=apply.barrier_timeout,
         lease_time=apply.lease_seconds,
+        commits_together=channel.lanes.commit is Commit.TOGETHER and not whole,
         reader_wait=channel.lanes.reader_wait,
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,
-        allow_nontransactional=apply.allow_nontransactional and together,
+        allow_nontransactional=apply.allow_nontransactional and whole,
         collations=Collations(channel.collations).given,
-        allow_triggers=frozenset(apply.allow_triggers if together else ()),
+        allow_triggers=frozenset(apply.allow_triggers if whole else ()),
         on_conflict=apply.on_conflict,
         row_images=apply.row_images,
         limits=SessionLimits(

@@ -229,6 +229,7 @@ def start(channel: Channel) -> str:
 
 
 TORN: Final = 'allow_torn = true\ndivide = "{}"\n'
+TOGETHER: Final = 'commit = "together"\ndivide = "{}"\n'
 
 
 def configure(channel: Channel, lanes: int, blocks: str = "", more: str = TORN.format("table")) -> None:
@@ -305,7 +306,8 @@ def test_any_history_of_a_divided_database_ends_as_in_one_lane(
     one_lane = counters(channel.target)
     again(channel, begin)
     divide = draw.choice(("table", "key", "key"))
-    configure(channel, lanes, blocks, TORN.format(divide))
+    commit = draw.choice((TORN, TOGETHER)) if reduce == "block" else TORN
+    configure(channel, lanes, blocks, commit.format(divide))
     adopted = planned(channel)
     plan = steps.read_plan(adopted["plan"])
     assert plan.division is not None
@@ -335,7 +337,7 @@ def stop_inside(channel: Channel, adopted: dict[str, Any], plan: WindowPlan, dra
 def test_runs_that_are_killed_lose_and_double_nothing(channel: Channel, seed: int) -> None:
     draw = random.Random(f"{seed} killed")
     start(channel)
-    configure(channel, 4, more=TORN.format(draw.choice(("table", "key"))))
+    configure(channel, 4, more=draw.choice((TORN, TOGETHER)).format(draw.choice(("table", "key"))))
     write(channel.source, History(draw, channel.source.flavor, plain=False).sessions(300))
     for _ in range(6):
         channel.run_and_kill(draw.uniform(0.2, 2.0))

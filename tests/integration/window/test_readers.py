@@ -26,6 +26,7 @@ ROWS: Final = 6
 TOTAL: Final = len(BANKS) * 2 * ROWS * 1000
 TRANSACTIONS: Final = 240
 TORN: Final = "allow_torn = true\n"
+TOGETHER: Final = 'commit = "together"\n'
 EPOCH: Final = 'consistency = "epoch"\nepoch_transactions = 8\n'
 DIVIDED: Final = "(divided)=bank_0, bank_1\n"
 _CHANGED: Final = 1412
@@ -248,6 +249,14 @@ def test_with_eventual_a_snapshot_has_whole_transactions_and_is_seen_broken(chan
 def test_with_divided_shards_a_transaction_is_seen_in_part(channel_of: ChannelOf, family: str) -> None:
     _, reader, _ = read_a_window(channel_of(family, family), TORN, DIVIDED)
     assert any(total(state) != TOTAL for _, _, state in reader.seen)
+
+
+@families
+def test_shards_that_commit_together_are_states_of_the_source_between_their_blocks(
+    channel_of: ChannelOf, family: str
+) -> None:
+    _, reader, inside = read_a_window(channel_of(family, family), TOGETHER, DIVIDED)
+    assert len({seqno for seqno, *_ in reader.accepted() if seqno in inside}) > 3
 
 
 @families

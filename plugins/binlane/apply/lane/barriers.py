@@ -10,16 +10,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import pymysql
 
 from binlane.apply.block import Applied, BlockPlace, apply_block, move_only, record_standing
+from binlane.apply.lane.alone import AloneLane
 from binlane.apply.lane.atomic_barrier import apply_atomically
-from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems, FailedBlock
+from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems, FailedBlock, apply_again
 from binlane.apply.lane.run_state import AttemptState, RunState, Stream
+from binlane.apply.lane.together import FIRST_PAUSE, SteppedBackError, Together, Turn
 from binlane.apply.nontransactional import is_refused
 from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from binlane.plan.window_plan import Block
 
 _log = logging.getLogger(__name__)
-_FIRST_PAUSE = 0.003
-"""First pause between two reads of the positions, in seconds."""
 _LOST = 2013
 """The client's CR_SERVER_LOST: the lane starts again on a new connection."""
 _UNFINISHED = -1
@@ -50,6 +50,12 @@ class LaneAttempt:
 
     state: RunState
     attempt: AttemptState
+    together: Together = field(init=False)
+    alone: AloneLane = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.alone = AloneLane(self.state, self.attempt)
+        self.together = Together(self.state, self.attempt, self._check_stop, self._adopt_one)
 
     def run(self) -> None:
         """Take the lane's lease and move it to its goal; do nothing if the previous holder has moved it there."""
@@ -144,7 +150,7 @@ class LaneAttempt:
         attempt, options = self.attempt, self.state.options
         since, before = time.monotonic(), attempt.positions
         # most waits are short: read positions often at first, but leases only once a poll interval
-        pause, look_at = _FIRST_PAUSE, since + options.poll_interval
+        pause, look_at = FIRST_PAUSE, since + options.poll_interval
         while True:
             attempt.positions = attempt.peers.positions()
             self._check_stop(lane)
@@ -181,6 +187,7 @@ class LaneAttempt:
                     lane: number for lane, number in attempt.heartbeat.held.items() if lane != other
                 }
                 release(attempt.session.cursor, name)
+                self.together.leave(other)
                 return True
         return False
 
@@ -195,21 +202,67 @@ class LaneAttempt:
         attempt, state = self.attempt, self.state
         while attempt.positions[lane] < min(limit, state.goal):
             self._check_stop(lane)
-            position = attempt.positions[lane]
             place = self._place(lane, lanes, records=is_last or len(lanes) == len(state.plan.all_lanes))
+            stream, block = self._next(place, limit)
+            if block is None:
+                self._arrive(place, min(limit, state.goal))
+            elif self.together.concerns(place):
+                self._apply_share(place, block, stream, limit)
+            else:
+                stream.take()
+                self._apply(place, block, stream, limit)
+
+    def _next(self, place: BlockPlace, limit: int) -> tuple[Stream, Block | None]:
+        """A lane's blocks, and the next one up to ``limit`` or a stop; a piece of it, if it cannot be applied as
+        planned."""
+        state, attempt, lane, position = self.state, self.attempt, place.lane, place.expected
+        while True:
             stream = attempt.streams.get(lane)
             if stream is None:
                 stream = attempt.streams[lane] = Stream(state.source.blocks(lane, position))
             block = stream.peek()
             if block is None or block.header.first_seqno > min(limit, state.goal):
-                self._arrive(place, min(limit, state.goal))
-                continue
+                return stream, None
             self._check_range(block.header, lane, position, limit)
-            if block.planned is None and (position >= block.header.first_seqno or state.needs_split(block.header)):
-                self._split(place, block)
-                continue
+            if block.planned is not None or not (
+                position >= block.header.first_seqno or state.needs_split(block.header)
+            ):
+                return stream, block
+            self._split(place, block)
+
+    def _apply_share(self, place: BlockPlace, block: Block, stream: Stream, limit: int) -> None:
+        """Apply the lane's share of a block, or of a piece, when it is its turn (``together``)."""
+        turn = self.together.turn(place, block)
+        if turn is Turn.AGAIN:
+            self.attempt.forget_stream(place.lane)
+        elif turn is Turn.ALONE:
+            self._apply_alone(place, block, limit)
+            self.together.end_alone()
+        elif turn is Turn.BEHIND:
             stream.take()
             self._apply(place, block, stream, limit)
+        else:
+            stream.take()
+            try:
+                self._apply(self.together.agreeing(place), block, stream, limit)
+            except (SteppedBackError, pymysql.err.MySQLError) as exc:
+                if not self.together.steps_back(place, exc):
+                    raise
+                self.state.current = None
+                self.attempt.forget_stream(place.lane)
+
+    def _apply_alone(self, place: BlockPlace, block: Block, limit: int) -> None:
+        """Apply the shares of all lanes in one transaction."""
+        lanes = replace(place, lanes=tuple(range(self.state.plan.lanes)))
+        applied = self.alone.apply(lanes, block.header, limit, lambda at: self._next(at, limit))
+        if isinstance(applied, Orders):
+            self._follow(applied, place.lane, block.header)
+            return
+        # another lane may have been alone with a piece of the block
+        self._moved(lanes, None if applied is None else next(iter(applied.values())).seqno, place.expected + 1)
+        self.state.current = None
+        for lane, each in (applied or {}).items():
+            self.state.count(lane, each)
 
     def _apply_atomically(self, lane: int, barrier: Barrier) -> None:
         """Apply all blocks of a barrier in one transaction."""
@@ -289,9 +342,7 @@ class LaneAttempt:
         state, attempt, header = self.state, self.attempt, block.header
 
         def end() -> int:
-            following = stream.peek()
-            is_last = following is None or following.header.first_seqno > limit
-            return limit if is_last else header.last_seqno
+            return stream.end(header, limit)
 
         state.current = (place.lane, header, place.expected)
         timeout, policy = state.options.ddl_lock_wait_timeout, CONFLICT_POLICIES[state.options.on_conflict]
@@ -313,15 +364,13 @@ class LaneAttempt:
                 # the items of a piece are in memory and can be read again
                 applied = apply(block, nontransactional=True)
             else:
-                applied = policy.rewrite(state, attempt, FailedBlock(place, given, end, stream.planned, exc))
+                applied = apply_again(state, attempt, FailedBlock(place, given, end, stream.planned, exc))
         if isinstance(applied, Orders):
-            state.current = None
-            attempt.forget_stream(place.lane)
-            self._obey(applied, place.lane)
-            if applied.skipped and not applied.forbids(header.last_seqno):
-                state.to_split.add(header)
+            self._follow(applied, place.lane, header)
             return
-        self._moved(place, None if applied is None else applied.seqno, header.last_seqno)
+        # lanes that commit together may be moved into the block by one that applies it piece by piece
+        wanted = place.expected + 1 if self.together.concerns(place) else header.last_seqno
+        self._moved(place, None if applied is None else applied.seqno, wanted)
         state.current = None
         if applied is not None:
             state.count(place.lane, applied)
@@ -359,6 +408,14 @@ class LaneAttempt:
         for piece in self.state.source.pieces(place.lane, header):
             if piece.header.last_seqno > place.expected:
                 yield piece if piece.planned is not None else replace(piece, planned=header)
+
+    def _follow(self, orders: Orders, lane: int, header: BlockHeader) -> None:
+        """Follow the orders that keep a block from being applied as planned."""
+        self.state.current = None
+        self.attempt.forget_stream(lane)
+        self._obey(orders, lane)
+        if orders.skipped and not orders.forbids(header.last_seqno):
+            self.state.to_split.add(header)
 
     def _obey(self, orders: Orders, lane: int) -> None:
         """Follow an order that a block has read before the heartbeat."""

@@ -61,6 +61,17 @@ class FailedBlock:
     cause: Exception
 
 
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """How a failed block is written again, in a new transaction."""
+
+    writer: BlockWriter
+    block: Block
+    planned: RowCounts
+    write: Callable[[], RowCounts]
+    """Returns the row changes that it has made; they replace ``planned`` in the row counts."""
+
+
 class ConflictPolicy(Protocol):
     """One policy of ``apply.on_conflict``."""
 
@@ -71,11 +82,8 @@ class ConflictPolicy(Protocol):
         """The writer of the lane's blocks, made from the usual one."""
         ...
 
-    def rewrite(self, state: RunState, attempt: AttemptState, failed: FailedBlock) -> Applied | Orders | None:
-        """Apply a block again. Returns as ``apply_block``.
-
-        Raises the block's ``cause`` if the policy does not help, and the errors of any block.
-        """
+    def rewrite(self, state: RunState, attempt: AttemptState, failed: FailedBlock) -> Rewrite:
+        """How a block is applied again. Raises the block's ``cause`` if the policy does not help."""
         ...
 
 
@@ -88,7 +96,7 @@ class Stop:
         """The usual one: only a missing or duplicate key shows that somebody else has changed a row."""
         return writer
 
-    def rewrite(self, state: RunState, attempt: AttemptState, failed: FailedBlock) -> Applied | Orders | None:
+    def rewrite(self, state: RunState, attempt: AttemptState, failed: FailedBlock) -> Rewrite:
         """Raises the block's ``cause``."""
         raise failed.cause
 
@@ -116,11 +124,11 @@ class Overwrite:
         tables, note = SqlRows(session, writer.guard), partial(_record, state, session)
         return writer.with_rows(ComparingRows(writer.rows, tables, note, transactions))
 
-    def rewrite(self, state: RunState, attempt: AttemptState, failed: FailedBlock) -> Applied | Orders | None:
-        """Apply the block's transactions row by row.
+    def rewrite(self, state: RunState, attempt: AttemptState, failed: FailedBlock) -> Rewrite:
+        """The block's transactions, row by row.
 
-        Raises ``cause`` if it is no drift, for a block with a DDL, and if a count was wrong and no row explains it;
-        DriftError, with the table, for rows that must not be overwritten; and the errors of any block.
+        Raises ``cause`` if it is no drift. Writing raises it for a block with a DDL, and if a count was wrong and no
+        row explains it; DriftError, with the table, for rows that must not be overwritten; and the errors of any block.
         """
         place, block, cause = failed.place, failed.block, failed.cause
         if not (isinstance(cause, DriftError) or judge(cause) is Verdict.DRIFT):
@@ -154,7 +162,18 @@ class Overwrite:
             return written
 
         items = (item for piece in pieces() for item in piece.items)
-        return rewrite_block(session, writer, place, replace(block, items=items), failed.end, planned, write)
+        return Rewrite(writer, replace(block, items=items), planned, write)
+
+
+def apply_again(state: RunState, attempt: AttemptState, failed: FailedBlock) -> Applied | Orders | None:
+    """Apply a block again, as the channel's policy says. Returns as ``apply_block``.
+
+    Raises the block's ``cause`` if the policy does not help, and the errors of any block.
+    """
+    again = CONFLICT_POLICIES[state.options.on_conflict].rewrite(state, attempt, failed)
+    return rewrite_block(
+        attempt.session, again.writer, failed.place, again.block, failed.end, again.planned, again.write
+    )
 
 
 CONFLICT_POLICIES: Final[Mapping[OnConflict, ConflictPolicy]] = {

@@ -50,7 +50,7 @@ class Heartbeat:
 
     def __enter__(self) -> Heartbeat:
         with self._engine.connect() as connection:
-            self._listen(connection)
+            self.listen(connection)
         self._thread.start()
         return self
 
@@ -75,7 +75,7 @@ class Heartbeat:
         while not self._ended.is_set():
             for lane, connection_id in self.held.items():
                 beat(connection, self._key.channel, lane, f"{self._holder} connection {connection_id}", connection_id)
-            self._listen(connection)
+            self.listen(connection)
             self._ended.wait(self._interval)
 
     def _wait_for_a_lane(self) -> None:
@@ -84,7 +84,8 @@ class Heartbeat:
         while not self.held and time.monotonic() < end and not self._ended.wait(_FIRST_SECONDS):
             pass
 
-    def _listen(self, connection: Connection) -> None:
+    def listen(self, connection: Connection) -> None:
+        """Read the stop flag and other lanes' errors now, on a connection in autocommit."""
         window = read_window(connection, self._key.channel, self._key.window_id)
         self.stop_at = None if window is None else window.stop_at
         for error in read_errors(connection, self._key.channel, after=self._errors_before, limit=1):

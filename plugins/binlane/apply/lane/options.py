@@ -32,6 +32,8 @@ class ApplyOptions:
     """Wait before the first retry; doubled each time, with jitter."""
     backoff_limit: float = 30.0
     ddl_lock_wait_timeout: int = 60
+    commits_together: bool = False
+    """The shares of a block commit when all lanes have executed theirs."""
     reader_wait: float = 2.0
     """Longest wait, at the end of an epoch, for readers that take their snapshots."""
     allow_nontransactional: bool = False

@@ -52,6 +52,12 @@ class Stream:
             self.take()
             yield block
 
+    def end(self, block: BlockHeader, limit: int) -> int:
+        """The seqno at which the lane stands behind ``block``, which was taken: for the last block up to ``limit`` that
+        one. Call it when the block's items are consumed."""
+        following = self.peek()
+        return limit if following is None or following.header.first_seqno > limit else block.last_seqno
+
     def close(self) -> None:
         """Close the files that the blocks are read from."""
         close = getattr(self.blocks, "close", None)

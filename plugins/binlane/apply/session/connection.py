@@ -223,6 +223,12 @@ class LaneSession:
         if time.monotonic() - self._used_at > self.limits.wait_timeout / 3:
             self.value("SELECT 1")
 
+    def set_limits(self, limits: SessionLimits) -> None:
+        """Wait as long as ``limits`` says from now on."""
+        if limits != self.limits:
+            self.limits = limits
+            self._set_limits()
+
     def close(self) -> None:
         """Close the connection: its transaction rolls back, its leases are released. Raises nothing."""
         # an already closed connection raises, and so does a broken one

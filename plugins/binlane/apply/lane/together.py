@@ -1,0 +1,224 @@
+"""The shares of a block commit together (``lanes.commit = "together"``): when a lane executes, commits, steps back.
+
+All parallel lanes have the same blocks. Each executes its share in its own transaction, says so by a named lock of that
+connection (``state.meetings``), and commits when all others have said so. Then
+
+- a lane whose position is behind its block has committed, so all had agreed: whoever stands before the block applies
+  its share without asking. So after a crash between two commits the rest follows from the positions;
+- before that, nobody has committed, and each may roll back. After a deadlock or a lock wait, which a lane that holds
+  its executed share may cause without the server seeing it, and for a lane without a process, one lane applies all
+  shares in one transaction, and the others wait.
+
+Signals only decide when a share commits. That it is applied once is the compare-and-set's business, as ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from binlane.apply.session.retry_verdicts import error_code
+from binlane.errors import BarrierTimeoutError
+from binlane.state.meetings import Signals
+
+if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
+    from binlane.apply.block import BlockPlace
+    from binlane.apply.lane.run_state import AttemptState, RunState
+    from binlane.plan.window_plan import Block
+
+FIRST_PAUSE: Final = 0.003
+"""First pause between two looks at what is missing, in seconds."""
+_PATIENCE: Final = 1.0
+"""Longest wait of an executed share, with its locks, for a lane that does not work on its own; seconds."""
+_LOCK_WAIT: Final = 1
+"""Seconds that a share waits for a lock. The lane that has it may wait for this one, which no server sees."""
+_STEPS_BACK: Final = frozenset({1205, 1213, 3058})
+"""Lock wait timeout and deadlock; 3058 is MySQL's for named locks."""
+
+
+class SteppedBackError(Exception):
+    """The lanes do not commit together: the share is rolled back, and nothing is wrong with it."""
+
+
+class Turn(Enum):
+    """What a lane does with its next share."""
+
+    TOGETHER = "execute it, and commit with the others"
+    BEHIND = "apply it: another lane has committed its own"
+    ALONE = "apply the shares of all lanes in one transaction"
+    AGAIN = "look again: the lane's position or an order has changed"
+
+
+@dataclass(slots=True)
+class Together:
+    """The meetings of one attempt, for all lanes that it moves."""
+
+    state: RunState
+    attempt: AttemptState
+    check_stop: Callable[[int], None]
+    """Raises StopRequestedError for a lane that must stop."""
+    adopt: Callable[[list[int], int], bool]
+    """Moves one of these lanes to a seqno if it has no holder; returns whether it did."""
+    signals: Signals = field(init=False)
+    _all_here: bool = False
+    """At the last block all lanes were ready."""
+    _refused: int | None = None
+    """The seqno behind which a share met a lock: one lane applies the block."""
+    _was_alone: bool = False
+    """The last block was applied alone: lanes that were missing are looked for at once."""
+
+    def __post_init__(self) -> None:
+        session, lanes = self.attempt.session, range(self.state.plan.lanes)
+        self.signals = Signals(session.cursor, session.connection_id, self.state.channel_uuid, lanes)
+
+    def concerns(self, place: BlockPlace) -> bool:
+        """Whether the block at a place has shares that commit together."""
+        lanes = self.signals.lanes
+        return self.state.options.commits_together and len(lanes) > 1 and place.lane in lanes and len(place.lanes) == 1
+
+    def turn(self, place: BlockPlace, block: Block) -> Turn:
+        """Decide what the lane does with its share, and wait until it can. After ALONE call ``end_alone``.
+
+        Raises StopRequestedError and BarrierTimeoutError.
+        """
+        is_whole = block.planned is None and self._refused != place.expected
+        self.signals.arrive(place.lane, place.expected)
+        turn = Turn.TOGETHER if self._all_here and is_whole else self._wait(place, block, is_whole=is_whole)
+        limits = self.state.options.limits
+        if turn is Turn.TOGETHER:
+            limits = replace(limits, lock_wait_timeout=_LOCK_WAIT, innodb_lock_wait_timeout=_LOCK_WAIT)
+        self.attempt.session.set_limits(limits)
+        return turn
+
+    def agreeing(self, place: BlockPlace) -> BlockPlace:
+        """The place of a share that commits when all others are executed.
+
+        Its transaction raises SteppedBackError if they do not come, StopRequestedError, and the driver's errors.
+        """
+
+        def agree(_: Cursor, following: int) -> None:
+            self._agree(place, following)
+
+        return replace(place, record=agree)
+
+    def steps_back(self, place: BlockPlace, error: BaseException) -> bool:
+        """Whether a share failed in a way that does not concern a lane that applies the block alone."""
+        if not isinstance(error, SteppedBackError) and error_code(error) not in _STEPS_BACK:
+            return False
+        if not isinstance(error, SteppedBackError):
+            self._refused = place.expected
+        self._all_here = False
+        return True
+
+    def end_alone(self) -> None:
+        """The block is applied: the others may go on."""
+        self._was_alone = True
+        self.signals.end_alone()
+
+    def leave(self, lane: int) -> None:
+        """The lane was adopted, and is released."""
+        self.signals.leave(lane)
+
+    def _wait(self, place: BlockPlace, block: Block, *, is_whole: bool) -> Turn:
+        state, attempt, lane = self.state, self.attempt, place.lane
+        waits = _Waits(state.options.poll_interval)
+        since, before = time.monotonic(), attempt.positions
+        while True:
+            self.signals.arrive(lane, place.expected)
+            attempt.positions = at = attempt.peers.positions()
+            self.check_stop(lane)
+            if at[lane] != place.expected or state.needs_split(block.header):
+                return Turn.AGAIN
+            if self._is_decided(place):
+                return Turn.BEHIND
+            late = [other for other in self.signals.lanes if at[other] < place.expected]
+            seen = self.signals.look(lane, place.expected)
+            absent = [other for other in self.signals.lanes if other != lane and other not in seen.ready | seen.working]
+            if not late and not seen.is_alone:
+                if not is_whole and self.signals.begin_alone(lane):
+                    return Turn.ALONE
+                if is_whole and not absent:
+                    self._was_alone = False
+                    return Turn.TOGETHER
+            if at != before:
+                since, before = time.monotonic(), at
+            if not self._was_alone and not waits.looks_closer():
+                continue
+            self._was_alone = False
+            attempt.heartbeat.listen(attempt.peers.connection)
+            self.check_stop(lane)
+            if self.adopt(late, place.expected):
+                continue
+            gone = [other for other in absent if attempt.peers.is_abandoned(other, at[other])]
+            if gone and not late and not seen.is_alone and self.signals.begin_alone(lane):
+                return Turn.ALONE
+            self._check_time(place, block, since, late or absent)
+            attempt.session.keep_alive()
+
+    def _check_time(self, place: BlockPlace, block: Block, since: float, missing: list[int]) -> None:
+        longest = self.state.options.barrier_timeout
+        if time.monotonic() - since > longest:
+            who = "; ".join(self.attempt.peers.describe(other) for other in missing)
+            raise BarrierTimeoutError(
+                f"{self.state.where(place.lane)}: waited {longest:.0f} s at seqno {place.expected} while no lane "
+                f"moved, to commit the shares of {block.header.first_seqno}..{block.header.last_seqno} together with: "
+                f"{who}; check the tasks of these lanes, then run this one again"
+            )
+
+    def _agree(self, place: BlockPlace, following: int) -> None:
+        """Return when all other lanes have executed their shares."""
+        lane, at = place.lane, place.expected
+        seen = self.signals.report(lane, at, following)
+        waits, idle_since = _Waits(self.state.options.poll_interval), None
+        while True:
+            awaited = [other for other in self.signals.lanes if other != lane and other not in seen.ready]
+            if not awaited:
+                self._all_here = True
+                return
+            self.attempt.positions = self.attempt.peers.positions()
+            if self._is_decided(place):
+                self._all_here = False
+                return
+            self.check_stop(lane)
+            idle = not seen.working.issuperset(awaited)
+            idle_since = (idle_since or time.monotonic()) if idle else None
+            if seen.is_alone or (idle_since is not None and time.monotonic() - idle_since > _PATIENCE):
+                break
+            if waits.looks_closer(sleeps=idle):
+                for other in awaited:
+                    # one whose process stands still is killed, and is not ready then
+                    self.attempt.peers.is_abandoned(other, self.attempt.positions[other])
+            seen = self.signals.wait(lane, at, awaited)
+        # first: who looks from now on does not commit
+        self.signals.withdraw(lane, at)
+        self.attempt.positions = self.attempt.peers.positions()
+        if not self._is_decided(place):
+            raise SteppedBackError
+
+    def _is_decided(self, place: BlockPlace) -> bool:
+        """Whether a lane has committed its share, by the positions that were read last."""
+        return any(self.attempt.positions[other] > place.expected for other in self.signals.lanes)
+
+
+@dataclass(slots=True)
+class _Waits:
+    """Pauses that grow to an interval: most waits are short. Leases are looked at once an interval only."""
+
+    interval: float
+    _pause: float = FIRST_PAUSE
+    _since: float = field(default_factory=time.monotonic)
+
+    def looks_closer(self, *, sleeps: bool = True) -> bool:
+        """Pause; returns whether an interval has passed since the last time it did."""
+        if sleeps:
+            time.sleep(self._pause)
+            self._pause = min(self._pause * 1.5, self.interval)
+        if time.monotonic() - self._since < self.interval:
+            return False
+        self._since = time.monotonic()
+        return True
