@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -136,12 +136,18 @@ def alone(channel: Channel) -> bool:
 
 def test_nobody_sees_a_share_before_all_are_executed(channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     window = Adopted.of(channel)
-    go_on = holding(monkeypatch, window.times)
-    with window.applying() as errors:
-        # the other two are executed and wait
-        wait_until(lambda: channel.target.query(READY) == [(LANES - 1,)])
+    go_on, waited, wait = holding(monkeypatch, window.times), list[int](), Signals.wait
+
+    def counted(self: Signals, lane: int, seqno: int, others: Sequence[int]) -> Seen:
+        waited.append(lane)
+        return wait(self, lane, seqno, others)
+
+    monkeypatch.setattr(Signals, "wait", counted)
+    with window.applying() as errors, contextlib.ExitStack() as stack:
+        stack.callback(go_on.set)
+        # the other two are executed, have asked, and wait again
+        wait_until(lambda: len(set(waited)) == LANES - 1, seconds=30)
         assert seen(channel.target) == ({window.begin}, 0, 0)
-        go_on.set()
     assert errors == []
     window.finish()
 
