@@ -232,6 +232,24 @@ def test_a_transaction_is_skipped_by_all_lanes(channel: Channel, at_once: bool) 
     assert channel.target.query("SELECT state FROM binlane.skips") == [("skipped",)]
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one after another"])
+def test_statements_of_another_database_are_in_one_lane(channel: Channel, at_once: bool) -> None:
+    """A block of theirs is a DDL, with empty shares beside it, or has them beside the rows of other lanes."""
+    with channel.source.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE other.made (id INT PRIMARY KEY, v INT)")
+        cursor.execute("INSERT INTO other.made VALUES (1, 1)")
+        connection.commit()
+        cursor.execute("INSERT INTO shop.plain VALUES (100, 1, 'n')")
+        connection.commit()
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute("UPDATE other.made SET v = v + 1")
+        connection.commit()
+    window = Adopted.of(channel)
+    assert window.plan.barriers == ()
+    apply_all(channel, window.step, None if at_once else (0, 1, 2, 3))
+    window.finish()
+
+
 @pytest.mark.parametrize("offset", [2, 8], ids=["first block", "second block"])
 def test_lanes_stop_inside_a_block(channel: Channel, offset: int) -> None:
     window, engine = Adopted.of(channel), engine_of(channel.endpoints.target)

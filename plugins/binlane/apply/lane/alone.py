@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 import pymysql
@@ -12,6 +13,7 @@ from binlane.apply.block import Applied, BlockPlace, LaneShare, apply_shares
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems, FailedBlock
 from binlane.apply.lane.run_state import AttemptState, RunState, Stream
 from binlane.errors import DriftError, PlanError
+from binlane.model import ItemKind
 
 if TYPE_CHECKING:
     from binlane.model import BlockHeader
@@ -28,6 +30,8 @@ class AloneLane:
 
     state: RunState
     attempt: AttemptState
+    apply_one: Callable[[BlockPlace, Block, Stream, int], None]
+    """Applies the block of one lane, up to a limit."""
     _stands: int | None = None
     """The seqno at which the streams of the other lanes stand; None if it is not known."""
 
@@ -37,7 +41,9 @@ class AloneLane:
         """Apply all shares of the block ``header``; ``place`` has all lanes that have one. Returns as ``apply_shares``.
 
         A share whose rows have drifted is applied again with all others, as the channel's policy says; raises its error
-        if that does not help. Raises PlanError for files that do not match.
+        if that does not help. A DDL, which would commit the shares before it, is applied as a block of its lane, whose
+        other shares are empty: then nothing is returned, and each lane applies its own. Raises PlanError for files that
+        do not match.
         """
         failed = dict[int, Exception]()
         while True:
@@ -46,6 +52,14 @@ class AloneLane:
                     self.attempt.forget_stream(lane)
             self._stands = None
             found = {lane: self._found(place, lane, header, following) for lane in place.lanes}
+            if (ddl := self._ddl(found)) is not None:
+                stream, block = found[ddl]
+                for lane in place.lanes:
+                    if lane != ddl:
+                        self.attempt.forget_stream(lane)
+                stream.take()
+                self.apply_one(replace(place, lane=ddl, lanes=(ddl,)), block, stream, limit)
+                return {}
             own, _ = found[place.lane]
 
             def end(stream: Stream = own) -> int:
@@ -66,6 +80,16 @@ class AloneLane:
             if isinstance(applied, Mapping):
                 self._stands = next(iter(applied.values())).seqno
             return applied
+
+    def _ddl(self, found: dict[int, tuple[Stream, Block]]) -> int | None:
+        """The lane whose share is a DDL. Each share's first item is read."""
+        for lane, (stream, block) in found.items():
+            items = iter(block.items)
+            first = next(items, None)
+            found[lane] = stream, replace(block, items=items if first is None else chain((first,), items))
+            if first is not None and first.kind is ItemKind.DDL:
+                return lane
+        return None
 
     def _found(self, place: BlockPlace, lane: int, header: BlockHeader, following: NextBlock) -> tuple[Stream, Block]:
         stream, block = following(replace(place, lane=lane, lanes=(lane,)))

@@ -54,7 +54,7 @@ class LaneAttempt:
     alone: AloneLane = field(init=False)
 
     def __post_init__(self) -> None:
-        self.alone = AloneLane(self.state, self.attempt)
+        self.alone = AloneLane(self.state, self.attempt, self._apply)
         self.together = Together(self.state, self.attempt, self._check_stop, self._adopt_one)
 
     def run(self) -> None:
@@ -257,6 +257,8 @@ class LaneAttempt:
         applied = self.alone.apply(lanes, block.header, limit, lambda at: self._next(at, limit))
         if isinstance(applied, Orders):
             self._follow(applied, place.lane, block.header)
+            return
+        if applied == {}:
             return
         # another lane may have been alone with a piece of the block
         self._moved(lanes, None if applied is None else next(iter(applied.values())).seqno, place.expected + 1)
