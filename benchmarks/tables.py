@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from benchmarks import machine
+from benchmarks.ways import COMMAND
 from benchmarks.workloads import WORKLOADS
 from lab.written import replaced
 
@@ -31,6 +32,7 @@ _WAYS: Final = {
     "binlane, reduce, 4 lanes": '`reduce = "block"`, 4 lanes',
     "binlane, reduce the window, 1 lane": '`reduce = "window"`, 1 lane',
     "binlane, reduce the window, 4 lanes": '`reduce = "window"`, 4 lanes (what the default, "auto", takes here)',
+    COMMAND: "`binlane run`, 4 lanes: the whole command, from its start to its end",
 }
 """The ways of the first table, in its order, with the table's words."""
 _LANES_OF_FOUR: Final = ("binlane, replay, 4 lanes", "binlane, reduce, 4 lanes", "binlane, reduce the window, 4 lanes")
@@ -96,10 +98,10 @@ def workloads(results: Path) -> str:
             found = _stored(results, file.name)
             four = [found["ways"].get(key) for key in _LANES_OF_FOUR]
             whole = ", ".join(_whole(way, found) for way in four if way is not None)
-            ratios = (_ratio(way and way["ratio"]) for way in four)
+            ratios = (_ratio(way and way["ratio"]) for way in (*four, found["ways"].get(COMMAND)))
             rows.append((f"`{name}`", _server(found), _rate(_best(found)), *ratios, whole, _runs(found)))
-    head = ("workload", "servers", "best replica, transactions/s", "replay", '"block"', '"window"', "whole windows",
-            "measured with")  # fmt: skip
+    head = ("workload", "servers", "best replica, transactions/s", "replay", '"block"', '"window"', "`binlane run`",
+            "whole windows", "measured with")  # fmt: skip
     return _table(head, rows)
 
 

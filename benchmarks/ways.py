@@ -5,9 +5,11 @@ Each is timed from the moment when it has everything it needs to the moment when
 
 from __future__ import annotations
 
+import os
 import queue
 import resource
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from benchmarks.channel import Channel, run_window
+from benchmarks.channel import Channel, file_of, open_channel, run_window
 from binlane.model import Flavor
 from binlane.orchestration import steps
 
@@ -37,6 +39,8 @@ _COMMITS: Final = {"alone": "", "together": ", together"}
 """What the name of a way adds for ``lanes.commit``."""
 _IMAGES: Final = {"auto": "", "full": ", whole images"}
 """What the name of a way adds for ``apply.row_images``."""
+COMMAND: Final = "binlane run"
+"""The name of ``command``."""
 _MOST_SECONDS: Final = 4 * 3600.0
 _REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW SLAVE STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
 
@@ -183,6 +187,25 @@ def binlane(job: Job) -> Timing:
     return Timing(steps_taken["apply_seconds"], steps_taken)
 
 
+def command(job: Job) -> Timing:
+    """``binlane run``: from the start of its process to its end, as an operator waits for it."""
+    open_channel(job.channel, job.source, job.target, job.folder)
+    connections = {
+        f"AIRFLOW_CONN_{name}": f"mysql://{each.user}:{each.password}@{each.host}:{each.port}/"
+        "?ssl_mode=disabled&get_server_public_key=true"
+        for name, each in (("SOURCE", job.source), ("TARGET", job.target))
+    }
+    file = file_of(job.channel, job.folder)
+    typed = ["-c", "from binlane.cli import main; main()", "run", job.channel.name, "--channels", str(file.parent)]
+    environment = {**os.environ, **connections, "PYTHONPATH": os.pathsep.join(sys.path)}
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, *typed], env=environment, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - began
+    if done.returncode != 0:
+        raise BenchmarkError(f"binlane run ended with {done.returncode}: {done.stderr[-2000:]}")
+    return Timing(seconds, {"told": done.stdout.strip().splitlines()[-1:]})
+
+
 def apply_lanes(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: list[int]) -> dict[str, Any]:
     """Every lane in a process of its own, as ``binlane run`` does; start-up apart."""
     context = get_context("forkserver")
@@ -275,6 +298,7 @@ def ways(
             for each in reduce
             for count in lanes
         },
+        COMMAND: Way(command, lanes=max(lanes), reduce="auto"),
         **{
             f"binlane, {_FOLDING[each]}, {count} lanes, divided by {how}{_COMMITS[commit]}": Way(
                 binlane, lanes=count, reduce=each, divide=how, commit=commit

@@ -17,7 +17,7 @@ from binlane.connections import Endpoints, Resolver, environment_resolver, resol
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce
-from binlane.orchestration.filter_job.engines import require_engine, runner_of
+from binlane.orchestration.filter_job.engines import begin_processes, require_engine, runner_of
 from binlane.orchestration.filter_job.window_engine import engine_for
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.readiness import require_ready
@@ -141,6 +141,7 @@ def apply_window(
 
     ``seconds``: gets the duration of each step.
     """
+    begin_processes(engine)
     with _timed(seconds, "extract", console), console.bars(seconds_left=True) as bars:
         window = steps.extract(channel, endpoints, request, _read_bytes(bars))
     if window["work"] is None:

@@ -24,7 +24,7 @@ from binlane.orchestration.filter_job.spark_submit import (
 from binlane.readiness.machine import spark_submit
 from binlane.work.files import PLAN, WorkFolder
 from binlane.work.filter.errors import error_of
-from binlane.work.filter.job import LocalProcesses, run_filter
+from binlane.work.filter.job import LocalProcesses, begin_fork_server, run_filter
 from binlane.work.plan_inputs import read_inputs
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,13 @@ REMOTE: Final = "SPARK_REMOTE"
 _LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.warm")
 """Modules that the fork server imports, because lanes are forked later from the same server as the filter's
 processes."""
+
+
+def begin_processes(word: str) -> None:
+    """Start what an engine on this machine needs, while a window is extracted. ``word``: may be "auto", which takes
+    this machine for all but large windows."""
+    if word != FilterEngine.SPARK:
+        begin_fork_server(*_LANES)
 
 
 def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:

@@ -11,11 +11,13 @@ hand out than to read.
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from typing import Final, Protocol
 
 from binlane.choices import Reduce
@@ -66,6 +68,21 @@ class InProcess:
         """See Engine."""
 
 
+def begin_fork_server(*preload: str) -> None:
+    """Start the server from which ``LocalProcesses`` and lanes are forked, if there is none, without waiting for its
+    imports: half a second of a core, which a window that is being extracted does not miss."""
+    get_context("forkserver").set_forkserver_preload([__name__, *preload, _WARM])
+    if threading.current_thread() is not threading.main_thread():
+        forkserver.ensure_running()
+        return
+    # Ctrl-C while it imports would print its own traceback beside the command's one line
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, heard)
+
+
 class LocalProcesses:
     """A pool of processes on this machine, without a JVM: for rolling a backup forward on one machine.
 
@@ -83,8 +100,8 @@ class LocalProcesses:
             yield from InProcess().run(stage, task, batches)
             return
         if self._pool is None:
+            begin_fork_server(*self._preload)
             context = get_context("forkserver")
-            context.set_forkserver_preload([__name__, *self._preload, _WARM])
             # the job's next run uses the same pool
             self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
         for first in range(0, len(batches), MOST_BATCHES):

@@ -57,3 +57,33 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_fork_server_that_imports_says_nothing_of_ctrl_c() -> None:
+    """A terminal sends SIGINT to all processes of a command, which says itself what became of it."""
+    began = """
+import sys, time
+from binlane.work.filter.job import begin_fork_server
+begin_fork_server("tests.unit.work.filter.slow_import")
+print("begun", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    sys.exit(3)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", began],
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "begun\n"
+        # printed by the import, so the server is in it
+        assert process.stdout.readline() == "imported slowly\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait() == 3
+        assert process.stderr.read() == ""
