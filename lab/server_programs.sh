@@ -15,9 +15,10 @@ cache=$HOME/.cache/binlane
 
 if [ $# -eq 0 ]; then
   for wanted in "mysql" "mariadb bullseye" "mariadb trixie"; do
-    # each alone: tests need none of them, and run with those that are there
-    bash "${BASH_SOURCE[0]}" $wanted || echo "no $wanted: its tests are skipped"
+    # each alone: tests need none of them, and run with those that are there; side by side: each waits for the archive
+    { bash "${BASH_SOURCE[0]}" $wanted || echo "no $wanted: its tests are skipped"; } &
   done
+  wait
   exit 0
 fi
 

@@ -31,6 +31,7 @@ from tests.chaos.worker import was_killed
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
 from tests.integration.window.test_runs import wait_for_a_lane_to_move
+from tests.one_runner import apply_alone
 from tests.waiting import wait_until
 
 NOW = WindowRequest("now")
@@ -180,7 +181,7 @@ def test_a_lost_folder_of_a_run_that_asked_for_lanes_and_blocks_of_its_own_gives
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now", lanes=2, block_transactions=3))
     run_filter(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
-    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)
     shutil.rmtree(window["work"])
     again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert again["window"] == window["window"]
@@ -226,7 +227,7 @@ def test_a_folder_lost_behind_the_windows_own_ddl_gives_the_same_plan(channel: C
     run_filter(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     for each in adopted["lanes"]:
-        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], each["lane"])
+        apply_alone(channel.config, channel.endpoints, adopted["plan"], each["lane"])
     shutil.rmtree(window["work"])
     channel.run()
     channel.assert_equal()
@@ -244,12 +245,12 @@ def test_every_task_of_a_window_can_be_run_again_at_any_time(channel: Channel) -
     assert steps.adopt_plan(channel.config, channel.endpoints, window["work"]) == adopted
     lanes = [each["lane"] for each in adopted["lanes"]]
     for lane in [*lanes, *lanes]:
-        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+        apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)
     done = steps.advance(channel.config, channel.endpoints, adopted["plan"])
     after = channel.status
     run_filter(WorkFolder(window["work"]), InProcess())
     assert steps.adopt_plan(channel.config, channel.endpoints, window["work"]) == adopted
-    assert [steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)["blocks"] for lane in lanes] == [
+    assert [apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)["blocks"] for lane in lanes] == [
         0 for _ in lanes
     ]
     assert steps.advance(channel.config, channel.endpoints, adopted["plan"]) == done
@@ -264,10 +265,10 @@ def test_cleared_tasks_of_a_finished_window_need_no_file(channel: Channel) -> No
     plan = run_filter(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     for each in adopted["lanes"]:
-        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], each["lane"])
+        apply_alone(channel.config, channel.endpoints, adopted["plan"], each["lane"])
     done = steps.advance(channel.config, channel.endpoints, adopted["plan"])
     shutil.rmtree(window["work"])
-    applied = steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    applied = apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)
     assert applied == {"lane": 0, "seqno": plan.last_seqno, "blocks": 0, "transactions": 0, "stopped": False}
     told = steps.advance(channel.config, channel.endpoints, adopted["plan"])
     assert told.keys() == done.keys()
@@ -296,7 +297,7 @@ def lanes_until(owner: Any, name: str, config: ChannelConfig, endpoints: Endpoin
     assert hasattr(owner, name)
     setattr(owner, name, kill_self)
     for each in adopted["lanes"]:
-        steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
+        apply_alone(config, endpoints, adopted["plan"], each["lane"])
 
 
 def lanes_until_rows(*arguments: Any) -> None:

@@ -21,6 +21,7 @@ from binlane.work.filter.job import InProcess, run_filter
 from tests.chaos.faults import Fault, Faults, killer
 from tests.chaos.scene import Scene, run_all
 from tests.forked import process
+from tests.one_runner import apply_alone
 
 
 def was_killed(target: Callable[..., None], *arguments: Any) -> bool:
@@ -53,7 +54,7 @@ def run_steps(config: ChannelConfig, endpoints: Endpoints, fault: Fault, in_file
     # the lanes have faults of their own elsewhere
     setattr(steps, "engine_of", engine_of)  # noqa: B010
     for each in adopted["lanes"]:
-        steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
+        apply_alone(config, endpoints, adopted["plan"], each["lane"])
     if not in_files:
         _inject(faults)
     steps.advance(config, endpoints, adopted["plan"])
@@ -78,7 +79,7 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, fault: Fault) -> Non
             run_filter(WorkFolder(window["work"]), InProcess())
         adopted = steps.adopt_plan(config, endpoints, window["work"])
         for each in adopted["lanes"]:
-            steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
+            apply_alone(config, endpoints, adopted["plan"], each["lane"])
         steps.advance(config, endpoints, adopted["plan"])
 
 
@@ -86,4 +87,4 @@ def apply_lanes(config: ChannelConfig, endpoints: Endpoints, plan: str, lanes: S
     """The lanes of an adopted plan, one after another, with a fault at one of their statements."""
     _inject(Faults(fault, kill=killer(endpoints.target.sqlalchemy_url())))
     for lane in lanes:
-        steps.apply_lane(config, endpoints, plan, lane)
+        apply_alone(config, endpoints, plan, lane)

@@ -393,4 +393,6 @@ def test_a_lane_is_shown_when_it_is_taken_and_not_an_interval_later(mariadb_pair
     with Heartbeat(mariadb_pair.engine, PlanKey("orders", "w", "d"), interval=3600.0, errors_before=0) as heartbeat:
         time.sleep(0.3)  # longer than the heartbeat's first turn, which finds no lane
         heartbeat.held = {0: 4711}
-        wait_until(lambda: mariadb_pair.rows("SELECT connection_id FROM binlane.heartbeats") == [(4711,)])
+        query = "SELECT connection_id FROM binlane.heartbeats"
+        wait_until(lambda: mariadb_pair.rows(query) != [])
+        assert mariadb_pair.rows(query) == [(4711,)]

@@ -105,7 +105,7 @@ def _change(chosen: random.Random, name: str, shape: Shape) -> str:
     def value(column: str) -> str:
         return chosen.choice(shape.values[column])
 
-    def test() -> str:
+    def condition() -> str:
         column = chosen.choice(list(shape.values))
         found = value(column)
         return f"{column} IS NULL" if found in ("NULL", "DEFAULT") else f"{column} = {found}"
@@ -120,6 +120,6 @@ def _change(chosen: random.Random, name: str, shape: Shape) -> str:
         case 4:
             return f"INSERT INTO {name} {row} ON DUPLICATE KEY UPDATE {column} = {value(column)}"
         case 5 | 6:
-            return f"UPDATE {name} SET {column} = {value(column)} WHERE {test()} LIMIT {chosen.randint(1, 3)}"
+            return f"UPDATE {name} SET {column} = {value(column)} WHERE {condition()} LIMIT {chosen.randint(1, 3)}"
         case _:
-            return f"DELETE FROM {name} WHERE {test()} LIMIT {chosen.randint(1, 2)}"
+            return f"DELETE FROM {name} WHERE {condition()} LIMIT {chosen.randint(1, 2)}"

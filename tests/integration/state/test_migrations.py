@@ -159,7 +159,10 @@ def test_a_view_in_the_place_of_a_table_is_refused(target: PrivateServer, engine
 def test_an_index_and_a_table_more_of_somebodys_own_harm_nobody(target: PrivateServer, engine: Engine) -> None:
     target.query("CREATE INDEX mine ON binlane.errors (code)")
     target.query("CREATE TABLE binlane.before_the_upgrade AS SELECT * FROM binlane.positions")
-    asked(engine)
+    before = shape(target)
+    for act in (asked, bring_up, create):
+        act(engine)
+    assert shape(target) == before
 
 
 @pytest.mark.parametrize("table", ["articles (id INT)", "migrations (id INT, migration VARCHAR(255), batch INT)"])

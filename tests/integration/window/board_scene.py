@@ -35,6 +35,7 @@ from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import HOST, PrivateServer
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
+from tests.one_runner import apply_alone
 
 EDITOR, READER, STRANGER = "editor", "reader", "stranger"
 FRESH, UNPLANNED, RUNNING, FAILED, UNREACHABLE = "fresh", "unplanned", CHANNEL, "drifted", "far_away"
@@ -102,11 +103,11 @@ def scene_of(
         cursor.execute("SET GLOBAL binlog_row_metadata = DEFAULT")
     channel.traffic(60, seed=2, mix=ROWS)
     running = _planned(channel, channel.config)
-    steps.apply_lane(channel.config, channel.endpoints, running["plan"], 0)
+    apply_alone(channel.config, channel.endpoints, running["plan"], 0)
     with _beside(target):
         failed = _planned(channel, _config(channel, FAILED))
     with pytest.raises(DriftError):
-        steps.apply_lane(_config(channel, FAILED), channel.endpoints, failed["plan"], 0)
+        apply_alone(_config(channel, FAILED), channel.endpoints, failed["plan"], 0)
     # its lanes are silent at once, not after their heartbeats' time
     run_on(target, f"DELETE FROM binlane.heartbeats WHERE channel = '{FAILED}'")
     _leave_records(channel)

@@ -16,6 +16,7 @@ from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.plan_inputs import plan_digest
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
+from tests.one_runner import apply_alone
 
 FAMILIES = pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 TABLES = (
@@ -114,7 +115,7 @@ def test_a_half_applied_window_by_load_is_planned_again_with_the_same_lanes_and_
     first, digest = lanes(channel, window["work"]), plan_digest(window["work"])
     assert first == {"tenant_1": 0, "tenant_2": 1, "tenant_3": 2, "tenant_4": 2}
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
-    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 1)
+    apply_alone(channel.config, channel.endpoints, adopted["plan"], 1)
 
     shutil.rmtree(window["work"])
     again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))

@@ -30,6 +30,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, MIXED, Channel, run_on
+from tests.one_runner import apply_alone
 
 API = f"/api/channels/{CHANNEL}"
 READ, EDIT = {"Authorization": "Bearer reader"}, {"Authorization": "Bearer editor"}
@@ -188,7 +189,7 @@ def test_a_running_window_shows_its_lanes_and_can_be_stopped_and_resumed(channel
     channel.traffic(120)
     window = half_way(channel)
     client = client_of(channel)
-    steps.apply_lane(channel.config, channel.endpoints, window["plan"], 0)
+    apply_alone(channel.config, channel.endpoints, window["plan"], 0)
     found = get(client, API)
     assert found["card"]["progress"]["planned"]
     assert found["lanes"][0]["done"]
@@ -213,7 +214,7 @@ def test_a_transaction_is_skipped_with_a_reason_by_those_who_may_edit(channel: C
     channel.traffic(120, mix=Mix(cross_database=0.0, reference=0.0, ddl=0.0, accounts=0.0, statements=0.0))
     window = half_way(channel)
     client = client_of(channel)
-    applied = steps.apply_lane(channel.config, channel.endpoints, window["plan"], 0)["seqno"]
+    applied = apply_alone(channel.config, channel.endpoints, window["plan"], 0)["seqno"]
     plan = steps.read_plan(window["plan"])
     assert applied == plan.last_seqno
     page = f"{API}/windows/{window['window']}/lanes"

@@ -29,6 +29,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.one_runner import apply_alone
 
 EXAMPLES: Final = int(os.environ.get("BINLANE_EXAMPLES", "1"))
 DIVIDED: Final = "(divided)=shop, crm_*\n"
@@ -249,14 +250,14 @@ def planned(channel: Channel) -> dict[str, Any]:
 def apply_all(channel: Channel, adopted: dict[str, Any], order: Sequence[int] | None = None) -> None:
     """All lanes at once, or one after another in this order."""
     lanes = [each["lane"] for each in adopted["lanes"]]
+    if order is not None:
+        for lane in (lanes[place] for place in order if place < len(lanes)):
+            apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)
+        return
 
     def apply(lane: int) -> dict[str, Any]:
         return steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
 
-    if order is not None:
-        for lane in (lanes[place] for place in order if place < len(lanes)):
-            apply(lane)
-        return
     with ThreadPoolExecutor(len(lanes)) as pool:
         list(pool.map(apply, lanes))
 
@@ -407,7 +408,7 @@ def test_lanes_without_changes_of_a_transaction_neither_keep_it_from_being_skipp
     seqno, blocked, idle = plan.first_seqno + 2, list[int](), list[int]()
     for lane in range(2):
         try:
-            steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+            apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)
             idle.append(lane)
         except DriftError:
             blocked.append(lane)
@@ -417,10 +418,10 @@ def test_lanes_without_changes_of_a_transaction_neither_keep_it_from_being_skipp
         # a lane without its row has passed it
         assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), *options) == 0
     for lane in idle:
-        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+        apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)
     assert channel.target.query(state) == [("requested",)]
     for lane in (*blocked, 3):
-        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+        apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)
     assert channel.target.query(state) == [("skipped",)]
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
     assert channel.target.query("SELECT id, v FROM shop.plain ORDER BY id") == [
@@ -435,9 +436,9 @@ def test_a_transaction_of_which_a_lane_has_applied_its_share_cannot_be_skipped(
     adopted = planned(channel)
     plan = steps.read_plan(adopted["plan"])
     blocked, other = lanes_of_both(plan)
-    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], other)
+    apply_alone(channel.config, channel.endpoints, adopted["plan"], other)
     with pytest.raises(DriftError, match="1062"):
-        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], blocked)
+        apply_alone(channel.config, channel.endpoints, adopted["plan"], blocked)
     assert channel.cli("skip", CHANNEL, "--seqno", str(plan.first_seqno + 2), "--reason", "mine is right") == 1
     assert f"lanes [{other}] have applied their share of it already" in " ".join(capsys.readouterr().err.split())
     run_on(channel.target, "DELETE FROM shop.plain WHERE id = 3")

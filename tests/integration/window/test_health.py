@@ -20,6 +20,7 @@ from binlane.verify.scope import Scope
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.integration.window.test_board import API, client_of, get, half_way
+from tests.one_runner import apply_alone
 
 ROWS = Mix(cross_database=0.0, reference=0.0, ddl=0.0, accounts=0.0, statements=0.0)
 """No lane waits for another one."""
@@ -208,9 +209,9 @@ def test_a_failure_lasts_until_the_command_line_has_recovered_from_it(
     failed = AirflowRuns(ended=(Run("r1", "failed", 1.0, 2.0, ("apply_lane",)),))
     assert shown(channel, capsys, failed) == (["failed", "unfinished"], 2)
     # another lane works, and the one with the error stays where it is
-    steps.apply_lane(channel.config, channel.endpoints, window["plan"], 0)
+    apply_alone(channel.config, channel.endpoints, window["plan"], 0)
     assert shown(channel, capsys, failed) == (["failed", "unfinished"], 2)
-    steps.apply_lane(channel.config, channel.endpoints, window["plan"], 1)
+    apply_alone(channel.config, channel.endpoints, window["plan"], 1)
     assert shown(channel, capsys) == (["unfinished"], 0)
     assert shown(channel, capsys, failed) == (["failed", "unfinished"], 0)
     # a lane that a stop has left inside the block fails there again

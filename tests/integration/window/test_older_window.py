@@ -21,6 +21,7 @@ from binlane.work.filter.job import InProcess, run_filter
 from lab.older_window import CHANNEL, PLACE, load, stored, unpack
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, ChannelOf
+from tests.one_runner import apply_alone
 
 NEXT: Final = "9.9.9"
 
@@ -75,7 +76,7 @@ def test_a_newer_binlanes_files_stop_every_step_before_a_lane_moves(
     run_filter(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     lanes = [int(each["lane"]) for each in adopted["lanes"]]
-    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lanes[0])
+    apply_alone(channel.config, channel.endpoints, adopted["plan"], lanes[0])
     before = state(channel)
     folder, name = Path(adopted["plan"] if of_plan else window["work"]), "lane files" if of_plan else "channel.json"
     said = f"binlane {NEXT} has written {name} in version {FORMATS[name].version + 1}"

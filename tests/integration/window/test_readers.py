@@ -274,6 +274,7 @@ def test_a_reader_that_dies_with_the_lock_or_keeps_it_stops_no_lane(
 ) -> None:
     channel = channel_of(family, family)
     read_a_window(channel, EPOCH + "reader_wait = 1\n", reader=Waiting(channel.target, end=end))
+    assert channel.status.window is None
 
 
 @families

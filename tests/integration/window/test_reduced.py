@@ -22,6 +22,7 @@ from binlane.work.plan_inputs import read_inputs
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, fresh_channel
+from tests.one_runner import apply_alone
 
 SCHEMA = (
     "CREATE TABLE {db}.u (id INT AUTO_INCREMENT PRIMARY KEY, email VARCHAR(20) UNIQUE, n INT UNIQUE, note TEXT)",
@@ -178,7 +179,7 @@ def test_what_is_chosen_for_a_window_is_applied_and_chosen_again_when_its_files_
     assert WorkFolder(window["work"]).child(read_inputs(WorkFolder(window["work"])).key).exists("parts")
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     assert adopted["plan"] is not None
-    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)
     shutil.rmtree(window["work"])
     again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert run_filter(WorkFolder(again["work"]), InProcess()).digest == plan.digest

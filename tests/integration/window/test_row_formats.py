@@ -58,7 +58,7 @@ def with_tables(channel: Channel) -> Channel:
     return channel
 
 
-def change(channel: Channel, *session: str, changes: tuple[str, ...] = CHANGES) -> None:
+def assert_arrives(channel: Channel, *session: str, changes: tuple[str, ...] = CHANGES) -> None:
     """Run ``changes`` on the source in a session of these settings, then a window; both sides are equal then."""
     with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         for statement in (*session, *changes):
@@ -85,18 +85,18 @@ def global_settings(server: PrivateServer, **values: str) -> Iterator[None]:
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
 def test_partial_row_images_arrive(family: Channel, image: str, reduce: str) -> None:
     family.write_channel(blocks=f'reduce = "{reduce}"\n')
-    change(family, f"SET SESSION binlog_row_image = {image}")
+    assert_arrives(family, f"SET SESSION binlog_row_image = {image}")
 
 
 @pytest.mark.parametrize("reduce", ["off", "block"])
 def test_compressed_transactions_and_events_arrive(family: Channel, reduce: str) -> None:
     family.write_channel(blocks=f'reduce = "{reduce}"\n')
     if family.source.flavor is Flavor.MYSQL:
-        change(family, "SET SESSION binlog_transaction_compression = ON")
+        assert_arrives(family, "SET SESSION binlog_transaction_compression = ON")
     else:
         with global_settings(family.source, log_bin_compress="ON", log_bin_compress_min_len="10"):
-            change(family)
-            change(
+            assert_arrives(family)
+            assert_arrives(
                 family, "SET SESSION binlog_format = STATEMENT", changes=("DELETE FROM tenant_1.t WHERE id % 2 = 0",)
             )
 
@@ -106,7 +106,7 @@ def test_the_source_changes_its_checksums_between_files(family: Channel) -> None
     with global_settings(family.source, binlog_checksum="NONE"):
         for statement in CHANGES[:half]:
             family.source.query(statement)
-    change(family, changes=CHANGES[half:])
+    assert_arrives(family, changes=CHANGES[half:])
 
 
 def test_rows_with_and_without_full_metadata_arrive(family: Channel) -> None:
@@ -114,7 +114,7 @@ def test_rows_with_and_without_full_metadata_arrive(family: Channel) -> None:
         for statement in CHANGES[:10]:
             family.source.query(statement)
     with global_settings(family.source, binlog_row_metadata="MINIMAL"):
-        change(family, changes=CHANGES[10:])
+        assert_arrives(family, changes=CHANGES[10:])
 
 
 @pytest.mark.parametrize("reduce", ["off", "block"])
@@ -134,7 +134,7 @@ def test_rows_written_without_checks_arrive(family: Channel, reduce: str) -> Non
         "DELETE FROM tenant_1.other WHERE id = 2",
         "COMMIT",
     )
-    change(family, "SET SESSION foreign_key_checks = 0", "SET SESSION unique_checks = 0", changes=orphans)
+    assert_arrives(family, "SET SESSION foreign_key_checks = 0", "SET SESSION unique_checks = 0", changes=orphans)
 
 
 @pytest.mark.parametrize("reduce", ["off", "block"])
@@ -156,7 +156,7 @@ def test_cascades_leave_what_they_left_on_the_source(family: Channel, reduce: st
         "DELETE FROM tenant_1.parent WHERE id = 1",
         "DELETE FROM tenant_1.parent WHERE id = 2",
     )
-    change(family, changes=changes)
+    assert_arrives(family, changes=changes)
     assert family.target.query("SELECT COUNT(*) FROM tenant_1.child") == [(3,)]
 
 
@@ -169,7 +169,7 @@ def test_json_differences_arrive(on_mysql: Channel, reduce: str) -> None:
         "UPDATE tenant_1.t SET d = JSON_REMOVE(d, '$.b[1]'), s = 'both' WHERE id % 3 = 0",
         "UPDATE tenant_1.t SET d = JSON_REPLACE(d, '$.b[0]', NULL) WHERE id % 5 = 0",
     )
-    change(on_mysql, "SET SESSION binlog_row_value_options = PARTIAL_JSON", changes=(*inserts, *updates))
+    assert_arrives(on_mysql, "SET SESSION binlog_row_value_options = PARTIAL_JSON", changes=(*inserts, *updates))
 
 
 @requires_mysql
@@ -226,7 +226,7 @@ def test_json_differences_without_their_documents_are_refused_for_mariadb(channe
 def test_events_of_the_targets_own_server_id_are_applied(channel: Channel) -> None:
     with_tables(channel)
     number = channel.target.query("SELECT @@GLOBAL.server_id")[0][0]
-    change(channel, f"SET SESSION server_id = {number}")
+    assert_arrives(channel, f"SET SESSION server_id = {number}")
 
 
 def test_a_generated_primary_key_on_one_side_alone_is_named(on_mysql: Channel) -> None:

@@ -20,6 +20,7 @@ from binlane.source.segments import extract
 from binlane.work.files import MANIFEST, WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from tests.integration.window.conftest import CHANNEL, SHARD_LIST, Channel
+from tests.one_runner import apply_alone
 
 
 def test_two_runs_at_once_end_in_equal_data_and_one_window(channel: Channel) -> None:
@@ -74,7 +75,7 @@ def test_a_step_has_one_connection_a_server_and_a_lane_three(channel: Channel) -
     adopted = steps.adopt_plan(config, endpoints, window["work"])
     asked(source=2, target=2)  # the log behind the window, tables; the state, and the parser about statements
     for each in adopted["lanes"]:
-        steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
+        apply_alone(config, endpoints, adopted["plan"], each["lane"])
         asked(source=0, target=3)  # its session, its polls, its heartbeat
     steps.advance(config, endpoints, adopted["plan"])
     asked(source=0, target=1)
@@ -98,7 +99,7 @@ def test_a_window_whose_files_are_gone_is_read_again_with_the_same_digest(channe
     before = Manifest.from_json(work.read(MANIFEST), "before").digest
     run_filter(work, InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
-    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)
     assert any(lane.seqno > 0 for lane in channel.status.positions)
     shutil.rmtree(window["work"])
     channel.source.query("CREATE DATABASE tenant_900")

@@ -24,6 +24,7 @@ from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
+from tests.one_runner import apply_alone
 
 LANES, FIRST, SECOND = 3, 1, 0
 ROWS = (
@@ -185,7 +186,7 @@ def window(channel: Channel) -> dict[str, int]:
     adopted = steps.adopt_plan(channel.config, channel.endpoints, extracted["work"])
     lanes = sorted((each["lane"] for each in adopted["lanes"]), key=lambda lane: (lane != FIRST, lane))
     for lane in lanes:
-        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+        apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
     plan = steps.read_plan(adopted["plan"])
     return {shard: counts.lane for shard, counts in plan.shards.items()}

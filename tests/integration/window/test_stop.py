@@ -24,6 +24,7 @@ from binlane.work.lookup import find_seqnos, read_manifest
 from binlane.work.planned import PlannedLanes
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
+from tests.one_runner import apply_alone
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
@@ -151,7 +152,7 @@ def test_status_tells_marks_gaps_holders_lag_and_orders_to_a_program(
     plan = steps.read_plan(adopted["plan"])
     stop = plan.first_seqno + 11
     request_stop(engine_of(channel.endpoints.target), CHANNEL, at=stop, by="carol")
-    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)
     capsys.readouterr()
     assert channel.cli("status", CHANNEL, "--json") == 0
     found = json.loads(capsys.readouterr().out)
