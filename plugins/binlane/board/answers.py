@@ -14,6 +14,7 @@ from binlane.health.look import Look
 from binlane.health.ways_out import way_out
 from binlane.state.positions import LanePosition
 from binlane.state.records.history import PastWindow, Snapshot, seconds_of
+from binlane.state.records.journal import WHOLE_WINDOW
 from binlane.state.windows import FINISHED
 
 HEAT_SHARDS: Final = 24
@@ -142,7 +143,7 @@ def errors_of(snapshot: Snapshot) -> list[models.LaneError]:
             at=seconds_of(error.at),
             window_id=error.window_id,
             current=error.window_id == current,
-            lane=error.lane,
+            lane=None if error.lane == WHOLE_WINDOW else error.lane,
             seqno=error.seqno,
             gtid=error.gtid,
             file=error.source.file,

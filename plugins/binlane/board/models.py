@@ -111,7 +111,8 @@ class LaneError(Answer):
     window_id: str
     current: bool
     """Whether the error is of the open window."""
-    lane: int
+    lane: int | None
+    """None: the window was refused as a whole, before it had a plan."""
     seqno: int
     gtid: str
     file: str

@@ -16,6 +16,7 @@ from binlane.health.durations import span
 from binlane.health.facts import VERIFY_TASK, Facts, Limits
 from binlane.health.ways_out import way_out
 from binlane.model import plural
+from binlane.state.records.journal import WHOLE_WINDOW
 
 QUIET_SECONDS: Final = 900.0
 """A window that nobody has worked on for longer is worth a warning; shorter, a run may be between two steps."""
@@ -118,6 +119,9 @@ def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
     if error is None or (error.is_retried and facts.is_applying):
         return None
     text = f"lane {error.lane} stopped at seqno {error.seqno:,}: {error.text}"
+    if error.lane == WHOLE_WINDOW:
+        # a summary shows the first line, and the findings stand behind it
+        text = f"the window was refused: {' '.join(error.text.splitlines())}"
     return Finding(State.FAILED, Severity.CRITICAL, text, way_out(error.code))
 
 

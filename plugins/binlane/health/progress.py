@@ -59,7 +59,9 @@ def stage_of(snapshot: Snapshot) -> Stage | None:
     if window is None or window.bounds.window_id != row.window_id:
         return None
     if row.step is RunStep.FILTER:
-        return _filtering(window.bounds.work, row, elapsed) if window.plan_digest is None else None
+        # a window that was refused waits for somebody
+        waits = window.plan_digest is not None or snapshot.standing_error is not None
+        return None if waits else _filtering(window.bounds.work, row, elapsed)
     done = sum(lane.transactions for lane in snapshot.open_positions)
     text = f"{done:,} of {plural(row.total, 'transaction')} applied"
     share = done / row.total if row.total else None

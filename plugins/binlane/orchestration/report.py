@@ -114,7 +114,8 @@ def _barriers(plan: WindowPlan) -> Grid | None:
     if not plan.barriers:
         return None
     serialized = sum(barrier.last - barrier.first + 1 for barrier in plan.barriers)
-    title = f"{plural(len(plan.barriers), 'barrier')} over {plural(serialized, 'seqno')}, by cause"
+    held = f"{plural(len(plan.barriers), 'barrier')} over {plural(serialized, 'seqno')}"
+    title = f"{held}; the transactions that need one, by cause"
     grid = Grid(title).columns("cause").columns("transactions", justify="right")
     for cause, count in barrier_causes(plan).most_common():
         grid.row(cause, f"{count:,}")

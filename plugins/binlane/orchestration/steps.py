@@ -32,6 +32,7 @@ from binlane.orchestration.retention import remove_old
 from binlane.orchestration.shorten_window import is_forgotten
 from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.orchestration.terminal import as_text
+from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.plan.consistency import EpochStarts, level_of
 from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest
@@ -201,7 +202,8 @@ def adopt_plan(
     if log.isEnabledFor(logging.INFO):
         log.info("the plan\n%s", as_text(report.plan_view(plan, filter_engine, by_load=inputs.settings.places_by_load)))
     engine = engine_of(endpoints.target)
-    check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
+    with recorded_refusal(engine, plan.channel, plan.window_id):
+        check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
     with engine.connect() as connection:
         window = read_window(connection, plan.channel, plan.window_id)
     if window is None:

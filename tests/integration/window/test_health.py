@@ -67,6 +67,43 @@ def test_a_target_without_the_state_is_new_and_not_unreachable(
     assert f"`binlane bootstrap {CHANNEL}`" in listed["findings"][0]["next_step"]
 
 
+def test_a_window_that_is_refused_is_failed_until_it_has_a_plan(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (id INT PRIMARY KEY, n INT)")
+    assert channel.run() is not None
+    run_on(channel.target, "ALTER TABLE app.t DROP COLUMN n", log=False)
+    run_on(channel.source, "INSERT INTO app.t VALUES (1, 1)")
+    for _ in range(2):  # the second error replaces the first
+        assert channel.cli("run", CHANNEL) == 1
+        assert shown(channel, capsys) == (["failed", "unfinished"], 2)
+    assert channel.cli("status", CHANNEL) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    refused = (
+        r"failed: the window was refused: PrecheckError: precheck failed: \d findings?; nothing was written: app\.t: "
+    )
+    assert re.search(refused, said)
+    assert "filter job:" not in said
+    assert channel.cli("check", CHANNEL) == 2
+    assert re.search(refused, capsys.readouterr().out)
+    [error] = get(client_of(channel), API)["errors"]
+    assert (error["lane"], error["seqno"], error["current"]) == (None, 0, True)
+    # a dry run and a plan are no reason for an alarm
+    assert channel.cli("plan", CHANNEL) == 1
+    assert channel.target.query("SELECT COUNT(*) FROM binlane.errors") == [(1,)]
+    run_on(channel.target, "ALTER TABLE app.t ADD COLUMN n INT", log=False)
+    with_plan(channel)
+    assert shown(channel, capsys) == (["unfinished"], 0)
+    assert channel.run() is not None
+    assert shown(channel, capsys)[0] == ["idle"]
+
+
+def with_plan(channel: Channel) -> None:
+    """Give the open window its plan, and apply nothing of it."""
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest())
+    steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+
+
 def test_drift_is_on_every_screen_until_it_is_found_to_be_gone(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

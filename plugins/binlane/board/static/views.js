@@ -254,11 +254,11 @@ function skips(data, tools) {
 }
 
 function errors(data, where, tools) {
-  return panel("Errors that stopped a lane", "newest first; errors of past windows are kept", h("div", { class: "scroll" }, h("table", { class: "cards" },
+  return panel("Errors that stopped a lane or a window", "newest first; errors of past windows are kept", h("div", { class: "scroll" }, h("table", { class: "cards" },
     head(["At (UTC)"], ["Lane", "num"], ["Seqno", "num"], ["Source"], ["Error and next step"]),
     h("tbody", {}, data.errors.map((error) => h("tr", { "data-key": error.id },
       cell("At", "nowrap", moment(error.at)),
-      cell("Lane", "num", error.lane),
+      cell("Lane", "num", error.lane ?? "–"),
       cell("Seqno", "num", error.seqno ? h("a", { href: tools.href({ c: where.c, w: error.window_id, l: error.lane, s: error.seqno }), title: "the transaction and its rows" }, number(error.seqno)) : "–"),
       cell("Source", "nowrap mono", error.file ? `${error.file}:${error.offset}` : "–"),
       cell("Error", "wide break", error.text, h("div", { class: "quiet" }, error.way_out))))))));

@@ -238,7 +238,8 @@ def _barriers(counts: Counts) -> Grid | None:
     found = counts.as_set
     if not found.barriers:
         return None
-    title = f"{plural(found.barriers, 'barrier')} over {plural(found.serialized, 'seqno')}, by cause"
+    held = f"{plural(found.barriers, 'barrier')} over {plural(found.serialized, 'seqno')}"
+    title = f"{held}; the transactions that need one, by cause"
     grid = Grid(title).columns("cause").columns("transactions", justify="right")
     for cause, count in found.causes.items():
         grid.row(cause, f"{count:,}")

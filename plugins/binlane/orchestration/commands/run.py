@@ -23,6 +23,7 @@ from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Bars, Terminal, View
+from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
@@ -149,7 +150,9 @@ def apply_window(
     filter_engine = ""
     if window["plan"] is None:
         with _timed(seconds, "filter", console), _counted_segments(window, console):
-            filter_engine = _filter(channel, engine, WorkFolder(window["work"]), window["segments"])
+            work = WorkFolder(window["work"])
+            with recorded_refusal(engine_of(endpoints.target), channel.name, window["window"]):
+                filter_engine = _filter(channel, engine, work, window["segments"])
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"], filter_engine=filter_engine)
     with _timed(seconds, "apply", console):

@@ -15,7 +15,7 @@ from binlane.orchestration.terminal import Grid, View
 from binlane.safe_text import one_line
 from binlane.state.orders.orders import NOW
 from binlane.state.records.history import Snapshot
-from binlane.state.records.journal import ChannelStatus
+from binlane.state.records.journal import WHOLE_WINDOW, ChannelStatus
 from binlane.state.records.verifications import DRIFT, PENDING
 from binlane.state.windows import Window
 
@@ -78,7 +78,7 @@ def state_object(snapshot: Snapshot) -> dict[str, Any]:
             {
                 "at": error.at,
                 "window": error.window_id,
-                "lane": error.lane,
+                "lane": None if error.lane == WHOLE_WINDOW else error.lane,
                 "seqno": error.seqno,
                 "gtid": error.gtid,
                 "file": error.source.file,
@@ -246,5 +246,6 @@ def _errors(status: ChannelStatus) -> list[Grid]:
         return []
     grid = Grid("last errors", lines=True).columns("at (UTC)", "lane", "seqno", "error")
     for error in status.errors:
-        grid.row(error.at, str(error.lane), f"{error.seqno:,}", error.text)
+        lane = "-" if error.lane == WHOLE_WINDOW else str(error.lane)
+        grid.row(error.at, lane, f"{error.seqno:,}" if error.seqno else "-", error.text)
     return [grid]

@@ -145,7 +145,7 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             skips=skips[:SKIPS],
             more_skips=len(skips) > SKIPS,
             verifications=read_verifications(connection, channel, VERIFICATIONS),
-            standing_error=None if window is None else standing_error(connection, channel, window.bounds.window_id),
+            standing_error=None if window is None else standing_error(connection, channel, window),
             compared_at=_ended(last_ended(connection, channel)),
             covered=covered,
             unverified_since=min(open_since, default=None),

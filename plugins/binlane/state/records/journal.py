@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Row, func, insert, select
+from sqlalchemy import Connection, Engine, Row, and_, delete, func, insert, select
 
 from binlane.model import BlockHeader, LogPosition, plural
 from binlane.state.carried.prepared import OpenXa, read_open_xa
@@ -27,6 +27,9 @@ from binlane.state.records.verifications import (
 from binlane.state.tables import NOW, errors, positions
 from binlane.state.windows import Window, read_open_window
 
+WHOLE_WINDOW: Final = -1
+"""In place of a lane."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaneError:
@@ -35,6 +38,7 @@ class LaneError:
     id: int
     window_id: str
     lane: int
+    """``WHOLE_WINDOW``: the window was refused before it had a plan."""
     seqno: int
     gtid: str
     source: LogPosition
@@ -147,14 +151,21 @@ def record_error(
     )
 
 
+def forget_refusals(connection: Connection, channel: str, window_id: str) -> None:
+    """Delete what ``WHOLE_WINDOW`` errors say of a window: only the last one counts."""
+    of_window = errors.c.channel == channel, errors.c.window_id == window_id
+    connection.execute(delete(errors).where(*of_window, errors.c.lane == WHOLE_WINDOW))
+
+
 def last_error_id(connection: Connection, channel: str) -> int:
     """The id of the channel's newest error, 0 if it has none."""
     newest = connection.execute(select(func.max(errors.c.id)).where(errors.c.channel == channel)).scalar_one()
     return 0 if newest is None else int(newest)
 
 
-def standing_error(connection: Connection, channel: str, window_id: str) -> LaneError | None:
-    """The newest error of a window that its lane has not passed since: the lane has not moved, or is still before it.
+def standing_error(connection: Connection, channel: str, window: Window) -> LaneError | None:
+    """The newest error of a window that its lane has not passed since: the lane has not moved, or is still before it;
+    of the window as a whole, if it has no plan since.
 
     A block's error names the block's first seqno, and a stop or a skip can leave a lane inside the block: only a
     later move of the position says that the lane has passed it.
@@ -166,9 +177,12 @@ def standing_error(connection: Connection, channel: str, window_id: str) -> Lane
         positions.c.seqno >= errors.c.seqno,
         positions.c.updated_at > errors.c.at,
     )
+    stands = ~has_passed.exists()
+    if window.plan_digest is not None:
+        stands = and_(stands, errors.c.lane != WHOLE_WINDOW)
     row = connection.execute(
         select(errors)
-        .where(errors.c.channel == channel, errors.c.window_id == window_id, ~has_passed.exists())
+        .where(errors.c.channel == channel, errors.c.window_id == window.bounds.window_id, stands)
         .order_by(errors.c.id.desc())
         .limit(1)
     ).one_or_none()

@@ -1,0 +1,31 @@
+"""A window that cannot begin: the reason is kept on the target, so that health has it where no Airflow has seen the run
+fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine
+
+from binlane.errors import BinlaneError
+from binlane.state.positions import PlanKey
+from binlane.state.records.journal import WHOLE_WINDOW, forget_refusals, record_error
+from binlane.state.windows import read_window
+
+
+@contextmanager
+def recorded_refusal(engine: Engine, channel: str, window_id: str) -> Iterator[None]:
+    """An error of the block that another try would meet again is recorded, and raised. Not of a window that has a plan:
+    its lanes would stop, and they record their own; nor of one that is not opened, as of a dry run."""
+    try:
+        yield
+    except BinlaneError as exc:
+        if not exc.retryable:
+            with engine.begin() as connection:
+                window = read_window(connection, channel, window_id, for_update=True)
+                if window is not None and window.plan_digest is None:
+                    forget_refusals(connection, channel, window_id)
+                    message = f"{type(exc).__name__}: {exc}"
+                    record_error(connection, PlanKey(channel, window_id, ""), WHOLE_WINDOW, None, 0, message)
+        raise
