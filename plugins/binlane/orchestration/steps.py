@@ -202,7 +202,7 @@ def adopt_plan(
     if log.isEnabledFor(logging.INFO):
         log.info("the plan\n%s", as_text(report.plan_view(plan, filter_engine, by_load=inputs.settings.places_by_load)))
     engine = engine_of(endpoints.target)
-    with recorded_refusal(engine, plan.channel, plan.window_id):
+    with recorded_refusal(endpoints.target, plan.channel, plan.window_id):
         check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
     with engine.connect() as connection:
         window = read_window(connection, plan.channel, plan.window_id)

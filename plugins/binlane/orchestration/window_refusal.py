@@ -6,23 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Engine
-
+from binlane.connections import Endpoint
 from binlane.errors import BinlaneError
+from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
 from binlane.state.records.journal import WHOLE_WINDOW, forget_refusals, record_error
 from binlane.state.windows import read_window
 
 
 @contextmanager
-def recorded_refusal(engine: Engine, channel: str, window_id: str) -> Iterator[None]:
+def recorded_refusal(target: Endpoint, channel: str, window_id: str) -> Iterator[None]:
     """An error of the block that another try would meet again is recorded, and raised. Not of a window that has a plan:
     its lanes would stop, and they record their own; nor of one that is not opened, as of a dry run."""
     try:
         yield
     except BinlaneError as exc:
         if not exc.retryable:
-            with engine.begin() as connection:
+            with engine_of(target).begin() as connection:
                 window = read_window(connection, channel, window_id, for_update=True)
                 if window is not None and window.plan_digest is None:
                     forget_refusals(connection, channel, window_id)

@@ -151,7 +151,7 @@ def apply_window(
     if window["plan"] is None:
         with _timed(seconds, "filter", console), _counted_segments(window, console):
             work = WorkFolder(window["work"])
-            with recorded_refusal(engine_of(endpoints.target), channel.name, window["window"]):
+            with recorded_refusal(endpoints.target, channel.name, window["window"]):
                 filter_engine = _filter(channel, engine, work, window["segments"])
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"], filter_engine=filter_engine)
