@@ -60,7 +60,12 @@ def write_inputs(
     settings = settings_of(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     check_division(channel, shard_list)
-    settings = replace(settings, divide=channel.lanes.divide if shard_list.divided else None)
+    divides = bool(shard_list.divided)
+    settings = replace(
+        settings,
+        divide=channel.lanes.divide if divides else None,
+        commits_together=divides and channel.lanes.commit == Commit.TOGETHER,
+    )
     groups = schema.known().foreign_key_groups
     Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     write_formats(folder, OF_WINDOW, last=files.MANIFEST)

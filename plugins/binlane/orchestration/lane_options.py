@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.session.connection import SessionLimits
-from binlane.choices import Commit
 from binlane.config import ChannelConfig
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.window_plan import WindowPlan
@@ -19,7 +18,7 @@ def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
     return ApplyOptions(
         barrier_timeout=apply.barrier_timeout,
         lease_time=apply.lease_seconds,
-        commits_together=channel.lanes.commit is Commit.TOGETHER and not whole,
+        commits_together=plan.division is not None and plan.division.commits_together,
         reader_wait=channel.lanes.reader_wait,
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,

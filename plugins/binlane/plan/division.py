@@ -47,6 +47,8 @@ class Division:
     """Tables of divided databases that are not placed by their own name."""
     folds_names: bool
     """The target compares names without regard to case; names in ``placements`` are in lower case then."""
+    commits_together: bool = False
+    """The shares of a block commit when all are executed, so a transaction of rows alone needs no barrier."""
 
     def placed(self, table: TableKey) -> Placement:
         """The placement of a table of a divided database."""

@@ -73,6 +73,8 @@ class FilterSettings:
     """``lanes.epoch_transactions``; the manifest has the epochs."""
     divide: str | None = None
     """``lanes.divide``; None without divided shards."""
+    commits_together: bool = False
+    """``lanes.commit`` is "together"; False without divided shards."""
     measures_rows: bool = True
     """Rows of some tables are sent as statements, so the plan records their lengths (``WindowPlan.widest``)."""
     small_blocks: str | None = None
@@ -137,6 +139,7 @@ class FilterSettings:
 
 
 SETTINGS: Final = Codec(
-    "extract the window again", left_out=frozenset({"collations", "divide", "epoch_transactions", "small_blocks"})
+    "extract the window again",
+    left_out=frozenset({"collations", "divide", "commits_together", "epoch_transactions", "small_blocks"}),
 )
 """Codec of channel.json."""

@@ -232,6 +232,31 @@ def test_a_transaction_is_skipped_by_all_lanes(channel: Channel, at_once: bool) 
     assert channel.target.query("SELECT state FROM binlane.skips") == [("skipped",)]
 
 
+def test_rows_of_several_shards_and_of_critical_ones_are_dealt(channel: Channel) -> None:
+    """They are in the blocks of all lanes, in the source's order; a transaction of many rows is, too."""
+    channel.write_shard_list("(divided)=shop\n(critical)=other, crm_1\n")
+    configured = channel.channels / f"{CHANNEL}.toml"
+    configured.write_text(configured.read_text().replace('divide = "table"', 'divide = "key"'))
+    with channel.source.connect() as connection, connection.cursor() as cursor:
+        for number in range(20):
+            cursor.execute(f"INSERT INTO other.plain VALUES ({number}, 1, 'n')")
+            if number % 2:
+                cursor.execute(f"UPDATE shop.plain SET v = v + 1 WHERE id = {number}")
+            connection.commit()
+        values = ", ".join(f"({number}, 1, '{'x' * 40}')" for number in range(1000, 6000))
+        cursor.execute(f"INSERT INTO shop.plain VALUES {values}")
+        cursor.execute("UPDATE other.plain SET v = 7")
+        connection.commit()
+    step = planned(channel)
+    plan = steps.read_plan(step["plan"])
+    assert plan.barriers == ()
+    # rows by key are in each lane
+    assert all(rows.inserts > 1000 for rows in plan.lane_rows[:LANES])
+    apply_all(channel, step)
+    steps.advance(channel.config, channel.endpoints, step["plan"])
+    channel.assert_equal()
+
+
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one after another"])
 def test_statements_of_another_database_are_in_one_lane(channel: Channel, at_once: bool) -> None:
     """A block of theirs is a DDL, with empty shares beside it, or has them beside the rows of other lanes."""

@@ -7,7 +7,8 @@ Rules (docs/invariants.md, 3):
 - a transaction of a critical shard, of ``#GLOBAL`` or of ``#UNKNOWN`` makes a barrier of all lanes; the serialized lane
   applies it, or the lane that the shard list names. ``shards.event_filter`` says which transactions these are;
 - where a shard is divided, each barrier is of all lanes and the serialized lane's: statements on a divided shard, and
-  transactions over it and another shard, make one, too;
+  transactions over it and another shard, make one, too. If shares commit together, rows alone make none, of whatever
+  shards: all lanes have the same blocks, in the source's order;
 - the first transaction of an epoch makes a barrier of all lanes, which joins none before it: all lanes stand at the end
   of the epoch before;
 - temporary tables make one barrier from the first to the last transaction that needs them;
@@ -150,9 +151,16 @@ class BarrierRules:
         if FILTERED_SHARD in shards:
             return 0
         critical = [self.partitioner.lane_of(shard) for shard in shards if self.partitioner.is_critical(shard)]
-        if critical:
+        if critical and not self._deals_rows:
             return max(critical)
-        return min((self.partitioner.lane_of(shard) for shard in shards), default=0)
+        lanes = (self.partitioner.lane_of(shard) for shard in shards)
+        # one that a barrier brings to the serialized lane has a parallel one here, which nobody asks for
+        return min((lane for lane in lanes if lane < self._serialized or not self._deals_rows), default=0)
+
+    @property
+    def _deals_rows(self) -> bool:
+        """Whether the rows of every transaction are dealt to lanes that commit together."""
+        return self.division is not None and self.division.commits_together
 
     def _requests(self, first: int, last: int) -> Iterator[BarrierRequest]:
         """Barrier requests of a range of seqnos, ascending: of transactions, and of the first transaction of each
@@ -190,6 +198,8 @@ class BarrierRules:
     def _request_of_all(self, described: TransactionClass) -> BarrierRequest | None:
         """As ``_request``, in a window whose parallel lanes share one queue of blocks: each barrier is of all lanes."""
         shards, cause = self.classes[described]
+        if self._deals_rows and not described.statements:
+            return None
         if any(self.partitioner.is_critical(shard) for shard in shards):
             cause = cause or CRITICAL
         elif len({self.partitioner.lane_of(shard) for shard in shards}) > 1:

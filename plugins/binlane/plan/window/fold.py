@@ -188,13 +188,17 @@ class _Fold:
         divided = {shard for shard in shards.values() if self._partitioner.is_divided(shard)}
         if not divided:
             return None
+        together = self._settings.commits_together
+        critical = {shard for shard in shards.values() if self._partitioner.is_critical(shard)}
+        dealt = divided | critical if together else divided
         lanes = {
-            name: None if shard in divided else self._partitioner.lane_of(shard)
+            name: None if shard in dealt else self._partitioner.lane_of(shard)
             for name, shard in shards.items()
-            if not self._partitioner.is_critical(shard)
+            if together or shard not in critical
         }
         found = placements((self._scans, self._carried), self._settings, self._schema, self._known, self._excluded())
-        return Division(self._settings.lanes, tuple(sorted(divided)), lanes, found, self._known.letter_case.folds)
+        folds = self._known.letter_case.folds
+        return Division(self._settings.lanes, tuple(sorted(divided)), lanes, found, folds, together)
 
     def _excluded(self) -> Excluded:
         """Tables and databases not to be folded: the window's DDL names them, or their keys differ from the

@@ -34,21 +34,26 @@ def tables_of(found: Filtered, lane: int) -> set[TableKey]:
 @given(windows(), st.data())
 def test_the_columnar_version_gives_the_same_bytes(log: Log, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
-    chosen = replace(CHOSEN, block_bytes=data.draw(st.sampled_from([1, 100, 160, 1 << 20])))
+    chosen = replace(
+        CHOSEN,
+        block_bytes=data.draw(st.sampled_from([1, 100, 160, 1 << 20])),
+        commits_together=data.draw(st.booleans()),
+    )
     plain, columnar = (filtered(log, chosen, cuts=cuts, columnar=version, reducer=REDUCER) for version in (False, True))
     for lane in range(4):
         assert flat(columnar, lane) == flat(plain, lane)
     assert columnar.plan.to_json() == plain.plan.to_json()
 
 
-@pytest.mark.parametrize("reduce", ["block", "window"])
+@pytest.mark.parametrize(("reduce", "together"), [("block", False), ("block", True), ("window", False)])
 @hypothesis_settings(max_examples=60, deadline=None)
 @given(windows(), st.data())
 def test_each_lane_has_each_block_and_each_row_change_is_in_one_lane(
-    reduce: str, log: Log, data: st.DataObject
+    reduce: str, together: bool, log: Log, data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
-    found = filtered(log, replace(CHOSEN, reduce=reduce), cuts=cuts, reducer=REDUCER, columnar=True)
+    chosen = replace(CHOSEN, reduce=reduce, commits_together=together)
+    found = filtered(log, chosen, cuts=cuts, reducer=REDUCER, columnar=True)
     division = found.plan.division
     if division is None:
         assert not {name for name in found.routing.databases if name in "ad"}
@@ -75,6 +80,29 @@ def test_what_is_not_rows_of_the_shard_alone_meets_all_lanes() -> None:
         (2, 4, {"several lanes": 2, "statement of a divided shard": 1}),
         (8, 8, {"statement of a divided shard": 1}),
     ]
+
+
+def test_rows_alone_need_no_barrier_where_shares_commit_together() -> None:
+    log = [
+        rows(1, "a"), statements(2, "DELETE FROM t"), rows(3, "a", "b"), rows(4, "b", "c"), rows(5, "ref"),
+        rows(6, "ref", "b"), alone(7, "CREATE TABLE x (i INT)", "ref"), rows(8, "a"),
+    ]  # fmt: skip
+    chosen = replace(CHOSEN, fold_gap=0, shard_list="(divided)=a\n(critical)=ref\n", commits_together=True)
+    found = filtered(log, chosen, reducer=REDUCER)
+    assert [(barrier[0], barrier[1], barrier[4]) for barrier in found.barriers()] == [
+        (2, 2, {"statement of a divided shard": 1}),
+        (7, 7, {"reference shard": 1}),
+    ]
+    division = found.plan.division
+    assert division is not None
+    assert {name: division.databases[name] is None for name in ("a", "b", "ref")} == {
+        "a": True,
+        "b": False,
+        "ref": True,
+    }
+    blocks = {lane: [(each.first_seqno, each.last_seqno) for each, _ in found.lanes.get(lane, [])] for lane in range(4)}
+    assert blocks[0] == blocks[1] == blocks[2]
+    assert [last for _, last in blocks[3]] == [2, 7]
 
 
 def test_a_window_without_changes_of_a_divided_shard_is_planned_as_ever() -> None:
