@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from binlane.errors import PrecheckError
 from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
 from binlane.state.records.journal import record_error
@@ -93,6 +95,12 @@ def test_a_window_that_is_refused_is_failed_until_it_has_a_plan(
     assert channel.target.query("SELECT COUNT(*) FROM binlane.errors") == [(1,)]
     run_on(channel.target, "ALTER TABLE app.t ADD COLUMN n INT", log=False)
     with_plan(channel)
+    # lanes stop at an error of their window: once it has a plan, they alone record one
+    window = channel.status.window
+    assert window is not None
+    with pytest.raises(PrecheckError), recorded_refusal(channel.endpoints.target, CHANNEL, window.bounds.window_id):
+        raise PrecheckError("another run of the same window")
+    assert channel.target.query("SELECT COUNT(*) FROM binlane.errors WHERE text LIKE '%another run%'") == [(0,)]
     assert shown(channel, capsys) == (["unfinished"], 0)
     assert channel.run() is not None
     assert shown(channel, capsys)[0] == ["idle"]
