@@ -66,8 +66,8 @@ conformance: setup ## run the tests of docs/conformance.md, then write the page
 configuration: ## write the keys of a channel file into docs/configuration.md
 	$(PYTHON) -m lab.configuration_page
 
-dist: setup ## wheel, sdist and constraints in dist/; installs them into empty environments and runs a window from each
-	@$(PYTHON) -m lab.dist
+dist: setup ## wheel, sdist and constraints in dist/; installs both into empty environments and runs a window from each; OLDEST=1: with the oldest Airflow and Spark
+	@$(PYTHON) -m lab.dist $(if $(OLDEST),--oldest)
 
 compose-check: setup ## check docker-compose.yml, by docker compose if installed, and against the project
 	$(PYTHON) -m pytest -q tests/unit/test_compose.py

@@ -54,14 +54,15 @@ def constraints() -> str:
     return run([uv(), "export", "-q", *arguments, "--no-header"], cwd=PROJECT)
 
 
-def install(wheel: Path, folder: Path, extras: str = "") -> Path:
-    """Install the wheel and the locked versions of what it needs into a new virtual environment; its programs.
+def install(wheel: Path, folder: Path, extras: str, pins: str) -> Path:
+    """Install the wheel and what it needs into a new virtual environment; its programs. Raises LabError.
 
-    ``extras``: such as ``[airflow,spark]``.
+    ``extras``: such as ``[airflow,spark]``, or none. ``pins``: the text of a constraints file.
     """
+    folder.parent.mkdir(parents=True, exist_ok=True)
     run([uv(), "venv", "-q", "--python", sys.executable, str(folder)])
     pinned, overridden = folder / "constraints.txt", folder / "overrides.txt"
-    pinned.write_text(constraints())
+    pinned.write_text(pins)
     overridden.write_text(_SPARK_FILES)
     chosen = ["--constraints", str(pinned), "--overrides", str(overridden), f"binlane{extras} @ {wheel.as_uri()}"]
     # from the cache, as far as it goes

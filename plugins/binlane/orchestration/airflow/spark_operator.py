@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.log import mask_secret
 
 from binlane.choices import FilterEngine
+from binlane.orchestration.airflow.releases import AirflowFailException, AirflowNotFoundException
 from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.airflow.task_watch import Watched
 from binlane.orchestration.filter_job.spark_submit import (
