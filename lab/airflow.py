@@ -4,6 +4,9 @@ The api-server is started first, and the other services after it is healthy: tas
 stop this Airflow, all its processes must be found: a service that changes its title overwrites its environment, and a
 task process leaves the session of its service, but no process does both. So a process belongs to this Airflow if it is
 in a service's session or if its environment has this AIRFLOW_HOME.
+
+``python -m lab.airflow HOME`` is the guard of the Airflow under HOME: it waits until its input ends, which it does with
+the process that started it, however that ends, and then stops this Airflow.
 """
 
 from __future__ import annotations
@@ -58,8 +61,11 @@ class PrivateAirflow:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     leaders: dict[int, int] = field(default_factory=dict)
     """Pid of a service, which leads its session, to the time it was started, in ticks since the machine's boot."""
+    kept: bool = False
+    """Whether it outlives the process that started it."""
     _services: dict[int, str] = field(default_factory=dict)
     """Names of the services that this object has started, by pid, in order."""
+    _guard: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -144,6 +150,10 @@ class PrivateAirflow:
                     break
                 time.sleep(0.1)
         (self.home / _HANDLE).unlink(missing_ok=True)
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
 
     def log_tail(self, service: str, lines: int = 15) -> str:
         """The last lines of a service's log."""
@@ -208,6 +218,8 @@ class PrivateAirflow:
     def launch(self, service: str, program: Sequence[str] = _AIRFLOW, options: Sequence[str] = ()) -> None:
         """Start a service without waiting for it. ``program``: replaces the ``airflow`` command."""
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
+        if self._guard is None and not self.kept:
+            self._guard = _guard_of(self.home)
         with (self.home / "logs" / f"{service}.log").open("ab") as log:
             started = subprocess.Popen(
                 [*program, service, *options],
@@ -244,11 +256,18 @@ class PrivateAirflow:
         raise LabError(f"{self.home}: {what}: not there after {_START_SECONDS:.0f} s: {problem}\n{tails}")
 
 
-def new_airflow(home: Path, connections: Mapping[str, str], extra: Mapping[str, str] | None = None) -> PrivateAirflow:
-    """An Airflow to be started under ``home``: free port, new password, ``extra`` variables besides the connections."""
+def new_airflow(
+    home: Path, connections: Mapping[str, str], extra: Mapping[str, str] | None = None, *, kept: bool = False
+) -> PrivateAirflow:
+    """An Airflow to be started under ``home``: free port, new password, ``extra`` variables besides the connections.
+
+    It ends with this process, however that ends, unless it is ``kept``.
+    """
     settings = {f"AIRFLOW_CONN_{name.upper()}": value for name, value in connections.items()}
     settings["AIRFLOW__API_AUTH__JWT_SECRET"] = secrets.token_hex(48)
-    return PrivateAirflow(home.absolute(), free_port(), secrets.token_urlsafe(12), {**settings, **(extra or {})})
+    return PrivateAirflow(
+        home.absolute(), free_port(), secrets.token_urlsafe(12), {**settings, **(extra or {})}, kept=kept
+    )
 
 
 def find(home: Path) -> PrivateAirflow:
@@ -257,9 +276,18 @@ def find(home: Path) -> PrivateAirflow:
     try:
         handle = json.loads((home / _HANDLE).read_text())
     except (FileNotFoundError, json.JSONDecodeError):
-        return PrivateAirflow(home, 0, "")
+        return PrivateAirflow(home, 0, "", kept=True)
     leaders = {int(pid): int(started) for pid, started in handle["leaders"].items()}
-    return PrivateAirflow(home, handle["port"], handle["password"], handle["settings"], leaders)
+    return PrivateAirflow(home, handle["port"], handle["password"], handle["settings"], leaders, kept=True)
+
+
+def _guard_of(home: Path) -> subprocess.Popen[bytes]:
+    """See the module's docstring."""
+    command = [sys.executable, "-m", "lab.airflow", str(home)]
+    places = {"PYTHONPATH": os.pathsep.join([str(PROJECT / "plugins"), str(PROJECT)])}
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, cwd=PROJECT, env={**os.environ, **places}, start_new_session=True
+    )
 
 
 def processes_of(home: Path, leaders: Mapping[int, int]) -> set[int]:
@@ -329,3 +357,8 @@ def _places(home: Path, port: int) -> dict[str, str]:
         "NO_PROXY": "127.0.0.1,localhost",
         "no_proxy": "127.0.0.1,localhost",
     }
+
+
+if __name__ == "__main__":
+    sys.stdin.buffer.read()
+    find(Path(sys.argv[1])).stop()

@@ -142,7 +142,8 @@ def _servers_up(console: Console, names: Sequence[str]) -> Demo:
     up = airflow.find(HOME / "airflow")
     if not up.is_healthy():
         up.stop()
-        up = airflow.new_airflow(HOME / "airflow", _connections(up_servers), {"BINLANE_WORK": str(HOME / "work")})
+        extra = {"BINLANE_WORK": str(HOME / "work")}
+        up = airflow.new_airflow(HOME / "airflow", _connections(up_servers), extra, kept=True)
     demo = Demo(console, source, target, up_servers["replica"], up, is_new)
     demo.seconds["servers"] = time.monotonic() - start
     console.print(f"[green]✓[/] MariaDB, source on port {source.port}, target on port {target.port}")

@@ -261,7 +261,8 @@ def _started(stack: ExitStack, folder: Path, families: Sequence[Flavor], spark_s
                 f"mysql://{one.user}:{one.password}@{HOST}:{one.port}/?ssl_mode=disabled&get_server_public_key=true"
             )
     (folder / "airflow").mkdir()
-    airflow = new_airflow(folder / "airflow", connections, settings)
+    # the cluster's guard ends all of them
+    airflow = new_airflow(folder / "airflow", connections, settings, kept=True)
     cluster = Cluster(folder, store, metadata, airflow, master=master, servers=servers)
     if master is not None:
         _start_spark(stack, cluster, master)
@@ -299,7 +300,7 @@ def _celery_worker(cluster: Cluster, number: int) -> PrivateAirflow:
         folder.mkdir(parents=True)
     airflow = cluster.airflow
     settings = {**airflow.settings, "TMPDIR": str(home / "temporary")}
-    return PrivateAirflow(home, airflow.port, airflow.password, settings)
+    return PrivateAirflow(home, airflow.port, airflow.password, settings, kept=True)
 
 
 def _write_project(folder: Path, families: Sequence[Flavor], spark_submit: str | None) -> None:

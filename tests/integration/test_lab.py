@@ -19,10 +19,12 @@ from binlane.source.start_position import begin
 from binlane.source.stream import ServerSource
 from binlane.work.files import WorkFolder
 from lab import replica
+from lab.airflow import find
 from lab.compare import data_of
 from lab.programs import LabError, has_mysql, server_binary
 from lab.servers import PrivateServer, attach, private_server, start_server
 from lab.traffic import run_traffic
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,6 +36,16 @@ server = start_server(Path(sys.argv[1]), keep=len(sys.argv) > 2)
 print(server.pid, flush=True)
 if len(sys.argv) == 2:
     time.sleep(600)
+"""
+
+AIRFLOW_STARTER = """
+import sys, time
+from pathlib import Path
+from lab.airflow import new_airflow
+airflow = new_airflow(Path(sys.argv[1]), {}, kept=len(sys.argv) > 2)
+airflow.launch("600", program=("sleep",))
+print(next(iter(airflow.leaders)), flush=True)
+time.sleep(600)
 """
 
 
@@ -51,10 +63,10 @@ def wait_for_its_end(pid: int) -> None:
     assert not is_alive(pid)
 
 
-def started_elsewhere(*arguments: str) -> tuple[subprocess.Popen[str], int]:
+def started_elsewhere(*arguments: str, starter: str = STARTER) -> tuple[subprocess.Popen[str], int]:
     """Another process that starts a server, and the server's pid."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "plugins"), str(ROOT)])}
-    command = [sys.executable, "-c", STARTER, *arguments]
+    command = [sys.executable, "-c", starter, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT)
     assert process.stdout is not None
     return process, int(process.stdout.readline())
@@ -80,6 +92,23 @@ def test_a_kept_server_outlives_its_starter_and_is_found_again(tmp_path: Path) -
         found.stop()
     wait_for_its_end(pid)
     assert attach(tmp_path / "data") is None
+
+
+def test_an_airflow_ends_with_the_killed_process_that_started_it_unless_it_is_kept(tmp_path: Path) -> None:
+    homes = [tmp_path / name for name in ("kept", "guarded")]
+    arguments = [[str(homes[0]), "keep"], [str(homes[1])]]
+    (kept, of_kept), (guarded, of_guarded) = (started_elsewhere(*each, starter=AIRFLOW_STARTER) for each in arguments)
+    try:
+        assert (is_alive(of_kept), is_alive(of_guarded)) == (True, True)
+        for process in (kept, guarded):
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        wait_until(lambda: not is_alive(of_guarded))
+        assert is_alive(of_kept)
+    finally:
+        for home in homes:
+            find(home).stop()
+    assert not is_alive(of_kept)
 
 
 def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) -> None:
