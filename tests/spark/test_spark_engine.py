@@ -18,6 +18,7 @@ JOB = """
 import os, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
+from binlane import spark_engine
 from binlane.spark_engine import SubmittedEngine
 
 FOLDER = sys.argv[1]
@@ -36,12 +37,15 @@ for name, value in settings.items():
     builder = builder.config(name, value)
 spark = builder.getOrCreate()
 print(list(SubmittedEngine(spark).run("map", task, [["a", "b"], ["c", "d"], ["e"]])))
+spark_engine.MOST_BATCHES = 2
+long = SubmittedEngine(spark).run("scan", task, [["f", "g"], ["h"], ["i"], ["j"], ["k"]])
+print(next(long), list(long))
 spark.stop()
 """
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="no java on PATH: no Spark to test with")
-def test_a_stage_has_a_name_and_no_shuffle_and_its_failed_task_is_tried_again_alone(tmp_path: Path) -> None:
+def test_stages_have_names_and_no_shuffle_and_a_failed_task_is_tried_again_alone(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
     ours = {"PYTHONPATH": str(PROJECT / "plugins"), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
@@ -49,13 +53,22 @@ def test_a_stage_has_a_name_and_no_shuffle_and_its_failed_task_is_tried_again_al
         env={**os.environ, **ours},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.stdout.splitlines()[-1:] == ["[b'A', b'B', b'C', b'D', b'E']"], done.stderr[-3000:]
+    assert done.stdout.splitlines()[-2:] == [
+        "[b'A', b'B', b'C', b'D', b'E']",
+        "b'F' [b'G', b'H', b'I', b'J', b'K']",
+    ], done.stderr[-3000:]
     (log,) = (path for path in tmp_path.iterdir() if path.name.startswith(("local-", "app-")))
     events = [json.loads(line) for line in log.read_text().splitlines()]
-    (job,) = of_kind(events, "JobStart")
-    assert job["Properties"]["spark.job.description"] == "map: files 5, tasks 3"
-    assert len(job["Stage Infos"]) == 1
-    ended = of_kind(events, "TaskEnd")
+    jobs = of_kind(events, "JobStart")
+    # a long window's results come to the driver in parts
+    assert [(job["Properties"]["spark.job.description"], number_of_tasks(job)) for job in jobs] == [
+        ("map: files 5, tasks 3", 3),
+        ("scan: files 6, tasks 5 from 1", 2),
+        ("scan: files 6, tasks 5 from 3", 2),
+        ("scan: files 6, tasks 5 from 5", 1),
+    ]
+    tasks = of_kind(events, "TaskEnd")
+    ended = [task for task in tasks if task["Stage ID"] == 0]
     assert Counter(task["Task Info"]["Index"] for task in ended if task["Task End Reason"]["Reason"] == "Success") == {
         0: 1,
         1: 1,
@@ -63,9 +76,14 @@ def test_a_stage_has_a_name_and_no_shuffle_and_its_failed_task_is_tried_again_al
     }
     (failed,) = (task for task in ended if task["Task End Reason"]["Reason"] != "Success")
     assert (failed["Task Info"]["Index"], failed["Task Info"]["Attempt"]) == (1, 0)
-    for task in ended:
+    for task in tasks:
         written = task.get("Task Metrics", {}).get("Shuffle Write Metrics", {})
         assert written.get("Shuffle Bytes Written", 0) == 0
+
+
+def number_of_tasks(job: dict[str, Any]) -> int:
+    (stage,) = job["Stage Infos"]
+    return int(stage["Number of Tasks"])
 
 
 def of_kind(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

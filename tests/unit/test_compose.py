@@ -88,6 +88,13 @@ def test_the_servers_version_is_one_that_was_tried() -> None:
     assert f"MySQL {tag}" in (ROOT / "docs" / "conformance.md").read_text("utf-8")
 
 
+def test_the_page_names_every_image_that_has_no_digest() -> None:
+    images = {service["image"] for service in SERVICES.values() if "build" not in service}
+    images |= set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+    page = (ROOT / "docs" / "deployment.md").read_text("utf-8")
+    assert [name for name in sorted(images) if "@sha256:" not in name and f"`{name}`" not in page] == []
+
+
 def test_every_variable_that_must_be_set_is_named_at_the_top() -> None:
     asked = set(re.findall(r"\$\{([A-Z_]+):\?", TEXT))
     (told,) = re.findall(r"for name in ([A-Z_ ]+); do", TEXT.split("x-binlane")[0])
@@ -216,7 +223,7 @@ def test_compose_itself_takes_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
         None,
     )
     if command is None:
-        pytest.skip("needs docker compose")
+        pytest.skip("no Docker Compose to check with: apt-get install docker.io docker-compose")
     for name in re.findall(r"\$\{([A-Z_]+):\?", TEXT):
         monkeypatch.setenv(name, "secret")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
