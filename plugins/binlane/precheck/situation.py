@@ -19,7 +19,7 @@ from binlane.connections import Endpoint, Endpoints
 from binlane.model import BlockHeader, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.settings import FilterSettings
-from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents
+from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents, without_triggers
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import (
     name_of,
@@ -203,20 +203,36 @@ class Situation(TargetSituation):
         plan, source, target = self.plan, self.source_tables, self.tables
         created = frozenset(key for key in self.touched if plan.altered.names(key))
         since = (key for key in self.touched if any(each.names(key) for each in behind))
+        rules = rules_for(
+            source,
+            target,
+            complete_images=plan.complete_images,
+            allow_non_transactional=self.allow_nontransactional,
+            collations=Collations(self.channel.collations).given,
+        )
+        # where rows fire triggers, those that the window drops are in the way until then
+        dropped = Alterations() if rules.row_triggers_fire else self._dropped(*behind)
+
+        def comparable(schema: Schema) -> Schema:
+            return without_triggers(without_altered_parents(schema, plan.altered, *behind), dropped)
+
         return compare_schemas(
-            None if source is None else without_altered_parents(source, plan.altered, *behind),
-            without_altered_parents(target, plan.altered, *behind),
+            None if source is None else comparable(source),
+            comparable(target),
             self.touched,
-            rules_for(
-                source,
-                target,
-                complete_images=plan.complete_images,
-                allow_non_transactional=self.allow_nontransactional,
-                collations=Collations(self.channel.collations).given,
-            ),
+            rules,
             created=created,
             altered=created | frozenset(since),
         )
+
+    def _dropped(self, *behind: Alterations) -> Alterations | None:
+        """The triggers that the window drops, or the log behind it; None for a window that is begun: all triggers were
+        compared before, and some may be dropped already."""
+        if self.begun:
+            return None
+        names = {name for each in self.asked.texts for name in each.facts.dropped_triggers}
+        names.update(name for each in behind for name in each.tables)
+        return Alterations(dict.fromkeys(names, (0,)), tuple(number for each in behind for number in each.unread))
 
     @property
     def logged_differences(self) -> Iterator[tuple[TableKey, int, tuple[Difference, ...] | None]]:

@@ -54,6 +54,7 @@ class LetterCase:
             created_temporary=None if made is None else self.table(made),
             views=self.tables(facts.views),
             triggered=self.tables(facts.triggered),
+            dropped_triggers=self.tables(facts.dropped_triggers),
             routine_databases=self.names(facts.routine_databases),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
             copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),

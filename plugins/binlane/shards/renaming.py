@@ -96,6 +96,7 @@ class Renaming:
             created_temporary=None if made is None else self.table(made),
             views=frozenset(map(self.table, facts.views)),
             triggered=frozenset(map(self.table, facts.triggered)),
+            dropped_triggers=frozenset(map(self.table, facts.dropped_triggers)),
             routine_databases=frozenset(map(self.target, facts.routine_databases)),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
             copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),

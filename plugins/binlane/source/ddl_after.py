@@ -27,7 +27,8 @@ _STATEMENTS = (int(EventType.QUERY), int(EventType.QUERY_COMPRESSED))
 def altered_behind(
     source: EventSource, start: LogPosition, gtid_set: str = "", limit: int | None = None
 ) -> Alterations | None:
-    """The tables that statements from ``start`` to the log's present end name and may alter.
+    """The tables that statements from ``start`` to the log's present end name and may alter, and the triggers that they
+    drop.
 
     None if that part of the log has more than ``limit`` bytes. The seqnos of the result have no meaning. Raises
     SourceError, BinlogError.
@@ -55,7 +56,7 @@ def altered_behind(
 
 
 def _tables(event: RawEvent, log_format: FormatDescription, name: str) -> frozenset[TableKey] | None:
-    """The tables that a statement may alter; None if the statement cannot be parsed."""
+    """The tables that a statement may alter, and triggers that it drops; None if the statement cannot be parsed."""
     try:
         query = parse_body(event, log_format, name)
     except BinlogError:
@@ -66,4 +67,4 @@ def _tables(event: RawEvent, log_format: FormatDescription, name: str) -> frozen
     facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
     if not (facts.commits_implicitly or facts.create_select):
         return frozenset()
-    return None if facts.kind is StatementKind.UNKNOWN else facts.tables
+    return None if facts.kind is StatementKind.UNKNOWN else facts.tables | facts.dropped_triggers

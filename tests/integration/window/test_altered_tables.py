@@ -195,3 +195,27 @@ def test_a_table_that_differs_since_before_the_window_stops_it_although_others_w
 
     with pytest.raises(PrecheckError, match=r"tenant_1\.t\.a: name of column 1"):
         pair.go_on(window)
+
+
+@pytest.mark.parametrize("is_in_the_window", [True, False], ids=["in-the-window", "behind-it"])
+def test_a_trigger_that_was_dropped_since_is_no_difference(pair: Channel, is_in_the_window: bool) -> None:
+    """DROP TRIGGER does not name the trigger's table. Until then statements fire it, on both servers."""
+    trigger = (
+        "CREATE TRIGGER tenant_1.tr AFTER INSERT ON tenant_1.t FOR EACH ROW INSERT INTO tenant_1.u VALUES (NEW.id)"
+    )
+    for server in (pair.source, pair.target):
+        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)", trigger)
+    said = [
+        *("SET SESSION binlog_format = STATEMENT", "INSERT INTO tenant_1.t VALUES (1, 1)"),
+        *("SET SESSION binlog_format = ROW", "UPDATE tenant_1.t SET a = 2"),
+    ]
+    drop = "DROP TRIGGER tenant_1.tr"
+    run_on(pair.source, *said, *([drop] if is_in_the_window else []))
+    window = steps.extract(pair.config, pair.endpoints, WindowRequest("now"))
+    if not is_in_the_window:
+        run_on(pair.source, drop)
+    pair.go_on(window)
+    pair.run()
+    assert pair.target.query("SELECT id FROM tenant_1.u") == [(1,)]
+    for server in (pair.source, pair.target):
+        assert not server.query("SELECT 1 FROM information_schema.triggers WHERE trigger_schema = 'tenant_1'")

@@ -66,5 +66,22 @@ def without_altered_parents(schema: Schema, *alterations: Alterations) -> Schema
     return replace(schema, tables={key: changed(table) for key, table in schema.tables.items()})
 
 
+def without_triggers(schema: Schema, dropped: Alterations | None) -> Schema:
+    """The schema, without the triggers that are dropped; None: without any.
+
+    DROP TRIGGER does not name the trigger's table, so that does not count as altered; but of its definitions from
+    before and after the statement only one has the trigger.
+    """
+
+    def changed(table: Table) -> Table:
+        left = tuple(one for one in table.triggers if not is_dropped(TableKey(table.key.database, one.name)))
+        return table if len(left) == len(table.triggers) else replace(table, triggers=left)
+
+    def is_dropped(name: TableKey) -> bool:
+        return dropped is None or dropped.names(name)
+
+    return replace(schema, tables={key: changed(table) for key, table in schema.tables.items()})
+
+
 def _lower(key: TableKey) -> TableKey:
     return TableKey(lower(key.database), lower(key.table))

@@ -69,6 +69,7 @@ class Reading:
     references: set[str] = field(default_factory=set)
     views: set[TableKey] = field(default_factory=set)
     triggered: set[TableKey] = field(default_factory=set)
+    dropped_triggers: set[TableKey] = field(default_factory=set)
     renames: list[tuple[TableKey, TableKey]] = field(default_factory=list)
     copies: list[tuple[TableKey, TableKey]] = field(default_factory=list)
     union: set[TableKey] = field(default_factory=set)
@@ -119,6 +120,7 @@ class Reading:
             commits_implicitly=self.commits_implicitly,
             views=frozenset(self.views),
             triggered=frozenset(self.triggered),
+            dropped_triggers=frozenset(self.dropped_triggers),
             routine_databases=frozenset(self.routine_databases),
             renames=tuple(self.renames),
             ends_or_begins=self.ends_or_begins,

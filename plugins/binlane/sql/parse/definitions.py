@@ -353,6 +353,13 @@ def _drop_in_database(cursor: Cursor, reading: Reading) -> None:
     cursor.finished()
 
 
+def _drop_trigger(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    database, name = cursor.qualified()
+    reading.dropped_triggers.add(TableKey(reading.database(database), name))
+    cursor.finished()
+
+
 def _drop_database(cursor: Cursor, reading: Reading) -> None:
     _database(cursor, reading)
     cursor.finished()
@@ -415,7 +422,7 @@ DROP: Final[Mapping[str, _Reader]] = {
     "VIEW": _drop_tables,
     "SEQUENCE": _drop_tables,
     "INDEX": _index,
-    "TRIGGER": _drop_in_database,
+    "TRIGGER": _drop_trigger,
     "PROCEDURE": _drop_in_database,
     "FUNCTION": _drop_function,
     "EVENT": _drop_in_database,

@@ -52,6 +52,8 @@ class StatementFacts:
     """Views created or altered."""
     triggered: frozenset[TableKey] = frozenset()
     """Tables that get a trigger."""
+    dropped_triggers: frozenset[TableKey] = frozenset()
+    """Triggers that are dropped, by database and name: the statement does not name their tables."""
     routine_databases: frozenset[str] = frozenset()
     """Databases that get a procedure, function or package."""
     renames: tuple[tuple[TableKey, TableKey], ...] = ()
