@@ -42,7 +42,9 @@ class Channel:
     writer: str = "binlog"
     """``apply.writer``."""
     divide: str | None = None
-    """``lanes.divide`` of a channel that divides every database; None: none is divided."""
+    """``lanes.divide`` of a channel that divides its databases; None: none is divided."""
+    divided: str = "*"
+    """The databases that it divides, as in a shard list."""
     commit: str = "alone"
     """``lanes.commit`` of such a channel."""
     row_images: str = "auto"
@@ -69,7 +71,7 @@ def open_channel(
     divide = (
         "" if choice.divide is None else f'divide = "{choice.divide}"\nallow_torn = true\ncommit = "{choice.commit}"\n'
     )
-    shard_list = choice.shard_list if choice.divide is None else f"{choice.shard_list}(divided)=*\n"
+    shard_list = choice.shard_list if choice.divide is None else f"{choice.shard_list}(divided)={choice.divided}\n"
     gap = "" if choice.fold_gap is None else f"fold_gap = {choice.fold_gap}\n"
     # a number of transactions asks for blocks of that size, so nothing would be chosen
     size = "" if choice.reduce == Reduce.AUTO else f"transactions = {choice.block}\n"

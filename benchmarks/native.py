@@ -62,6 +62,7 @@ class Run:
             tuned.fold_gap,
             way.writer,
             way.divide,
+            self._workload.divided,
             way.commit,
             way.row_images,
         )

@@ -41,6 +41,8 @@ class Workload:
     transactions: int | None = None
     """How many there are, whatever was asked for; None: as asked for."""
     shard_list: str = ""
+    divided: str = "*"
+    """The databases that a way divides, as in a shard list: none that is critical."""
 
 
 def database_names(workload: Workload) -> list[str]:
@@ -282,6 +284,7 @@ WORKLOADS: Final[dict[str, Workload]] = {
     "reference": Workload(
         "tenants, and 3 % of the transactions in a shared database",
         33, (*_BUSINESS, _PRICES), _fill_reference, _write_reference, shard_list=f"(critical)={_SHARED}\n",
+        divided="tenant_00[2-9], tenant_0[1-3]?",
     ),
     "hot": Workload("90 % of the updates on 1 % of the rows", 32, (_COUNTERS,), _fill_hot, _write_hot),
     "inserts": Workload("new rows only", 32, (_MEASURES,), _no_rows, _write_inserts),
