@@ -207,7 +207,8 @@ class Together:
 
 @dataclass(slots=True)
 class _Waits:
-    """Pauses that grow to an interval: most waits are short. Leases are looked at once an interval only."""
+    """Pauses that grow to a tenth of an interval: most waits are short, and until all have come each lane stands still.
+    Leases are looked at once an interval only."""
 
     interval: float
     _pause: float = FIRST_PAUSE
@@ -217,7 +218,7 @@ class _Waits:
         """Pause; returns whether an interval has passed since the last time it did."""
         if sleeps:
             time.sleep(self._pause)
-            self._pause = min(self._pause * 1.5, self.interval)
+            self._pause = min(self._pause * 1.5, self.interval / 10)
         if time.monotonic() - self._since < self.interval:
             return False
         self._since = time.monotonic()
