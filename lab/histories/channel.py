@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import multiprocessing
 import os
 import random
@@ -19,6 +20,7 @@ from typing import Any, Final, TypeAlias
 import pymysql
 from sqlalchemy import delete
 
+from binlane.choices import Consistency
 from binlane.config import ChannelConfig, load_channel
 from binlane.config.keys import SegmentsConfig
 from binlane.connections import Endpoint, Endpoints, Tls
@@ -39,6 +41,8 @@ from lab.servers import PrivateServer
 Submit: TypeAlias = Callable[[ChannelConfig, WorkFolder], None]
 """Runs the filter job of the window in a folder."""
 
+_EPOCH: Final = 7
+"""Transactions of an epoch: histories are short."""
 _OTHERS: Final = "SELECT id FROM ({sessions}) AS sessions WHERE id <> CONNECTION_ID() AND user = %s"
 
 
@@ -76,15 +80,16 @@ class Channel:
         """Write the channel's file below ``folder``, and its row on the target, at the end of the source's log."""
         file = folder / "dags" / "channels" / f"{name}.toml"
         file.parent.mkdir(parents=True, exist_ok=True)
-        gap = "" if settings.fold_gap is None else f"fold_gap = {settings.fold_gap}\n"
         file.write_text(
             '[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
-            f"[lanes]\ncount = {settings.lanes}\n{gap}"
+            f"[lanes]\n{_lanes(settings)}"
             f'[blocks]\ntransactions = {settings.block}\nreduce = "{settings.reduce}"\n'
             f'[apply]\nwriter = "{settings.writer}"\nlease_seconds = 5\nretries = 5\nbarrier_timeout = 60\n'
             f'lock_wait_timeout = 5\n[work]\nuri = "{folder / "work"}"\n'
         )
         config = load_channel(file, {})
+        config.shard_list_file.parent.mkdir(parents=True, exist_ok=True)
+        config.shard_list_file.write_text("(divided)=*\n" if settings.divide else "")
         # smaller segments than a channel file allows, so that a short log has several
         config = dataclasses.replace(config, segments=SegmentsConfig(settings.segment_bytes))
         endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
@@ -157,6 +162,27 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, submit: Submit | Non
     with _step("advance"):
         _tried_again(lambda: steps.advance(config, endpoints, adopted["plan"]))
     return True
+
+
+def _lanes(settings: Settings) -> str:
+    """The keys of ``[lanes]``."""
+    is_torn = settings.divide and settings.commit == "alone" and settings.consistency != Consistency.EPOCH
+    return "".join(
+        (
+            f"count = {settings.lanes}\n",
+            _given("fold_gap", settings.fold_gap),
+            _given("consistency", settings.consistency),
+            f"epoch_transactions = {_EPOCH}\n" if settings.consistency == Consistency.EPOCH else "",
+            _given("divide", settings.divide or None),
+            _given("commit", settings.commit if settings.commit != "alone" else None),
+            "allow_torn = true\n" if is_torn else "",
+        )
+    )
+
+
+def _given(name: str, value: str | int | None) -> str:
+    """A key of the channel's file; empty for the product's default."""
+    return "" if value is None else f"{name} = {json.dumps(value)}\n"
 
 
 @contextlib.contextmanager

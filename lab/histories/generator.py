@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from binlane.model import Flavor
@@ -31,7 +32,7 @@ def generate(flavor: Flavor, seed: int) -> History:
             if at in windows:
                 events.append(Event(WINDOW, dice.choice(("window", "window", "killed", "cut connections"))))
             at += 1
-    return History(flavor, seed, _settings(dice), tuple(events))
+    return History(flavor, seed, _with_lanes(_settings(dice), Dice(f"{flavor.value} {seed} lanes")), tuple(events))
 
 
 def _settings(dice: Dice) -> Settings:
@@ -42,6 +43,18 @@ def _settings(dice: Dice) -> Settings:
         reduce=dice.choice(("off", "block", "window")),
         segment_bytes=dice.choice((1, 600, 4096, 1 << 20)),
         spark=dice.one_in(10),
+    )
+
+
+def _with_lanes(settings: Settings, dice: Dice) -> Settings:
+    """How lanes meet and share, and how rows are sent: with dice of its own, so that events stay those of a seed."""
+    divide = dice.choice(("", "key", "key", "table")) if settings.reduce != "off" else ""
+    commit = dice.choice(("alone", "together")) if divide and settings.reduce != "window" else "alone"
+    return replace(
+        settings,
+        consistency=dice.choice(("eventual", "epoch")) if divide else dice.choice(("eventual", "epoch", "any_time")),
+        divide=divide,
+        commit=commit,
     )
 
 

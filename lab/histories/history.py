@@ -40,6 +40,10 @@ class Settings:
     reduce: str = "off"
     segment_bytes: int = 4096
     writer: str = "binlog"
+    consistency: str | None = None
+    divide: str = ""
+    """How the lanes share all databases; empty: each database has one lane."""
+    commit: str = "alone"
     spark: bool = False
     """The first window's filter job goes through spark-submit."""
 

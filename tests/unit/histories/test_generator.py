@@ -34,6 +34,12 @@ def test_histories_have_every_way_to_run_a_channel_and_every_kind_of_statement(f
     assert {each.reduce for each in settings} == {"off", "block", "window"}
     assert {each.block for each in settings} == {1, 3, 1000}
     assert 10 <= sum(each.spark for each in settings) <= 35
+    assert {each.consistency for each in settings} == {"eventual", "epoch", "any_time"}
+    assert {(each.divide, each.commit, each.reduce) for each in settings} >= {
+        *(("", "alone", reduce) for reduce in ("off", "block", "window")),
+        *((divide, "alone", reduce) for divide in ("key", "table") for reduce in ("block", "window")),
+        *((divide, "together", "block") for divide in ("key", "table")),
+    }
     sessions = Counter(event.session for history in histories for event in history.events)
     assert {BOTH, WINDOW, *"abcd"} <= sessions.keys()
     said = " ".join(event.sql for history in histories for event in history.events)
