@@ -172,26 +172,6 @@ def started(airflow: PrivateAirflow) -> None:
     airflow.api.unpause(DAG_ID)
 
 
-def test_a_window_that_a_shell_has_applied_is_an_event_of_the_channels_asset(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    channel, api = site.channel, site.airflow.api
-    file = channel.channels / f"{CHANNEL}.toml"
-    text = file.read_text()
-    scheme, _, place = api.url.partition("://")
-    monkeypatch.setitem(channel.environment, "AIRFLOW_CONN_SITE", f"{scheme}://{api.user}:{api.password}@{place}/")
-    channel.traffic(20, seed=91, mix=MIX)
-    try:
-        file.write_text(f'{text}\n[announce]\nairflow = "site"\n')
-        assert channel.cli("run", CHANNEL, "--engine", "local") == 0
-    finally:
-        file.write_text(text)
-    mark = channel.status.channel.watermark
-    [event, *_] = api.call("GET", "/api/v2/assets/events?limit=1&order_by=-timestamp")["asset_events"]
-    assert (event["name"], event["extra"]["seqno"]) == (f"binlane_{CHANNEL}", mark.seqno)
-    assert event["extra"]["gtid"] == mark.gtid_set
-
-
 def test_a_killed_scheduler_and_its_killed_tasks_leave_a_window_that_the_next_scheduler_ends(site: Site) -> None:
     with site.held(seed=2) as run_id:
         site.airflow.kill("scheduler", and_its_tasks=True)
@@ -288,3 +268,23 @@ def test_the_boards_verification_is_a_run_that_applies_nothing(site: Site) -> No
     after = site.channel.status
     assert (after.channel.watermark, after.channel.windows) == (before.watermark, before.windows)
     assert after.window is None
+
+
+def test_a_window_that_a_shell_has_applied_is_an_event_of_the_channels_asset(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel, api = site.channel, site.airflow.api
+    file = channel.channels / f"{CHANNEL}.toml"
+    text = file.read_text()
+    scheme, _, place = api.url.partition("://")
+    monkeypatch.setitem(channel.environment, "AIRFLOW_CONN_SITE", f"{scheme}://{api.user}:{api.password}@{place}/")
+    channel.traffic(20, seed=91, mix=MIX)
+    try:
+        file.write_text(f'{text}\n[announce]\nairflow = "site"\n')
+        assert channel.cli("run", CHANNEL, "--engine", "local") == 0
+    finally:
+        file.write_text(text)
+    mark = channel.status.channel.watermark
+    [event, *_] = api.call("GET", "/api/v2/assets/events?limit=1&order_by=-timestamp")["asset_events"]
+    assert (event["name"], event["extra"]["seqno"]) == (f"binlane_{CHANNEL}", mark.seqno)
+    assert event["extra"]["gtid"] == mark.gtid_set
