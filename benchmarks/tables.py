@@ -79,7 +79,7 @@ def every_way(results: Path) -> str:
         for name, words in _WAYS.items()
         if (way := ways.get(name)) is not None
     ]
-    head = ("way", "transactions/s", "to the best replica", "whole window, to it", "CPU of the target, s")
+    head = ("way", "transactions/s", "to the best replica", "all steps, to it", "CPU of the target, s")
     return (
         f"{log['transactions']:,} small transactions over 32 databases, {log['bytes'] / 1e6:.1f} MB of log; "
         f"{_server(found)}; "
@@ -101,7 +101,7 @@ def workloads(results: Path) -> str:
             ratios = (_ratio(way and way["ratio"]) for way in (*four, found["ways"].get(COMMAND)))
             rows.append((f"`{name}`", _server(found), _rate(_best(found)), *ratios, whole, _runs(found)))
     head = ("workload", "servers", "best replica, transactions/s", "replay", '"block"', '"window"', "`binlane run`",
-            "whole windows", "measured with")  # fmt: skip
+            "all steps", "measured with")  # fmt: skip
     return _table(head, rows)
 
 
@@ -175,7 +175,7 @@ def _seconds(window: Result, kind: str) -> str:
 
 
 def _whole(way: Result, found: Result) -> str:
-    """The whole window's time, as the replica's time divided by it; empty for ways that have no steps."""
+    """The time of all steps of a window, as the replica's time divided by it; empty for ways that have no steps."""
     runs = [run for run in way["runs"] if "extract_seconds" in run]
     if not runs:
         return ""
