@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from binlane.config.by_name import SECTIONS
 from binlane.config.declaration import REQUIRED, Key, PerChannel, keys_of
-from binlane.config.keys import SECTIONS, ChannelConfig
+from binlane.config.keys import ChannelConfig
 from lab.written import replaced
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "configuration.md"

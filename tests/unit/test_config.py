@@ -20,6 +20,7 @@ from binlane.choices import (
 )
 from binlane.config import ChannelConfig, Declared, declared_channels, find_channel, load_channel
 from binlane.config import keys as config
+from binlane.config.by_name import all_keys
 from binlane.config.declaration import REQUIRED, Key, PerChannel
 from binlane.config.kinds import Table
 from binlane.config.node import Node
@@ -409,7 +410,7 @@ def test_a_page_without_its_marks_is_not_written() -> None:
         rendered("# Configuration")
 
 
-@pytest.mark.parametrize(("name", "key"), config.all_keys().items(), ids=config.all_keys())
+@pytest.mark.parametrize(("name", "key"), all_keys().items(), ids=all_keys())
 def test_a_default_is_one_of_the_values_its_key_takes(name: str, key: Key) -> None:
     """Only a value of the file is checked by its kind when a channel is read."""
     value = key.default.of("shop") if isinstance(key.default, PerChannel) else key.default
@@ -420,7 +421,7 @@ def test_a_default_is_one_of_the_values_its_key_takes(name: str, key: Key) -> No
 
 
 def test_the_run_form_has_a_field_for_each_key_that_names_one() -> None:
-    assert {name: key.form for name, key in config.all_keys().items() if key.form is not None} == {
+    assert {name: key.form for name, key in all_keys().items() if key.form is not None} == {
         "lanes.count": "lanes",
         "blocks.transactions": "block_size",
         "verify.after_window": "verify",

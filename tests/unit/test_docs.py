@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from benchmarks import board, machine, tables, verification
 from binlane import errors
 from binlane.cli import app
-from binlane.config.keys import all_keys
+from binlane.config.by_name import all_keys
 from binlane.errors import BinlaneError
 from binlane.formats import FORMATS
 from binlane.state.tables import VERSION

@@ -1,7 +1,8 @@
 """A channel's file, ``dags/channels/<channel>.toml``: each key declared once, for reading, errors and docs."""
 
+from binlane.config.by_name import number
 from binlane.config.declared import Declared, declared_channels, find_channel, require_channel_name
-from binlane.config.keys import LAG_CALLBACK, ChannelConfig, number
+from binlane.config.keys import LAG_CALLBACK, ChannelConfig
 from binlane.config.load import load_channel, tables_of
 
 __all__ = [

@@ -9,9 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, get_type_hints
+from typing import Final
 
 from binlane import collation_rules, rename_rules
 from binlane.choices import (
@@ -26,7 +26,7 @@ from binlane.choices import (
     VerifyScope,
     Writer,
 )
-from binlane.config.declaration import REQUIRED, Key, Only, PerChannel, key, keys_of
+from binlane.config.declaration import REQUIRED, Only, PerChannel, key
 from binlane.config.kinds import (
     AUTO,
     BOOLEAN,
@@ -43,8 +43,6 @@ from binlane.config.kinds import (
     TEXT,
     TEXTS,
     TIME_ZONE,
-    Automatic,
-    Integer,
     automatic,
     choice,
     choice_or_class,
@@ -482,23 +480,3 @@ class ChannelConfig:
     def shard_list_file(self) -> Path:
         """The shard list's file; it need not exist."""
         return self.root / self.lanes.shard_list
-
-
-SECTIONS: Final[Mapping[str, type]] = {
-    name: hint for name, hint in get_type_hints(ChannelConfig).items() if is_dataclass(hint) and isinstance(hint, type)
-}
-"""The tables of the file, by name. ``[rename]`` and ``[collations]`` are keys whose values are tables."""
-
-
-def all_keys() -> Mapping[str, Key]:
-    """Every key of a channel file by its full name (``lanes.count``)."""
-    inside = {f"{name}.{each}": found for name, section in SECTIONS.items() for each, found in keys_of(section).items()}
-    return {**keys_of(ChannelConfig), **inside}
-
-
-def number(name: str) -> Integer:
-    """The range of a key whose values are numbers, by the key's full name."""
-    kind = all_keys()[name].kind
-    kind = kind.number if isinstance(kind, Automatic) else kind
-    assert isinstance(kind, Integer), name
-    return kind

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.choices import VerifyScope
+from binlane.config.by_name import SECTIONS, number
 from binlane.config.declaration import REQUIRED, Key, PerChannel, keys_of
 from binlane.config.declared import Declared, require_channel_name
-from binlane.config.keys import SECTIONS, ChannelConfig, number
+from binlane.config.keys import ChannelConfig
 from binlane.config.kinds import BY_HAND, CONTINUOUS, integer
 from binlane.config.node import Node
 from binlane.config.template import expanded

@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from binlane.choices import Compressed, FilterEngine, VerifyScope, Word
+from binlane.config.by_name import all_keys, number
 from binlane.config.declaration import Key, key, keys_of
-from binlane.config.keys import all_keys, number
 from binlane.config.kinds import BOOLEAN, TEXT, Integer, choice, integer
 from binlane.errors import ConfigError
 

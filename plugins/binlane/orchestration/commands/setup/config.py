@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.config import find_channel, load_channel, tables_of
-from binlane.config.keys import all_keys
+from binlane.config.by_name import all_keys
 from binlane.config.kinds import Table
 from binlane.orchestration.filter_job.spark_submit import secrets_of
 from binlane.safe_text import one_line

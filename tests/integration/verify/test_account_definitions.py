@@ -1,0 +1,167 @@
+"""Accounts are compared by choice: within a family whole, between the families what both have."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from binlane.orchestration.commands.verify import verify_channel
+from binlane.verify.definitions.comparison import DefinitionDifference
+from binlane.verify.outcome import Options, Outcome
+from tests.conftest import requires_mysql
+from tests.integration.verify.test_definitions import BOTH, verify
+from tests.integration.window.conftest import (
+    CHANNEL,
+    Channel,
+    ChannelOf,
+    channel_of,
+    clean_servers,
+    run_on,
+)
+from tests.integration.window.test_whole_server import (
+    without_accounts,
+)
+
+__all__ = ["channel_of", "clean_servers"]
+
+SECRET: Final = re.compile(r"6BB4837E|\*[0-9A-F]{40}|0x24|\$A\$|Aa-12345")
+HASHES: Final = {
+    "mariadb": "IDENTIFIED BY PASSWORD '*{}'".format("6BB4837EB74329105EE4568DDA7DC67ED2CA2AD9"),
+    "mysql": "IDENTIFIED BY 'Aa-12345'",
+}
+TOLD: Final = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.t (a INT, b INT)",
+    "CREATE USER 'test_o''x'@'10.%' {}",
+    "CREATE USER test_b@'%' {}",
+    "CREATE ROLE test_role",
+    "GRANT SELECT, INSERT ON tenant_1.* TO 'test_o''x'@'10.%' WITH GRANT OPTION",
+    "GRANT SELECT (a), UPDATE ON tenant_1.t TO test_b@'%'",
+    "GRANT SELECT ON tenant_1.* TO test_role",
+    "GRANT test_role TO test_b@'%'",
+)
+UNTOLD: Final = (
+    "REVOKE INSERT ON tenant_1.* FROM 'test_o''x'@'10.%'",
+    "GRANT DELETE ON tenant_1.* TO 'test_o''x'@'10.%'",
+    "GRANT EVENT ON *.* TO test_role",
+    "REVOKE test_role FROM test_b@'%'",
+    "CREATE USER test_mine@'%'",
+)
+
+
+@contextlib.contextmanager
+def without_role(channel: Channel) -> Iterator[None]:
+    """A role is no user for MariaDB's DROP USER."""
+    try:
+        yield
+    finally:
+        for server in (channel.source, channel.target):
+            run_on(server, "DROP ROLE IF EXISTS test_role", log=False)
+
+
+@BOTH
+def test_accounts_are_compared_by_choice_and_no_hash_is_shown(
+    family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of(family, family)
+
+    def found() -> dict[tuple[str, str], tuple[str, ...]]:
+        outcome = verify_channel(channel.config, channel.endpoints, Options(full=True, accounts=True))
+        assert {one.state for one in outcome.suspects} <= {"drift"}
+        return {(one.schema_object.kind, one.what): one.mend.statements for one in outcome.differences}
+
+    with without_accounts(channel), without_role(channel):
+        run_on(channel.source, *(statement.format(HASHES[family]) for statement in TOLD))
+        assert channel.run() is not None
+        assert found() == {}
+        run_on(channel.target, *UNTOLD, "ALTER USER test_b@'%' IDENTIFIED BY 'Other-12345'", log=False)
+        role = "'test_role'" if family == "mariadb" else "'test_role'@'%'"
+        before = found()
+        assert before.keys() == {
+            ("account 'test_o''x'@'10.%'", "privileges on `tenant_1`.*"),
+            (f"account {role}", "privileges on *.*"),
+            ("account 'test_b'@'%'", "privileges on roles"),
+            ("account 'test_b'@'%'", "password hash"),
+        }
+        run_on(channel.target, *(statement for each in before.values() for statement in each), log=False)
+        run_on(channel.target, "DROP USER 'test_o''x'@'10.%'", log=False)
+        assert found().keys() == {("account 'test_b'@'%'", "password hash"), ("account 'test_o''x'@'10.%'", "")}
+        assert channel.cli("verify", CHANNEL, "--full", "--accounts", "--repair", "--yes") == 1
+        said = capsys.readouterr().out
+        assert "'@'10.%': exists on the source and not on the target; the statement holds a password hash" in said
+        assert "account 'test_mine'@'%': only the target has it" in said
+        stored = str(channel.target.query("SELECT * FROM binlane.suspects"))
+        files = "".join(file.read_text() for file in (channel.work / "repairs").glob("*.json"))
+        for text in (said, stored, files):
+            assert "test_b" in text
+            assert not SECRET.search(text)
+        # since the watermark the source has changed accounts
+        run_on(channel.source, "GRANT SELECT ON tenant_1.t TO test_b@'%'")
+        assert {one.state for one in verify(channel, full=False).suspects} == {"pending"}
+    assert channel.cli("verify", CHANNEL, "--accounts") == 2
+
+
+HELD: Final = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.t (a INT, b INT)",
+    "CREATE FUNCTION tenant_1.f() RETURNS INT DETERMINISTIC RETURN 1",
+    "CREATE USER test_a@'10.%'",
+    "CREATE USER test_b@'%'",
+    "CREATE ROLE test_role",
+    "GRANT ALL ON tenant_1.* TO test_a@'10.%' WITH GRANT OPTION",
+    "GRANT SELECT (a), UPDATE ON tenant_1.t TO test_b@'%'",
+    "GRANT EXECUTE ON FUNCTION tenant_1.f TO test_b@'%'",
+    "GRANT RELOAD, PROCESS ON *.* TO test_b@'%'",
+    "GRANT SELECT ON tenant_1.* TO test_role",
+    "GRANT test_role TO test_b@'%'",
+)
+NOT_HELD: Final = (
+    "REVOKE EVENT, GRANT OPTION ON tenant_1.* FROM test_a@'10.%'",
+    "GRANT FILE ON *.* TO test_b@'%'",
+    "REVOKE RELOAD ON *.* FROM test_b@'%'",
+    "REVOKE SELECT (a) ON tenant_1.t FROM test_b@'%'",
+    "REVOKE EXECUTE ON FUNCTION tenant_1.f FROM test_b@'%'",
+    "REVOKE test_role FROM test_b@'%'",
+    "GRANT INSERT ON tenant_1.* TO test_role",
+)
+
+
+@requires_mysql
+@pytest.mark.parametrize("families", [("mariadb", "mysql"), ("mysql", "mariadb")], ids="-".join)
+def test_between_the_families_privileges_that_both_have_are_compared(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    run_on(channel.source, "CREATE DATABASE tenant_9")
+    assert channel.run() is not None
+
+    def compared() -> tuple[Outcome, list[DefinitionDifference]]:
+        found = verify_channel(channel.config, channel.endpoints, Options(full=True, accounts=True))
+        return found, [one for one in found.differences if one.schema_object.kind.startswith("account ")]
+
+    with without_accounts(channel), without_role(channel):
+        for server in (channel.source, channel.target):
+            run_on(server, *HELD, log=False)
+        outcome, differences = compared()
+        assert list(map(str, differences)) == []
+        assert "options and password of account 'test_b'@'%': other versions" in " ".join(outcome.unseen)
+        run_on(channel.target, *NOT_HELD, log=False)
+        _, differences = compared()
+        assert {(one.schema_object.kind, one.what): one.mend.left for one in differences} == {
+            (f"account {account}", f"privileges on {on}"): "privileges are for an operator to decide"
+            for account, on in (
+                ("'test_a'@'10.%'", "`tenant_1`.*"),
+                ("'test_b'@'%'", "*.*"),
+                ("'test_b'@'%'", "`tenant_1`.`t`"),
+                ("'test_b'@'%'", "FUNCTION `tenant_1`.`f`"),
+                ("'test_b'@'%'", "roles"),
+                ("'test_role'@'%'", "`tenant_1`.*"),
+            )
+        }
+        for one in differences:
+            run_on(channel.target, *one.mend.statements, log=False)
+        assert compared()[1] == []
