@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 from binlane.apply.rows import table_guard
-from binlane.errors import PrecheckError, TableMismatchError
+from binlane.errors import DriftError, PrecheckError, TableMismatchError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 SHOP = ("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, a INT)")
+TRIGGER = "CREATE TRIGGER tenant_1.tr AFTER INSERT ON tenant_1.t FOR EACH ROW INSERT INTO tenant_1.u VALUES (NEW.id)"
+BEHIND_A_STATEMENT = (
+    "SET SESSION binlog_format = STATEMENT",
+    "INSERT INTO tenant_1.t VALUES (1, 1)",
+    "SET SESSION binlog_format = ROW",
+    "UPDATE tenant_1.t SET a = 2",
+)
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
@@ -200,17 +207,10 @@ def test_a_table_that_differs_since_before_the_window_stops_it_although_others_w
 @pytest.mark.parametrize("is_in_the_window", [True, False], ids=["in-the-window", "behind-it"])
 def test_a_trigger_that_was_dropped_since_is_no_difference(pair: Channel, is_in_the_window: bool) -> None:
     """DROP TRIGGER does not name the trigger's table. Until then statements fire it, on both servers."""
-    trigger = (
-        "CREATE TRIGGER tenant_1.tr AFTER INSERT ON tenant_1.t FOR EACH ROW INSERT INTO tenant_1.u VALUES (NEW.id)"
-    )
     for server in (pair.source, pair.target):
-        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)", trigger)
-    said = [
-        *("SET SESSION binlog_format = STATEMENT", "INSERT INTO tenant_1.t VALUES (1, 1)"),
-        *("SET SESSION binlog_format = ROW", "UPDATE tenant_1.t SET a = 2"),
-    ]
+        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)", TRIGGER)
     drop = "DROP TRIGGER tenant_1.tr"
-    run_on(pair.source, *said, *([drop] if is_in_the_window else []))
+    run_on(pair.source, *BEHIND_A_STATEMENT, *([drop] if is_in_the_window else []))
     window = steps.extract(pair.config, pair.endpoints, WindowRequest("now"))
     if not is_in_the_window:
         run_on(pair.source, drop)
@@ -219,3 +219,29 @@ def test_a_trigger_that_was_dropped_since_is_no_difference(pair: Channel, is_in_
     assert pair.target.query("SELECT id FROM tenant_1.u") == [(1,)]
     for server in (pair.source, pair.target):
         assert not server.query("SELECT 1 FROM information_schema.triggers WHERE trigger_schema = 'tenant_1'")
+
+
+def test_a_window_that_has_not_come_to_its_drop_trigger_is_continued(pair: Channel) -> None:
+    for server in (pair.source, pair.target):
+        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)", TRIGGER)
+    unlogged(pair.target, "CREATE TABLE tenant_1.late (id INT PRIMARY KEY)", "INSERT INTO tenant_1.late VALUES (9)")
+    unlogged(pair.source, "CREATE TABLE tenant_1.late (id INT PRIMARY KEY)")
+    run_on(pair.source, *BEHIND_A_STATEMENT, "INSERT INTO tenant_1.late VALUES (9)", "DROP TRIGGER tenant_1.tr")
+    with pytest.raises(DriftError, match="1062"):
+        pair.run()
+    unlogged(pair.target, "DELETE FROM tenant_1.late")
+    pair.run()
+    assert pair.target.query("SELECT id FROM tenant_1.u") == [(1,)]
+    assert not pair.target.query("SELECT 1 FROM information_schema.triggers WHERE trigger_schema = 'tenant_1'")
+
+
+def test_where_rows_fire_triggers_one_that_the_window_drops_is_in_the_way(channel: Channel) -> None:
+    for server in (channel.source, channel.target):
+        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)", TRIGGER)
+    run_on(channel.source, *BEHIND_A_STATEMENT, "DROP TRIGGER tenant_1.tr")
+    channel.target.query("SET GLOBAL slave_run_triggers_for_rbr = YES")
+    try:
+        with pytest.raises(PrecheckError, match="slave_run_triggers_for_rbr=NO"):
+            channel.run()
+    finally:
+        channel.target.query("SET GLOBAL slave_run_triggers_for_rbr = DEFAULT")
