@@ -72,9 +72,10 @@ class Shell:
         name, *arguments = shlex.split(command)
         assert name == "binlane"
         outer = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "BINLANE"))}
+        places = {"COLUMNS": _WIDTH, "AIRFLOW_HOME": str(self.folder / "airflow")}
         return subprocess.Popen(
             [*_PROGRAM, *arguments],
-            cwd=self.folder, env={**outer, "COLUMNS": _WIDTH, **self.environment}, text=True,
+            cwd=self.folder, env={**outer, **places, **self.environment}, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 

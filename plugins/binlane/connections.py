@@ -98,6 +98,33 @@ Resolver: TypeAlias = Callable[[str], Endpoint]
 """Connection id to endpoint; raises ConfigError if there is no such connection or it cannot be used."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A connection, as one of an Airflow's stores keeps it."""
+
+    place: str
+    """The store, in words."""
+    in_shell: bool
+    """Whether the store is this process's environment."""
+    conn_type: str
+    endpoint: Callable[[], Endpoint]
+    """Raises ConfigError if it is no connection to a server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One connection in all stores of an Airflow, in the order in which its tasks look."""
+
+    kept: tuple[Kept, ...] = ()
+    """Where it is; a task takes the first."""
+    silent: tuple[str, ...] = ()
+    """Stores that could not be asked, each with its error."""
+
+
+AskStores: TypeAlias = Callable[[str], Stored]
+"""Connection id to what the stores of an Airflow say of it."""
+
+
 def resolve_endpoints(channel: ChannelConfig, resolve: Resolver) -> Endpoints:
     """The servers of a channel; raises ConfigError that names the channel's file."""
     try:

@@ -103,9 +103,9 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration.filter_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
-        *(*BASE, "config", "verify", "bootstrap", "health", "state.records", "orchestration"),
+        *(*BASE, *CONFIG, "verify", "bootstrap", "health", "state.records", "orchestration"),
         *("orchestration.filter_job", "orchestration.commands", "orchestration.commands.setup"),
-        *("orchestration.commands.copies", "orchestration.commands.inspection"),
+        *("orchestration.commands.copies", "orchestration.commands.inspection", "orchestration.airflow"),
     ),
     "board": (
         *(*WINDOW, "safe_text", "health"),

@@ -212,7 +212,7 @@ def coverage_of(snapshot: Snapshot) -> models.Coverage:
     """What verifications have proved."""
     found = coverage.coverage_of(snapshot)
     full = None if found.round is None else models.FullRound(**asdict(found.round), share=found.round.share)
-    return models.Coverage(**{**asdict(found), "round": full})
+    return models.Coverage(**{**asdict(found), "unshown": list(found.unshown), "round": full})
 
 
 def row_of(window: PastWindow) -> models.WindowRow:

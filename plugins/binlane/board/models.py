@@ -208,6 +208,8 @@ class Coverage(Answer):
     pending: int
     pending_since: float | None
     """When the oldest pending row was first found different."""
+    unshown: list[str]
+    """For each reason why some of them are pending again and again: which, why, and what to do."""
     round: FullRound | None
 
 

@@ -8,7 +8,7 @@ import sys
 import traceback
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -17,6 +17,9 @@ from binlane.cli import fleet, verify, windows
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
 from binlane.errors import BinlaneError, ConfigError
 from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
+
+if TYPE_CHECKING:
+    from binlane.connections import AskStores
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -275,12 +278,30 @@ def new(
 
 
 @app.command()
-def doctor(channel: ChannelName, users: ForUsers = False, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+def doctor(
+    channel: ChannelName,
+    users: ForUsers = False,
+    airflow: Annotated[
+        bool | None,
+        typer.Option(
+            help="Take the connections that this machine's Airflow has, not only this shell's. Default: if Airflow is "
+            "configured here."
+        ),
+    ] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
     """Check servers, accounts, settings, disks and clocks before the first write. Exit code 1 if one check fails."""
     from binlane.orchestration.commands.setup import doctor as readiness
 
-    if not readiness.doctor(channel, channels, out, copies_users=users):
+    if not readiness.doctor(channel, channels, out, _stores, copies_users=users, asks_airflow=airflow):
         raise typer.Exit(1)
+
+
+def _stores() -> AskStores:
+    # imports Airflow
+    from binlane.orchestration.airflow.site_connections import stores_of_site
+
+    return stores_of_site()
 
 
 @app.command()

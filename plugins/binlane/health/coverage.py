@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from binlane.health.durations import span
+from binlane.health.unshown import told
 from binlane.model import plural
 from binlane.state.records.history import Snapshot, seconds_of
 from binlane.state.records.verifications import PENDING
@@ -62,6 +63,8 @@ class Coverage:
     """Rows that differed and that the source has changed since."""
     pending_since: float | None
     """When the oldest of them was first found different."""
+    unshown: tuple[str, ...]
+    """For each reason why some of them are pending again and again: which, why, and what to do."""
     round: FullRound | None
 
 
@@ -78,6 +81,7 @@ def coverage_of(snapshot: Snapshot) -> Coverage:
         equal_rows=status.equal_rows,
         pending=status.suspects.get(PENDING, 0),
         pending_since=None if since is None else seconds_of(since),
+        unshown=told(status.unshown),
         round=_round(snapshot),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.progress import Stage, stage_of
 from binlane.state.records.progress import RunStep
-from binlane.state.records.verifications import PENDING
+from binlane.state.records.verifications import PENDING, Unshown
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
@@ -99,6 +99,10 @@ class Facts:
     """None outside Airflow."""
     stage: Stage | None = None
     """The step that takes time now."""
+    unshown: tuple[Unshown, ...] = ()
+    """Those of the pending rows that a later verification may find pending again."""
+    uncovered_since: float | None = None
+    """When the first change that no verification has compared was applied; None: all are, rows may be pending."""
 
     @property
     def age(self) -> float:
@@ -112,6 +116,11 @@ class Facts:
     def unverified(self) -> float:
         """Seconds for which an applied change has not been verified; 0 if all of them have been."""
         return 0.0 if self.unverified_since is None else max(0.0, self.clock - self.unverified_since)
+
+    @property
+    def uncovered(self) -> float:
+        """Seconds for which an applied change has not been compared; 0 if all of them have been."""
+        return 0.0 if self.uncovered_since is None else max(0.0, self.clock - self.uncovered_since)
 
     @property
     def full_age(self) -> float:
@@ -151,6 +160,8 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
         ran_at=max((time for time in ran if time is not None), default=None),
         runs=runs,
         stage=stage_of(snapshot),
+        unshown=status.unshown,
+        uncovered_since=snapshot.uncovered_since,
     )
 
 

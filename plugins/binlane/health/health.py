@@ -14,6 +14,7 @@ from typing import Final
 from binlane.health.airflow_runs import Run
 from binlane.health.durations import span
 from binlane.health.facts import VERIFY_TASK, Facts, Limits
+from binlane.health.unshown import told, ways_out
 from binlane.health.ways_out import way_out
 from binlane.model import plural
 from binlane.state.records.journal import WHOLE_WINDOW
@@ -208,6 +209,8 @@ def _stopped(facts: Facts, _: Limits) -> Finding | None:
 def _unverified(facts: Facts, limits: Limits) -> Finding | None:
     if not facts.is_comparable:
         return None
+    if limits.max_unverified and facts.unverified > limits.max_unverified >= facts.uncovered and facts.unshown:
+        return Finding(State.UNVERIFIED, Severity.WARNING, told(facts.unshown)[0], ways_out(facts.unshown))
     if limits.max_unverified and facts.unverified > limits.max_unverified:
         pending = f", {plural(facts.pending, 'row')} pending" if facts.pending else ""
         text = (

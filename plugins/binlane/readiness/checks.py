@@ -77,6 +77,8 @@ class Answer:
     findings: tuple[Finding, ...]
     was_asked: bool = True
     """Else the finding is the error that came instead of an answer."""
+    said: str = ""
+    """What was found, where all is well."""
 
     @property
     def is_ok(self) -> bool:

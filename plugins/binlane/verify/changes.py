@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from binlane.model import TableKey
+from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS
 from binlane.verify.rows.column_text import Key
 
 _OF_ACCOUNTS: Final = TableKey("", "")
@@ -34,6 +35,12 @@ class Changes:
     """Databases in which a DDL concerns another object: a routine, an event, the database itself."""
     followed: set[TableKey] = field(default_factory=set)
     """Tables whose rows may have changed at places that the log does not show: foreign keys have followed others."""
+    stated: set[TableKey] = field(default_factory=set)
+    """Tables that statements change which are no DDL."""
+    stated_in: set[str] = field(default_factory=set)
+    """Databases in which they may change any table."""
+    stated_anywhere: bool = False
+    """Whether they may change any table: their texts do not tell."""
     unplaced: bool = False
     """Whether rows of any table may have changed at such places."""
     made: set[str] = field(default_factory=set)
@@ -59,6 +66,12 @@ class Changes:
     def covers_table(self, table: TableKey) -> bool:
         """Whether any row of the table may have changed."""
         return self.everything or table in self.tables or table.database in self.databases
+
+    def unshown(self, table: TableKey) -> str:
+        """What changes the table's rows without showing them, if that may go on behind every watermark; else empty."""
+        if self.stated_anywhere or table in self.stated or table.database in self.stated_in:
+            return BY_STATEMENTS
+        return BY_FOREIGN_KEYS if table in self.followed else ""
 
     def shows_first(self, table: TableKey) -> bool:
         """Whether the rows that the log has shown before it covered the table had not changed before that."""

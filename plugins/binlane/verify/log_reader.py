@@ -262,6 +262,7 @@ class ChangeReader:
             self.found.prepares = True
         elif code in (_T.EXECUTE_LOAD_QUERY, _T.INCIDENT):
             self.found.everything = True
+            self.found.stated_anywhere |= code == _T.EXECUTE_LOAD_QUERY
 
     def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
         logged = TableMap.parse(event.body, name, flavor)
@@ -336,13 +337,17 @@ class ChangeReader:
         self._definition(facts, sql)
         hidden = {*self.source.views, *self.target.views, *self.source.tables_with_triggers}
         names = {self._name(key) for key in facts.tables}
+        changes_rows = facts.kind is not StatementKind.DDL
         if facts.kind is StatementKind.UNKNOWN or facts.routines_used or not hidden.isdisjoint(facts.tables):
             self.found.everything = True
+            self.found.stated_anywhere |= changes_rows
         elif names:
             self.found.tables |= names
+            self.found.stated |= names if changes_rows else set()
             self._parents |= names
         else:
             self.found.databases |= facts.databases
+            self.found.stated_in |= facts.databases if changes_rows else frozenset()
 
     def _definition(self, facts: StatementFacts, sql: bytes) -> None:
         if facts.kind is StatementKind.DDL:

@@ -99,7 +99,8 @@ class Settler:
                     {key: one for key, one in touched.items() if _is_whole(one)} if later.shows_first(name) else {}
                 )
             untouched = PENDING if is_covered else DRIFT
-            suspects += [self._suspect(one, untouched, at) for key, one in differing.items() if key not in touched]
+            why = later.unshown(name) if is_covered else ""
+            suspects += [self._suspect(one, untouched, at, why) for key, one in differing.items() if key not in touched]
             found = self.pair.target_rows(table, in_order(table, touched))
             for key, state in touched.items():
                 target = found.get(key)
@@ -144,7 +145,8 @@ class Settler:
         is_later = later.covers(one.table, one.key)
         if not is_later and one.is_row and counts is not None:
             is_later = counts.take_back(self.tables.compared[one.table].columns, one)
-        return self._suspect(one, PENDING if is_later else DRIFT, at)
+        why = later.unshown(one.table) if is_later and one.is_row else ""
+        return self._suspect(one, PENDING if is_later else DRIFT, at, why)
 
     def _of_definition(self, one: DefinitionDifference, later: Changes, at: str | None) -> Suspect:
         changed = later.covers_definition(one.schema_object.key, is_named=one.schema_object.kind in NAMED)
@@ -157,11 +159,12 @@ class Settler:
     def _drifted(self, table: TableKey, key: Key, verdict: Verdict, target: Row | None, at: str | None) -> Suspect:
         return self._suspect(Difference(table, key, verdict.source, target, verdict.columns), DRIFT, at)
 
-    def _suspect(self, one: Difference, state: str, at: str | None) -> Suspect:
+    def _suspect(self, one: Difference, state: str, at: str | None, why: str = "") -> Suspect:
         seqno = self.standing.watermark.seqno
         shape = key_shape(self.tables.compared[one.table]) if one.key else None
+        note = one.note or why
         return Suspect(
-            one.table, one.key, state, seqno, one.columns, one.source, one.target, one.note, log_end=at, shape=shape
+            one.table, one.key, state, seqno, one.columns, one.source, one.target, note, log_end=at, shape=shape
         )  # fmt: skip
 
 

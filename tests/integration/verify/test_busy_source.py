@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import pytest
 
 from binlane.model import TableKey
 from binlane.orchestration import steps
-from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.commands.verify import outcome_text, verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
@@ -29,6 +30,7 @@ from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
 from tests.integration.verify.scene import FAMILIES, ONE_OF_EACH, found
 from tests.integration.window.conftest import (
+    CHANNEL,
     Channel,
     ChannelOf,
     channel_of,
@@ -274,6 +276,56 @@ def test_rows_that_change_before_a_statement_are_proved_and_those_behind_it_wait
     assert found(outcome) == {("drift", "hot", ("2",)), *waits}
     assert channel.run() is not None
     assert found(verify(channel, full=full)) == set()
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_rows_that_are_pending_again_because_no_log_shows_their_changes_are_told_as_such(
+    families: tuple[str, str], channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Statements and a cascade behind every watermark: the row of a statement is named, with the way out."""
+    channel = hot_channel(channel_of(*families))
+    for server in (channel.source, channel.target):
+        run_on(
+            server, "CREATE TABLE app.parent (id INT PRIMARY KEY)", "CREATE TABLE app.bare (n INT)",
+            "CREATE TABLE app.child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES app.parent (id) "
+            "ON UPDATE CASCADE)", log=False,
+        )  # fmt: skip
+    run_on(
+        channel.source, "INSERT INTO app.parent VALUES (1)", "INSERT INTO app.child VALUES (1, 1)",
+        "INSERT INTO app.bare VALUES (0)",
+    )  # fmt: skip
+
+    def told() -> str:
+        assert channel.run() is not None
+        run_on(
+            channel.source, "UPDATE app.parent SET id = id + 1", "SET SESSION binlog_format = 'STATEMENT'",
+            "UPDATE app.hot SET n = n + 1 WHERE id <= 2", "UPDATE app.bare SET n = n + 1",
+        )  # fmt: skip
+        outcome = verify(channel, full=True)
+        assert Counter(one.state for one in outcome.suspects)["drift"] == 0
+        # they are rows, not parts of a definition, also when they are read again
+        assert not any(one.of_definition for one in outcome.suspects)
+        return outcome_text(outcome)
+
+    assert "behind every watermark" not in told()
+    assert channel.cli("status", CHANNEL) == 0
+    assert "behind every watermark" not in capsys.readouterr().out
+    text = told()
+    capsys.readouterr()
+    assert channel.cli("status", CHANNEL, "--json") == 0
+    unshown = json.loads(capsys.readouterr().out)["verified"]["unshown"]
+    assert {(each["table"]["table"], each["rows"]) for each in unshown} == {("hot", 2), ("bare", 2), ("child", 1)}
+    assert channel.cli("status", CHANNEL) == 0
+    for said in (text, " ".join(capsys.readouterr().out.split())):
+        assert "4 rows pending since " in said
+        assert " in app.bare, app.hot, which statements change without showing the rows in the log" in said
+        assert "binlog_format = ROW on the source" in said
+        assert "1 row pending since " in said
+        assert " in app.child, which foreign keys change" in said
+    # with rows in the log, and parents at rest, they are settled
+    assert channel.run() is not None
+    run_on(channel.source, "UPDATE app.hot SET n = n + 1 WHERE id <= 2")
+    assert verify(channel, full=True).state == "clean"
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)

@@ -139,7 +139,10 @@ class Channel:
     def cli(self, *arguments: str) -> int:
         """``binlane`` in this process; its exit code. What it prints is for capsys."""
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in {**self.environment, "BINLANE_CHANNELS": str(self.channels)}.items():
+            # the Airflow of tests/dags, or of who runs the tests, is none of this channel's
+            patch.delenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", raising=False)
+            places = {"BINLANE_CHANNELS": str(self.channels), "AIRFLOW_HOME": str(self.project / "no airflow")}
+            for name, value in {**places, **self.environment}.items():
                 patch.setenv(name, value)
             patch.setattr(sys, "argv", ["binlane", *arguments])
             with pytest.raises(SystemExit) as ended:

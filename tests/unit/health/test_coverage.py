@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from binlane.health.coverage import FullRound, coverage_of
-from binlane.model import LogPosition
+from binlane.model import LogPosition, TableKey
 from binlane.state.channels import Channel, Watermark
 from binlane.state.records.coverage import Covered
 from binlane.state.records.history import Snapshot
 from binlane.state.records.journal import ChannelStatus
-from binlane.state.records.verifications import PastVerification
+from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, PastVerification, Unshown
 
 MARK = Watermark(90, LogPosition("binlog.1", 4), "", 0.0, "")
 STATUS = ChannelStatus(
@@ -29,7 +29,18 @@ def test_what_is_covered_is_told_with_the_oldest_open_question() -> None:
     found = coverage_of(SNAPSHOT)
     assert (found.through, found.rows_after, found.rows_through) == (40, 60, 95)
     assert (found.full_through, found.full_at, found.equal_rows) == (40, 5.0, 7)
-    assert (found.pending, found.pending_since, found.round) == (3, 9.0, None)
+    assert (found.pending, found.pending_since, found.round, found.unshown) == (3, 9.0, None, ())
+
+
+def test_rows_that_are_pending_again_are_told_by_cause() -> None:
+    rows = [Unshown(TableKey("a", f"t{n}"), BY_STATEMENTS, 5 - n, f"1970-01-01 00:00:0{n}") for n in range(5)]
+    rows.append(Unshown(TableKey("b", "c"), BY_FOREIGN_KEYS, 1, "1970-01-01 00:00:09"))
+    status = replace(STATUS, unshown=tuple(rows))
+    by_statements, by_keys = coverage_of(replace(SNAPSHOT, status=status)).unshown
+    assert by_statements.startswith(
+        "15 rows pending since 1970-01-01 00:00:00 UTC in a.t0, a.t1, a.t2 and 2 other tables, which statements change"
+    )
+    assert by_keys.startswith("1 row pending since 1970-01-01 00:00:09 UTC in b.c, which foreign keys change")
 
 
 @pytest.mark.parametrize(

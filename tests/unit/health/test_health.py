@@ -12,8 +12,9 @@ from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.health.facts import Facts, LaneStop, Limits, OpenWindow
 from binlane.health.health import Health, Severity, State, health_of, unknown
 from binlane.health.progress import Stage
-from binlane.model import size_text
+from binlane.model import TableKey, size_text
 from binlane.state.records.progress import RunStep
+from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, Unshown
 
 NOW = 1_000_000.0
 DAY = 86_400.0
@@ -262,3 +263,23 @@ def test_what_runs_is_told_with_the_time_that_is_left() -> None:
 )
 def test_sizes_are_in_the_largest_unit_that_fits(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+UNSHOWN = (
+    Unshown(TableKey("crm", "counters"), BY_STATEMENTS, 17, "1970-01-03 00:00:00.000000"),
+    Unshown(TableKey("crm", "lines"), BY_FOREIGN_KEYS, 2, "1970-01-04 00:00:00.000000"),
+)
+
+
+def test_rows_that_no_verification_settles_are_named_with_the_cause_and_what_to_do() -> None:
+    aged = {"unverified_since": NOW - 8 * DAY, "pending": 19, "unshown": UNSHOWN}
+    found = of(**aged)
+    assert states(found) == ["unverified"]
+    text, step = found.findings[0].text, found.findings[0].next_step
+    assert text.startswith("17 rows pending since 1970-01-03 00:00:00 UTC in crm.counters, which statements change")
+    assert step.startswith("Log rows instead (binlog_format = ROW on the source)")
+    assert "Verify while no parent row is deleted" in step
+    # a change that nobody has compared is the worse one
+    behind = of(**aged, uncovered_since=NOW - 8 * DAY).findings[0]
+    assert "have not been verified" in behind.text
+    assert states(of(**aged | {"unverified_since": NOW - DAY})) == ["idle"]

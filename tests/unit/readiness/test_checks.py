@@ -17,7 +17,8 @@ from binlane.bootstrap.definitions import Definition
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceError, SourceUnavailableError
 from binlane.model import Flavor
-from binlane.orchestration.commands.setup.doctor import _connections, _show
+from binlane.orchestration.commands.setup.connections_held import Connections
+from binlane.orchestration.commands.setup.doctor import _show
 from binlane.orchestration.terminal import Terminal
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import parse_grants
@@ -220,11 +221,11 @@ def test_the_airflow_that_gets_the_watermarks_is_asked_for(
     if variable is not None:
         monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_API", variable)
     channel = replace(CHANNEL, announce=replace(CHANNEL.announce, airflow="airflow_api"))
-    *_, found = _connections(channel)
+    *_, found = Connections(channel, None).answers()
 
     assert found.check == "announce-airflow-connection"
     assert [str(each) for one in found.findings for each in one.mend] == mend
-    assert found.check not in {each.check for each in _connections(CHANNEL)}
+    assert found.check not in {each.check for each in Connections(CHANNEL, None).answers()}
 
 
 def test_a_machine_without_spark_and_java_is_told_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -208,6 +208,7 @@ function proved(found) {
     found.rows_through > found.through ? ["Rows of windows", `seqno ${number(found.rows_after + 1)} to ${number(found.rows_through)} compared; a full verification closes the gap before them`] : null,
     ["All tables", found.full_at === null ? "never" : `through seqno ${number(found.full_through)}, at ${moment(found.full_at)}`],
     found.pending ? ["Pending", `${plural(found.pending, "row")}, the oldest since ${moment(found.pending_since)}`] : null,
+    ...found.unshown.map((line) => ["Pending again", line]),
     round ? ["Full round", roundText(round)] : null,
   ].filter(Boolean);
   return h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", { title: meaning(name) }, name), h("dd", {}, value)]));

@@ -18,13 +18,19 @@ RELEASE: Final = tuple(int(part) for part in __version__.split(".")[:2])
 if RELEASE >= (3, 2):
     from airflow.sdk import CronDataIntervalTimetable
     from airflow.sdk.definitions.callback import SyncCallback
-    from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
+    from airflow.sdk.exceptions import (
+        AirflowException,
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSkipException,
+    )
     from airflow.sdk.observability import stats
 
     BACKOFF: Final = 2.0
     """The factor by which the waits between a lane's tries grow."""
 else:
     from airflow.exceptions import (  # type: ignore[no-redef,attr-defined]
+        AirflowException,
         AirflowFailException,
         AirflowNotFoundException,
         AirflowSkipException,
@@ -36,6 +42,7 @@ else:
 
 __all__ = [
     "BACKOFF",
+    "AirflowException",
     "AirflowFailException",
     "AirflowNotFoundException",
     "AirflowSkipException",

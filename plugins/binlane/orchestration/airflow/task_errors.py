@@ -15,7 +15,8 @@ from binlane.orchestration.airflow.releases import AirflowFailException
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow.sdk import Context
+    from airflow.models import Connection as StoredConnection
+    from airflow.sdk import Connection, Context
 
     from binlane.config import ChannelConfig
     from binlane.connections import Endpoint
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 def resolve_connection(connection_id: str) -> Endpoint:
     """An endpoint from Airflow's own connections, wherever Airflow keeps them."""
-    found = BaseHook.get_connection(connection_id)
+    return endpoint_from(connection_id, BaseHook.get_connection(connection_id))
+
+
+def endpoint_from(connection_id: str, found: Connection | StoredConnection) -> Endpoint:
+    """An endpoint from one of Airflow's connections; raises ConfigError if it is none to a server."""
     return endpoint(
         connection_id,
         conn_type=found.conn_type or "",

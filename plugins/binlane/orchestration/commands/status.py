@@ -9,6 +9,7 @@ from typing import Any
 from binlane.choices import VerifyScope
 from binlane.health.coverage import coverage_of
 from binlane.health.health import Health
+from binlane.health.unshown import told
 from binlane.model import plural
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
 from binlane.orchestration.terminal import Grid, View
@@ -180,6 +181,7 @@ def _verified_json(status: ChannelStatus) -> dict[str, Any]:
         "equal_rows": status.equal_rows,
         "pending": status.suspects.get(PENDING, 0),
         "pending_since": status.pending_since,
+        "unshown": [asdict(each) for each in status.unshown],
     }
 
 
@@ -207,6 +209,7 @@ def _verified(status: ChannelStatus) -> str:
         parts.append(f"{drift:,} drift")
     if pending := status.suspects.get(PENDING, 0):
         parts.append(f"{pending:,} pending, the oldest since {str(status.pending_since).partition('.')[0]} UTC")
+    parts += told(status.unshown)
     return "; ".join(parts)
 
 

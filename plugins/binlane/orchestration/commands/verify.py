@@ -17,6 +17,7 @@ from binlane.config import ChannelConfig, Declared
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError
 from binlane.health.durations import span
+from binlane.health.unshown import told
 from binlane.model import plural
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.effective_rules import rules_of
@@ -28,7 +29,7 @@ from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, in_background, kept_connections
 from binlane.source.server import translated
-from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect
+from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect, unshown_among
 from binlane.verify.definitions.comparison import Sees
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.row_text import changed_values, key_values, words
@@ -169,6 +170,7 @@ def outcome_text(outcome: Outcome) -> str:
             f"{len(pending):,} pending{pending_since(pending)}: the source has changed them since the "
             "watermark, and its log does not show what they were; the next verification checks them again"
         )
+        lines += [f"  {one_line(line)}" for line in told(unshown_among(pending))]
     if drift:
         lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
         lines += [f"  {one_line(text)}" for text in _drift_texts(outcome, drift[:_SHOWN])]

@@ -84,6 +84,8 @@ class Snapshot:
     unverified_since: float | None = None
     """When the first window with a change that no verification has compared was finished, or a pending row was first
     found different; None: there is no such change and no such row."""
+    uncovered_since: float | None = None
+    """When the first window with a change that no verification has compared was finished."""
     full_at: float | None = None
     """When all rows of all tables had last been compared."""
     round: PastVerification | None = None
@@ -131,8 +133,9 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             )
         ).one()
         covered = status.covered
-        marks = (first_uncovered(connection, channel, covered.through), status.pending_since)
-        open_since = [seconds_of(mark) for mark in marks if mark is not None]
+        uncovered = _optional_seconds(first_uncovered(connection, channel, covered.through))
+        marks = (uncovered, _optional_seconds(status.pending_since))
+        open_since = [mark for mark in marks if mark is not None]
         skips = read_newest_skips(connection, channel, SKIPS + 1)
         window = status.window
         return Snapshot(
@@ -149,7 +152,8 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             compared_at=_ended(last_ended(connection, channel)),
             covered=covered,
             unverified_since=min(open_since, default=None),
-            full_at=None if covered.full_at is None else seconds_of(covered.full_at),
+            uncovered_since=uncovered,
+            full_at=_optional_seconds(covered.full_at),
             round=unfinished_round(connection, channel),
             step=read_step(connection, channel),
         )
@@ -160,8 +164,12 @@ def clock_of(connection: Connection) -> float:
     return _seconds(connection.execute(select(NOW)).scalar_one())
 
 
+def _optional_seconds(at: str | None) -> float | None:
+    return None if at is None else seconds_of(at)
+
+
 def _ended(verification: PastVerification | None) -> float | None:
-    return None if verification is None or verification.ended_at is None else seconds_of(verification.ended_at)
+    return None if verification is None else _optional_seconds(verification.ended_at)
 
 
 def read_history(

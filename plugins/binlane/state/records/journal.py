@@ -18,10 +18,12 @@ from binlane.state.records.conflicts import count_conflicts
 from binlane.state.records.coverage import Covered, read_covered
 from binlane.state.records.ddl_intents import DdlIntent, read_undecided
 from binlane.state.records.verifications import (
+    Unshown,
     count_drifted,
     count_suspects,
     last_ended,
     oldest_pending,
+    unshown_rows,
     verified_through,
 )
 from binlane.state.tables import NOW, errors, positions
@@ -81,6 +83,8 @@ class ChannelStatus:
     """Rows that the last verification has proved equal."""
     pending_since: str | None = None
     """When the oldest pending row was first found different; UTC, by the target's clock."""
+    unshown: tuple[Unshown, ...] = ()
+    """Those of the pending rows that a later verification may find pending again."""
 
     @property
     def low_water(self) -> int:
@@ -127,6 +131,7 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
             covered=read_covered(connection, channel),
             equal_rows=0 if (last := last_ended(connection, channel)) is None else last.equal + last.logged,
             pending_since=oldest_pending(connection, channel),
+            unshown=unshown_rows(connection, channel),
         )
 
 

@@ -98,7 +98,7 @@ def forget_suspects(connection: Connection, channel: str, table: TableKey, keys:
 
 def forget_table(connection: Connection, channel: str, table: TableKey) -> None:
     """Delete all suspects of a table's rows; its definition's stay."""
-    of_rows = or_(suspects.c.note == "", suspects.c.row_key == text_of(()))
+    of_rows = or_(suspects.c.note == "", suspects.c.row_key == text_of(()), suspects.c.key_shape.is_not(None))
     connection.execute(
         delete(suspects).where(
             suspects.c.channel == channel,

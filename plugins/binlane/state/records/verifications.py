@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, insert, or_, select, update
 
@@ -14,6 +14,9 @@ from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.tables import NOW, suspects, verifications, windows
 
 RUNNING, CLEAN, PENDING, DRIFT = "running", "clean", "pending", "drift"
+BY_STATEMENTS: Final = "statements change the rows of this table, and the log does not show which"
+BY_FOREIGN_KEYS: Final = "foreign keys change the rows of this table, and the log does not show which"
+"""Notes of pending rows that the next verification may find pending again, for as long as this goes on."""
 
 _Texts = tuple[str, ...]
 _Row = tuple[str | None, ...]
@@ -104,8 +107,8 @@ class Suspect:
     @property
     def of_definition(self) -> bool:
         """Whether the suspect is a definition: ``key`` is the object's kind, ``columns`` its differing part, ``note``
-        the details."""
-        return self.note != "" and self.key != ()
+        the details. Rows with a key have its shape, too, and may have a note why they are pending."""
+        return self.note != "" and self.key != () and self.shape is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +333,43 @@ def oldest_pending(connection: Connection, channel: str) -> str | None:
     found = select(func.min(func.coalesce(suspects.c.since, suspects.c.at)))
     since = connection.execute(found.where(suspects.c.channel == channel, suspects.c.state == PENDING)).scalar_one()
     return None if since is None else str(since)
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """The pending rows of one table whose changes no log shows, and that were pending before, too."""
+
+    table: TableKey
+    note: str
+    """BY_STATEMENTS or BY_FOREIGN_KEYS."""
+    rows: int
+    since: str
+    """When the oldest of them was first found different; UTC, by the target's clock."""
+
+
+def unshown_among(pending: Iterable[Suspect]) -> tuple[Unshown, ...]:
+    """Of one verification's pending rows, by table, the most rows first."""
+    found: dict[tuple[TableKey, str], list[str]] = {}
+    for one in pending:
+        if one.note in (BY_STATEMENTS, BY_FOREIGN_KEYS) and one.since is not None:
+            found.setdefault((one.table, one.note), []).append(one.since)
+    return _most_first(Unshown(*of, len(since), min(since)) for of, since in found.items())
+
+
+def unshown_rows(connection: Connection, channel: str) -> tuple[Unshown, ...]:
+    """By table, the most rows first."""
+    c = suspects.c
+    rows = connection.execute(
+        select(c.table_schema, c.table_name, c.note, func.count().label("rows"), func.min(c.since).label("since"))
+        .where(c.channel == channel, c.state == PENDING, c.note.in_((BY_STATEMENTS, BY_FOREIGN_KEYS)), c.since < c.at)
+        .group_by(c.table_schema, c.table_name, c.note)
+    )
+    found = (Unshown(TableKey(row[0], row[1]), row.note, int(row.rows), str(row.since)) for row in rows)
+    return _most_first(found)
+
+
+def _most_first(found: Iterable[Unshown]) -> tuple[Unshown, ...]:
+    return tuple(sorted(found, key=lambda each: (-each.rows, str(each.table))))
 
 
 def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:

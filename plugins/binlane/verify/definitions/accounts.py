@@ -1,7 +1,7 @@
 """Compares accounts and roles: options, password hashes and privileges. No hash is printed or stored.
 
-Between versions and families accounts have other options and password plugins, and privileges other lists: there the
-privileges are compared that all of them have with one meaning, and the roles.
+Between versions and families accounts have other options and password plugins, and privileges other lists: there what
+all of them have with one meaning is compared (``account_options``), and the roles.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import pymysql
@@ -18,6 +19,13 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.errors import SourceError
 from binlane.model import Flavor, SchemaObject
 from binlane.servers.accounts import SERVERS_OWN
+from binlane.verify.definitions.account_options import (
+    AccountOptions,
+    differing_options,
+    options_of_one,
+    password_difference,
+    password_not_compared,
+)
 from binlane.verify.definitions.mend import Mend, nothing
 from binlane.verify.rows.sides import Side
 
@@ -30,6 +38,12 @@ _IDENTIFIED: Final = re.compile(
 _GRANT: Final = re.compile(r"GRANT (?P<what>.*?)(?: ON (?P<on>.*))? TO (?P<to>.*?)(?P<option> WITH .*)?", re.DOTALL)
 _SECRET: Final = "the statement holds a password hash, which is not printed: see SHOW CREATE USER on the source"
 _OPERATORS: Final = "privileges are for an operator to decide"
+_OPERATORS_OPTIONS: Final = "options of accounts are for an operator to decide"
+_PLUGINS: Final = (
+    "SELECT LOWER(plugin_name) FROM information_schema.plugins WHERE plugin_type = 'AUTHENTICATION' "
+    "AND plugin_status = 'ACTIVE'"
+)
+_DEFAULT_ROLE: Final = re.compile(r"SET DEFAULT ROLE (`(?:[^`]|``)+`) FOR ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +56,15 @@ class Account:
     """For comparison only: never in a message."""
     grants: Mapping[str, tuple[str, ...]]
     """By object: the statements of SHOW GRANTS."""
+    options: AccountOptions
     spelled: str = ""
     """As the server's own statements name it."""
+
+    @property
+    def default_roles(self) -> frozenset[str]:
+        """Names of the roles that are active after a login."""
+        texts = (self.options.options.get("DEFAULT ROLE", ""), *(_DEFAULT_ROLE.findall(" ".join(self.grants))))
+        return frozenset(role.partition("@")[0] for text in texts for role in _ROLE.findall(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +78,7 @@ class Part:
     mend: Mend
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Accounts:
     """Compares the accounts of source and target."""
 
@@ -86,11 +107,40 @@ class Accounts:
                 yield Part(obj, "", "there", None, nothing(_SECRET))
             elif self.exact:
                 yield from _parts(obj, name, account, theirs[name])
-            elif not self.same_names:
-                self.unseen.add(f"account {name}: privileges name the databases that are renamed")
             else:
-                self.unseen.add(f"options and password of account {name}: other versions and families have others")
-                yield from _shared_parts(obj, account, theirs[name])
+                yield from self._options(obj, name, account, theirs[name])
+                if self.same_names:
+                    yield from _shared_parts(obj, account, theirs[name])
+                else:
+                    self.unseen.add(f"account {name}: privileges name the databases that are renamed")
+
+    def _options(self, obj: SchemaObject, name: str, ours: Account, theirs: Account) -> Iterator[Part]:
+        """Options and password, as far as both servers can tell them; what they cannot is named."""
+        if not (ours.definition and theirs.definition):
+            # a role of MariaDB, which has no options; MySQL's are accounts that are locked
+            kinds = ["a role" if _is_role(each) else "an account that may log in" for each in (ours, theirs)]
+            if kinds[0] != kinds[1]:
+                yield Part(obj, "kind", kinds[0], kinds[1], nothing(_OPERATORS_OPTIONS))
+            return
+        same_family = self.flavors[0] is self.flavors[1]
+        options = ours.options, theirs.options
+        for one in differing_options(*options, theirs.spelled, same_family=same_family):
+            mend = Mend((one.statement,) if one.statement else (), _OPERATORS_OPTIONS)
+            yield Part(obj, one.what, one.source, one.target, mend)
+        if not same_family:
+            for side, each in zip(("source", "target"), options, strict=True):
+                if given := options_of_one(each):
+                    self.unseen.add(f"account {name}: {given} of the {side}: the other family has no such option")
+        if (password := password_difference(*options)) is not None:
+            yield Part(obj, password.what, password.source, password.target, nothing(_SECRET))
+        if why := password_not_compared(*options, self._plugins_of_target):
+            self.unseen.add(f"password of account {name}: {why}")
+        if ours.default_roles != theirs.default_roles:
+            yield _other_default_roles(obj, ours, theirs, self.flavors[1])
+
+    @cached_property
+    def _plugins_of_target(self) -> frozenset[str]:
+        return frozenset(str(plugin) for (plugin,) in self.sides[1].texts(_PLUGINS))
 
     def _read(self, side: Side, flavor: Flavor) -> dict[str, Account] | None:
         try:
@@ -123,7 +173,18 @@ def _accounts(side: Side, flavor: Flavor) -> Iterator[tuple[str, Account]]:
             grants[(found["on"] or "roles") if found else text].append(text)
         hashes = tuple(match[2] for match in _HASH.finditer(created))
         lines = {on: tuple(sorted(texts)) for on, texts in grants.items()}
-        yield name, Account(_HASH.sub(r"\1 HASH", created), hashes, lines, shown)
+        yield name, Account(_HASH.sub(r"\1 HASH", created), hashes, lines, AccountOptions(created), shown)
+
+
+def _is_role(account: Account) -> bool:
+    return not account.definition or account.options.options.get("ACCOUNT") == "LOCK"
+
+
+def _other_default_roles(obj: SchemaObject, ours: Account, theirs: Account, target: Flavor) -> Part:
+    texts = (", ".join(sorted(each.default_roles)) or None for each in (ours, theirs))
+    roles = ", ".join(sorted(ours.default_roles)) or "NONE"
+    statement = f"SET DEFAULT ROLE {roles} {'FOR' if target is Flavor.MARIADB else 'TO'} {theirs.spelled}"
+    return Part(obj, "default roles", next(texts), next(texts), Mend((statement,), _OPERATORS_OPTIONS))
 
 
 def _parts(obj: SchemaObject, name: str, ours: Account, theirs: Account) -> Iterator[Part]:

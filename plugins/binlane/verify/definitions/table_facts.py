@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, TableKey
 from binlane.schema.compare import Difference, Rules, Severity, compare
-from binlane.schema.model import Column, ForeignKey, Key, Schema, Table
+from binlane.schema.model import Column, ForeignKey, Schema, Table
 from binlane.schema.normalize import comparable
 from binlane.servers.variables import version_number
+from binlane.verify.definitions.indexes import IndexFacts, differing_indexes, hidden_indexes, kept_by
 from binlane.verify.definitions.mend import Mend, one
+from binlane.verify.definitions.parts import Part, listed
 from binlane.verify.definitions.show_create import table_mend
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, TableTexts
 from binlane.verify.rows.sides import Side
 
-_ONLY_TARGET: Final = "only the target has it"
 _OWN_PARTS: Final = frozenset({"triggers", "unique keys", "keys", "foreign key"})
 """Parts that ``compare`` finds and that are compared here, or with the triggers."""
 _JSON: Final = re.compile(r"json_valid\(`(?:[^`]|``)+`\)", re.IGNORECASE)
@@ -44,23 +45,12 @@ class TableFacts:
     """Of each partition and subpartition: method and name, expression and description, of both levels."""
     options: dict[str, str] = field(default_factory=dict)
     """Those of ``_OPTIONS`` that were given, as SHOW CREATE TABLE names them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a table that differs."""
-
-    what: str
-    source: str | None
-    target: str | None
-    mend: Mend
-    undecided: str = ""
-    """Why the difference proves nothing; empty: it is one."""
+    indexes: IndexFacts = field(default_factory=IndexFacts)
 
 
 def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
     """The facts of all tables of ``schema``'s databases."""
-    found = {key: TableFacts() for key in schema.tables}
+    found = {key: TableFacts(indexes=kept_by(schema)) for key in schema.tables}
     if not schema.databases:
         return found
     chosen = ", ".join(quoted(name) for name in sorted(schema.databases))
@@ -83,6 +73,8 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
         facts.options |= {name: value for name, value in named if name in _OPTIONS}
     for facts, values in rows(_PARTITIONS):
         facts.partitions.append(tuple(values))
+    for facts, [index] in rows(hidden_indexes(schema)):
+        facts.indexes.add_hidden(index)
     return found
 
 
@@ -97,10 +89,10 @@ def differing_parts(
     """The parts that differ. ``source`` has the target's names of databases. ``texts``: of the same table."""
     name = f"ALTER TABLE {identifier(target.key.database)}.{identifier(target.key.table)}"
     yield from _columns(name, source, target, rules, flavors, texts)
-    yield from _listed(name, "index", source.keys, target.keys, _key_text, "INDEX", _key_left)
-    foreign = (source.foreign_keys, target.foreign_keys)
-    yield from _listed(name, "foreign key", *foreign, _foreign_text, "FOREIGN KEY", _refuses)
     ours, theirs = facts
+    yield from differing_indexes(name, (source.keys, target.keys), (ours.indexes, theirs.indexes), flavors[1])
+    foreign = (source.foreign_keys, target.foreign_keys)
+    yield from listed(name, "foreign key", *foreign, _foreign_text, "FOREIGN KEY", _refuses)
     if ours.comment != theirs.comment:
         yield Part("comment", ours.comment, theirs.comment, one(f"{name} COMMENT={quoted(ours.comment)}"))
     for column, comment in ours.column_comments.items():
@@ -173,48 +165,6 @@ def _is_literal(default: str) -> bool:
     return default[:1] == default[-1:] == _QUOTE and len(default) > 1
 
 
-def _listed(
-    name: str,
-    what: str,
-    source: Sequence[_T],
-    target: Sequence[_T],
-    text: Callable[[_T, str], str],
-    dropped: str,
-    left: Callable[[_T], str],
-) -> Iterator[Part]:
-    """Keys of one server that the other does not have, whatever their names are."""
-    ours, theirs = ({text(each, "").lower(): each for each in side} for side in (source, target))
-    for shape in sorted(ours.keys() - theirs.keys()):
-        each = ours[shape]
-        mine = text(each, identifier(each.name))
-        yield Part(f"{what} {identifier(each.name)}", mine, None, one(f"{name} ADD {mine}", left(each)))
-    for shape in sorted(theirs.keys() - ours.keys()):
-        each = theirs[shape]
-        mend = one(f"{name} DROP {dropped} {identifier(each.name)}", _ONLY_TARGET)
-        yield Part(f"{what} {identifier(each.name)}", None, text(each, identifier(each.name)), mend)
-
-
-def _key_text(key: Key, name: str) -> str:
-    parts = []
-    for part in key.columns:
-        text = f"({comparable(part.expression or '')})" if part.name is None else identifier(part.name)
-        parts.append(text if part.prefix is None else f"{text}({part.prefix})")
-    kind = "PRIMARY KEY" if key.primary else "UNIQUE KEY" if key.unique else f"{_KINDS.get(key.kind, '')}KEY"
-    return f"{kind} {'' if key.primary else name} ({', '.join(parts)})".replace("  ", " ")
-
-
-def _key_left(key: Key) -> str:
-    if any(part.name is None for part in key.columns):
-        return "the two servers print expressions differently"
-    return (
-        "it may refuse rows with duplicate values"
-        if key.unique
-        else "it may copy the table"
-        if key.kind in _KINDS
-        else ""
-    )
-
-
 def _refuses(_foreign: ForeignKey) -> str:
     return "it may refuse rows, and locks both tables"
 
@@ -260,9 +210,7 @@ def _text(parts: Sequence[str]) -> str | None:
     return ", ".join(parts) or None
 
 
-_T = TypeVar("_T", Key, ForeignKey)
 _QUOTE: Final = "'"
-_KINDS: Final = {"FULLTEXT": "FULLTEXT ", "SPATIAL": "SPATIAL ", "RTREE": "SPATIAL "}
 _ENGINES_OF_BOTH: Final = frozenset({"innodb", "myisam", "memory", "csv", "archive", "blackhole", "mrg_myisam"})
 _NAMES_WIDTH: Final = 4
 _PARTITION_WIDTH: Final = 7

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +12,14 @@ from typing import Final
 from binlane.apply.refusals import target_errors
 from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig, find_channel, load_channel
-from binlane.connections import PREFIX, Endpoint, Endpoints, environment_resolver, resolve_endpoints
-from binlane.errors import BinlaneError, ConfigError
+from binlane.connections import Endpoint, Endpoints, resolve_endpoints
+from binlane.errors import BinlaneError
 from binlane.model import plural
-from binlane.orchestration.announcing.asset_event import site_of
+from binlane.orchestration.commands.setup.connections_held import Connections, LoadStores, connections_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.steps import source_of
 from binlane.orchestration.terminal import Style, Terminal
-from binlane.precheck.finding import Command, Finding
+from binlane.precheck.finding import Command
 from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, ON_SOURCE, OTHER_CHECKS, Answer, Check, answers
 from binlane.readiness.grants import merged
 from binlane.readiness.needs import applies_accounts
@@ -35,20 +35,28 @@ _FAILED: Final[tuple[str, Style]] = ("FAIL  ", "bold red")
 _NOTE: Final[tuple[str, Style]] = ("note  ", "dim")
 _JOBS: Final = 6
 """Connections of a first copy with the default number of jobs."""
-_URI: Final = "'mysql://user:password@host:3306/'"
-_SITE: Final = "'https://user:password@host:8080/'"
 _CONNECTED: Final[Mapping[str, Callable[[Endpoints], Endpoint | None]]] = {
     "source-connection": lambda endpoints: endpoints.source,
     "target-connection": lambda endpoints: endpoints.target,
 }
 
 
-def doctor(name: str, folder: Path, out: Terminal, *, copies_users: bool = False) -> bool:
+def doctor(
+    name: str,
+    folder: Path,
+    out: Terminal,
+    load_stores: LoadStores,
+    *,
+    copies_users: bool = False,
+    asks_airflow: bool | None = None,
+) -> bool:
     """Print a line for each check. Whether nothing stands in the way. ``copies_users``: also for a first copy of
-    accounts. Raises ConfigError for a wrong channel file."""
+    accounts. ``asks_airflow``: for the connections; None: if there is one. Raises ConfigError for a wrong channel file.
+    """
     channel = load_channel(find_channel(name, folder))
+    connections, asked = connections_of(channel, load_stores, asks=asks_airflow)
     failed = total = 0
-    for each in _answers(channel, copies_users):
+    for each in itertools.chain(asked, _answers(channel, connections, copies_users)):
         total += 1
         failed += not each.is_ok
         _show(each, out)
@@ -57,12 +65,12 @@ def doctor(name: str, folder: Path, out: Terminal, *, copies_users: bool = False
     return not failed
 
 
-def _answers(channel: ChannelConfig, copies_users: bool) -> Iterator[Answer]:
-    resolved = list(_connections(channel))
+def _answers(channel: ChannelConfig, connections: Connections, copies_users: bool) -> Iterator[Answer]:
+    resolved = list(connections.answers())
     yield from resolved
     if not all(each.is_ok for each in resolved):
         return
-    endpoints = resolve_endpoints(channel, environment_resolver())
+    endpoints = resolve_endpoints(channel, connections.resolve)
     copies = _may_copy(channel, endpoints)
     users = applies_accounts(channel) or (copies and copies_users)
     asked = Asked(copies=copies, users=users, connections=_JOBS if copies else 0)
@@ -71,31 +79,6 @@ def _answers(channel: ChannelConfig, copies_users: bool) -> Iterator[Answer]:
         for each in answers(situation, checks):
             endpoint = _CONNECTED[each.check](endpoints) if each.check in _CONNECTED else None
             yield each if endpoint is None or each.is_ok else _with_account(each, endpoint)
-
-
-def _connections(channel: ChannelConfig) -> Iterator[Answer]:
-    """Airflow's connections, as this shell has them. Spark's only matters to Airflow."""
-    resolve = environment_resolver()
-    for part, found in (("source", channel.source.connection), ("target", channel.target.connection)):
-        if found is None:
-            continue
-        findings: list[Finding] = []
-        try:
-            resolve(found)
-        except ConfigError as exc:
-            here, there = shlex.quote(f"{PREFIX}{found.upper()}"), shlex.quote(found)
-            mend = (Command(f"export {here}={_URI}"), Command(f"airflow connections add {there} --conn-uri {_URI}"))
-            todo = "set it here, and in Airflow"
-            findings = [Finding(Severity.FATAL, part, "a connection", str(exc), todo, mend=mend)]
-        yield Answer(f"{part}-airflow-connection", tuple(findings))
-    if (announced := channel.announce.airflow) is not None:
-        findings = []
-        try:
-            site_of(announced)
-        except ConfigError as exc:
-            export = Command(f"export {shlex.quote(f'{PREFIX}{announced.upper()}')}={_SITE}")
-            findings = [Finding(Severity.FATAL, "announce", "a connection", str(exc), "set it here", mend=(export,))]
-        yield Answer("announce-airflow-connection", tuple(findings))
 
 
 def _with_account(failed: Answer, endpoint: Endpoint) -> Answer:
@@ -125,8 +108,8 @@ def _may_copy(channel: ChannelConfig, endpoints: Endpoints) -> bool:
 
 def _show(answer: Answer, out: Terminal) -> None:
     """Its findings, and then what mends them."""
-    if not answer.findings:
-        out.line(_OK, (answer.check, ""))
+    if not answer.findings or (answer.is_ok and answer.said):
+        out.line(_OK, (f"{answer.check}: {answer.said}" if answer.said else answer.check, ""))
     for finding in answer.findings:
         mark = _FAILED if finding.severity is Severity.FATAL else _NOTE
         if not answer.was_asked:

@@ -1,0 +1,170 @@
+"""``binlane doctor`` asks a real Airflow for the connections: its metadata database, its secrets backend, its
+environment."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from lab.airflow import PrivateAirflow, new_airflow
+from tests.integration.window.conftest import CHANNEL, PLUGINS, Channel, channel
+
+__all__ = ["channel"]
+
+_IDS: Final = ("source_server", "target_server")
+_FERNET: Final = "AIRFLOW__CORE__FERNET_KEY"
+_KEYS: Final = tuple(base64.urlsafe_b64encode(32 * letter).decode() for letter in (b"a", b"b"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateAirflow]:
+    """An Airflow of which only the metadata database is there: nothing runs."""
+    airflow = new_airflow(tmp_path_factory.mktemp("airflow"), {}, {_FERNET: _KEYS[0]})
+    airflow.run("db", "migrate")
+    yield airflow
+    airflow.stop()
+
+
+def variable(connection: str) -> str:
+    return f"AIRFLOW_CONN_{connection.upper()}"
+
+
+def doctor(
+    channel: Channel, site: PrivateAirflow, environment: Mapping[str, str], *options: str
+) -> tuple[int, list[str]]:
+    """Exit code and lines; the shell has no connection but those of ``environment``."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from binlane.cli import main; main()", "doctor", CHANNEL, *options],
+        env={
+            **site.environment(),
+            "BINLANE_CHANNELS": str(channel.channels),
+            "PYTHONPATH": str(PLUGINS),
+            **environment,
+        },
+        cwd=channel.project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Pw-77" not in done.stdout + done.stderr
+    assert channel.source.password not in done.stdout + done.stderr
+    # Airflow's own lines would be in the way of the report
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
+def kept_in_the_metadata_database(channel: Channel, site: PrivateAirflow) -> None:
+    (site.home / "connections.json").write_text(
+        "{" + ", ".join(f'"{name}": "{channel.environment[variable(name)]}"' for name in _IDS) + "}"
+    )
+    site.run("connections", "import", "--overwrite", str(site.home / "connections.json"))
+
+
+def test_a_connection_of_the_metadata_database_is_taken_and_named(channel: Channel, site: PrivateAirflow) -> None:
+    kept_in_the_metadata_database(channel, site)
+    code, said = doctor(channel, site, {})
+    assert code == 0, said
+    for part in ("source", "target"):
+        other = f"other commands of this shell read {variable(f'{part}_server')}, which is not set"
+        assert f"ok    {part}-airflow-connection: Airflow's metadata database; {other}" in said
+        assert f"ok    {part}-connection" in said
+    # no connection to Spark is there: the DAG needs it, the channel's start does not
+    [spark] = [line for line in said if "spark-airflow-connection" in line]
+    assert spark.startswith("note")
+    assert "      airflow connections add spark_default --conn-uri 'spark://host:7077'" in said
+    assert not any(line.startswith("note  airflow:") for line in said)
+
+
+def test_this_shell_alone_is_looked_at_where_airflow_is_not_asked(channel: Channel, site: PrivateAirflow) -> None:
+    code, said = doctor(channel, site, channel.environment, "--no-airflow")
+    assert code == 0, said
+    assert said[:2] == [
+        "note  airflow: --no-airflow; only this shell's connections were looked at",
+        "ok    source-airflow-connection: AIRFLOW_CONN_SOURCE_SERVER of this shell",
+    ]
+    nowhere = {"AIRFLOW_HOME": str(channel.project), "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": ""}
+    code, said = doctor(channel, site, {**channel.environment, **nowhere})
+    why = f"Airflow is not configured here: no {channel.project}/airflow.cfg"
+    assert (code, said[0]) == (0, f"note  airflow: {why}; only this shell's connections were looked at")
+    code, said = doctor(channel, site, {**channel.environment, **nowhere}, "--airflow")
+    assert (code, said[0][:6]) == (1, "FAIL  ")
+
+
+def test_two_stores_with_other_servers_are_named_and_the_first_is_taken(channel: Channel, site: PrivateAirflow) -> None:
+    kept_in_the_metadata_database(channel, site)
+    there = channel.environment[variable("source_server")]
+    other = there.replace("127.0.0.1", "localhost")
+    assert other != there
+    code, said = doctor(channel, site, {variable("source_server"): other, variable("target_server"): there})
+    assert code == 0, said
+    shell = "AIRFLOW_CONN_SOURCE_SERVER of this shell"
+    assert f"ok    source-airflow-connection: {shell} and Airflow's metadata database" in said
+    [note] = [line for line in said if line.startswith("note  source-airflow-connection")]
+    assert note.startswith(
+        f"note  source-airflow-connection: source: Airflow's metadata database: expected what {shell}"
+    )
+    assert "@localhost:" in note.partition(", found ")[0]
+    assert "@127.0.0.1:" in note.partition(", found ")[2]
+
+
+def test_a_connection_that_airflow_lacks_is_named_with_the_command(channel: Channel, site: PrivateAirflow) -> None:
+    kept_in_the_metadata_database(channel, site)
+    for connection in _IDS:
+        site.run("connections", "delete", connection)
+    here = {variable("source_server"): channel.environment[variable("source_server")]}
+    code, said = doctor(channel, site, here)
+    assert code == 1
+    assert (
+        "FAIL  target-airflow-connection: target: expected a connection 'target_server', found none in Airflow" in said
+    )
+    assert "      airflow connections add target_server --conn-uri 'mysql://user:password@host:3306/'" in said
+    services = "AIRFLOW_CONN_SOURCE_SERVER of this shell; Airflow's services need this variable, too"
+    assert f"ok    source-airflow-connection: {services}" in said
+
+
+def test_stores_that_cannot_be_asked_are_named(channel: Channel, site: PrivateAirflow) -> None:
+    kept_in_the_metadata_database(channel, site)
+    code, said = doctor(channel, site, {_FERNET: _KEYS[1]})
+    assert code == 1
+    [line, _] = [line for line in said if line.startswith("FAIL")]
+    assert (
+        "found none in Airflow; Airflow's metadata database: InvalidToken: it was stored with another Fernet key"
+        in line
+    )
+    empty = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{channel.project}/new.db"}
+    code, said = doctor(channel, site, empty)
+    assert code == 1
+    assert "no such table: connection" in said[0]
+    backend = {"AIRFLOW__SECRETS__BACKEND": "no.such.Backend"}
+    code, said = doctor(channel, site, {**channel.environment, **backend})
+    assert (code, said[0][:37]) == (1, "FAIL  airflow: Airflow cannot be asked")
+
+
+def test_a_secrets_backend_is_asked_first(channel: Channel, site: PrivateAirflow, tmp_path: Path) -> None:
+    kept_in_the_metadata_database(channel, site)
+    held = tmp_path / "held.env"
+    held.write_text(f"source_server={channel.environment[variable('target_server')]}\n")
+    backend = {
+        "AIRFLOW__SECRETS__BACKEND": "airflow.secrets.local_filesystem.LocalFilesystemBackend",
+        "AIRFLOW__SECRETS__BACKEND_KWARGS": f'{{"connections_file_path": "{held}"}}',
+    }
+    _, said = doctor(channel, site, backend)
+    [found] = [line for line in said if line.startswith("ok    source-airflow-connection")]
+    store = "Airflow's secrets backend LocalFilesystemBackend"
+    assert found.startswith(f"ok    source-airflow-connection: {store} and Airflow's metadata database;")
+    # the target's server is asked as the source: two connections of one server
+    assert any(line.startswith("note  source-airflow-connection: source: Airflow's metadata database") for line in said)
+    held.write_text("spark_default=spark://host:7077\nsource_server=postgres://u:Pw-77@h/\n")
+    code, said = doctor(channel, site, backend)
+    assert code == 1
+    assert (
+        "FAIL  source-airflow-connection: source: expected a connection, found connection 'source_server': expected"
+        in said[0]
+    )
+    assert f"ok    spark-airflow-connection: {store}" in said
