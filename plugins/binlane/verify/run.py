@@ -51,6 +51,7 @@ from binlane.state.records.verifications import (
     read_suspects,
     replace_suspects,
     save_progress,
+    with_times,
 )
 from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import Changes
@@ -415,8 +416,7 @@ class Verifier:
             logged=had.logged + settled.logged,
             seconds=had.seconds + self.clock() - self._step_began,
         )
-        before = {one.identity: one for one in stored}
-        return tuple(one.known_since(before.get(one.identity)) for one in settled.suspects)
+        return with_times(settled.suspects, stored)
 
     def _was_read(self, one: Suspect) -> bool:
         """Whether a suspect's row is one of those that this step counts: not one that the log alone has led to."""

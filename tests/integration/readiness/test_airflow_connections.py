@@ -143,7 +143,7 @@ def test_stores_that_cannot_be_asked_are_named(channel: Channel, site: PrivateAi
     assert "no such table: connection" in said[0]
     backend = {"AIRFLOW__SECRETS__BACKEND": "no.such.Backend"}
     code, said = doctor(channel, site, {**channel.environment, **backend})
-    assert (code, said[0][:37]) == (1, "FAIL  airflow: Airflow cannot be asked")
+    assert (code, said[0].startswith("FAIL  airflow: Airflow cannot be asked")) == (1, True)
 
 
 def test_a_secrets_backend_is_asked_first(channel: Channel, site: PrivateAirflow, tmp_path: Path) -> None:

