@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from binlane.cli.imports import kept_imports
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, err, out
 
 Until = Annotated[
@@ -41,7 +42,8 @@ def plan(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Show the next window: lanes, blocks, barriers, tables and the result of the precheck. Writes nothing."""
-    from binlane.orchestration.commands import run as commands
+    with kept_imports():
+        from binlane.orchestration.commands import run as commands
 
     out.print(commands.plan(commands.Call(channel, channels, until, lanes, block_size, engine), out))
 
@@ -77,7 +79,8 @@ def run(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply one window: the unfinished one if there is one, otherwise the log from the watermark to --until."""
-    from binlane.orchestration.commands import run as commands
+    with kept_imports():
+        from binlane.orchestration.commands import run as commands
 
     out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out))
 
@@ -97,10 +100,11 @@ def follow(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply one window behind another until SIGINT or SIGTERM: the target stays seconds behind the source."""
-    from binlane.health.durations import seconds_of
-    from binlane.orchestration.commands import follow as following
-    from binlane.orchestration.commands import run as commands
-    from binlane.orchestration.commands.windows_in_turn import Pace
+    with kept_imports():
+        from binlane.health.durations import seconds_of
+        from binlane.orchestration.commands import follow as following
+        from binlane.orchestration.commands import run as commands
+        from binlane.orchestration.commands.windows_in_turn import Pace
 
     call = commands.Call(channel, channels, None, lanes, block_size, engine)
     seconds = None if for_ is None else seconds_of("--for", for_)

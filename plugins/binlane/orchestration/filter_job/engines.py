@@ -24,7 +24,8 @@ from binlane.orchestration.filter_job.spark_submit import (
 from binlane.readiness.machine import spark_submit
 from binlane.work.files import PLAN, WorkFolder
 from binlane.work.filter.errors import error_of
-from binlane.work.filter.job import LocalProcesses, begin_fork_server, run_filter
+from binlane.work.filter.fork_server import fork_server_here
+from binlane.work.filter.job import WORKERS, LocalProcesses, run_filter
 from binlane.work.plan_inputs import read_inputs
 
 log = logging.getLogger(__name__)
@@ -37,10 +38,10 @@ processes."""
 
 
 def begin_processes(word: str) -> None:
-    """Start what an engine on this machine needs, while a window is extracted. ``word``: may be "auto", which takes
-    this machine for all but large windows."""
+    """Start what an engine on this machine needs, before a command has connections and threads. ``word``: may be
+    "auto", which takes this machine for all but large windows."""
     if word != FilterEngine.SPARK:
-        begin_fork_server(*_LANES)
+        fork_server_here(*WORKERS, *_LANES)
 
 
 def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:

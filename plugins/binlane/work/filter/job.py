@@ -11,13 +11,11 @@ hand out than to read.
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import forkserver, get_context
+from multiprocessing import get_context
 from typing import Final, Protocol
 
 from binlane.choices import Reduce
@@ -28,13 +26,15 @@ from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
+from binlane.work.filter.fork_server import begin_fork_server
 from binlane.work.filter.processes import end_with_parent
 from binlane.work.filter.tasks import fold_task, map_task, scan_task, unpacked
 from binlane.work.folder_formats import write_formats
 from binlane.work.plan_inputs import read_inputs
 
 Task = Callable[[str], bytes]
-_WARM: Final = "binlane.work.filter.warm"
+WORKERS: Final = (__name__, "binlane.work.filter.warm")
+"""Modules that the server of the processes imports for the filter's workers."""
 _BATCH_BYTES: Final = 64 << 20
 """A batch of several segments is no larger than a segment of the usual size."""
 _BATCHES: Final = 256
@@ -68,21 +68,6 @@ class InProcess:
         """See Engine."""
 
 
-def begin_fork_server(*preload: str) -> None:
-    """Start the server from which ``LocalProcesses`` and lanes are forked, if there is none, without waiting for its
-    imports: half a second of a core, which a window that is being extracted does not miss."""
-    get_context("forkserver").set_forkserver_preload([__name__, *preload, _WARM])
-    if threading.current_thread() is not threading.main_thread():
-        forkserver.ensure_running()
-        return
-    # Ctrl-C while it imports would print its own traceback beside the command's one line
-    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.signal(signal.SIGINT, heard)
-
-
 class LocalProcesses:
     """A pool of processes on this machine, without a JVM: for rolling a backup forward on one machine.
 
@@ -100,7 +85,7 @@ class LocalProcesses:
             yield from InProcess().run(stage, task, batches)
             return
         if self._pool is None:
-            begin_fork_server(*self._preload)
+            begin_fork_server(*WORKERS, *self._preload)
             context = get_context("forkserver")
             # the job's next run uses the same pool
             self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
