@@ -28,6 +28,7 @@ WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "work", *STATE, "sourc
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("machine_code",),
     "machine_code": (),
+    "kept_imports": (),
     "safe_text": (),
     "errors": ("safe_text",),
     "formats": ("", "errors"),
@@ -55,7 +56,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "plan.window": PLAN,
     "plan.advice": (*PLAN, "plan.window"),
     "work": PLAN,
-    "work.filter": (*PLAN, "plan.window", "work"),
+    "work.filter": (*PLAN, "kept_imports", "plan.window", "work"),
     "spark_daemon": ("work.filter",),
     "spark_engine": ("errors", "work", "work.filter"),
     "spark_jobs": ("errors", "work", "work.filter", "spark_engine"),
@@ -103,7 +104,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration.filter_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
-        *(*BASE, *CONFIG, "verify", "bootstrap", "health", "state.records", "orchestration"),
+        *(*BASE, *CONFIG, "kept_imports", "verify", "bootstrap", "health", "state.records", "orchestration"),
         *("orchestration.filter_job", "orchestration.commands", "orchestration.commands.setup"),
         *("orchestration.commands.copies", "orchestration.commands.inspection", "orchestration.airflow"),
     ),

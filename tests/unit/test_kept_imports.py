@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from binlane.cli.imports import kept_imports
+from binlane.kept_imports import kept_imports
 
 
 @pytest.fixture(autouse=True)

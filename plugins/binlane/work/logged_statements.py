@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
@@ -108,6 +107,9 @@ def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple
             kinds = parquet.metadata.row_group(group).column(at).statistics
             if kinds is not None and kinds.has_min_max and (kinds.min, kinds.max) == ("rows", "rows"):
                 continue
+            # here and below: most windows have no statement, and this import is slow
+            import pyarrow.compute as pc
+
             table = parquet.read_row_group(group, columns=[*_BLOCK, *_STATEMENT], use_threads=False)
             for kind in (_WHOLE, *_FORMED):
                 found = table.filter(pc.equal(table["kind"], kind)).combine_chunks()
@@ -116,6 +118,8 @@ def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple
 
 
 def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
+    import pyarrow.compute as pc
+
     payload, context = table["payload"], pc.fill_null(table["context"], "")
     forms = payload if kind == _WHOLE else _rewritten(payload, _FORMS)
     contexts = _rewritten(context, _OWN)
@@ -131,6 +135,8 @@ def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tupl
 
 
 def _rewritten(values: pa.ChunkedArray, rules: tuple[tuple[str, str], ...]) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
     for pattern, replacement in rules:
         values = pc.replace_substring_regex(values, pattern=pattern, replacement=replacement)
     return values

@@ -8,7 +8,6 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ConfigError
-from binlane.orchestration.announcing.asset_event import send_event, site_of
 from binlane.orchestration.announcing.redaction import redacted, secret_arguments
 from binlane.orchestration.filter_job.spark_submit import without_airflow
 
@@ -50,6 +49,9 @@ def _send_event(channel: ChannelConfig, watermark: Mapping[str, Any]) -> None:
     """The event that ``advance_watermark`` sends in Airflow."""
     if channel.announce.airflow is None:
         return
+    # most channels send none, and a client for HTTP is slow to import
+    from binlane.orchestration.announcing.asset_event import send_event, site_of
+
     try:
         send_event(site_of(channel.announce.airflow), asset_name(channel.name), watermark)
     except ConfigError as exc:

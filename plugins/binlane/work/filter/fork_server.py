@@ -14,8 +14,11 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from multiprocessing import connection, forkserver, get_context, resource_tracker, util
 from typing import Any, Final
+
+from binlane.kept_imports import kept_imports
 
 _STDERR: Final = 2
 _SERVER: Final[Any] = forkserver._forkserver
@@ -33,13 +36,17 @@ def begin_fork_server(*preload: str) -> None:
 def fork_server_here(*preload: str) -> None:
     """Fork the server from this process, if there is none yet, with every module that this process has imported.
 
-    ``preload``: the modules that it imports on top. The server would inherit connections and the locks of other
-    threads: a program that has any gets a server by ``begin_fork_server`` instead.
+    ``preload``: modules that this process imports first, since it needs most of them itself. The server would inherit
+    connections and the locks of other threads: a program that has any gets a server by ``begin_fork_server`` instead.
     """
     if _SERVER._forkserver_pid is not None or threading.active_count() > 1 or _has_sockets():
         begin_fork_server(*preload)
         return
+    # for a server that takes the place of this one
     get_context("forkserver").set_forkserver_preload(list(preload))
+    with kept_imports():
+        for module in preload:
+            import_module(module)
     with _interrupts_ignored(), socket.socket(socket.AF_UNIX) as listener:
         resource_tracker.ensure_running()
         address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
@@ -54,7 +61,7 @@ def fork_server_here(*preload: str) -> None:
         pid = os.fork()
         if pid == 0:
             os.close(alive_write)
-            _serve(listener.detach(), alive_read, preload)
+            _serve(listener.detach(), alive_read)
         os.close(alive_read)
     _SERVER._forkserver_address, _SERVER._forkserver_alive_fd = address, alive_write
     _SERVER._forkserver_pid = pid
@@ -77,7 +84,7 @@ def _is_socket(number: int) -> bool:
         return False
 
 
-def _serve(listener: int, alive_read: int, preload: tuple[str, ...]) -> None:
+def _serve(listener: int, alive_read: int) -> None:
     """The server's life; ends its process."""
     code = 1
     try:
@@ -85,7 +92,7 @@ def _serve(listener: int, alive_read: int, preload: tuple[str, ...]) -> None:
             # the command's handlers are not the workers'
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
-        forkserver.main(listener, alive_read, preload)
+        forkserver.main(listener, alive_read, [])
     except SystemExit:
         code = 0
     finally:

@@ -20,6 +20,7 @@ from binlane.work.filter.fork_server import fork_server_here
 from binlane.work.filter.processes import end_with_parent
 
 def known(_):
+    assert "json.tool" in sys.modules
     return "made_by_the_command" in sys.modules, signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 def rest(seconds):

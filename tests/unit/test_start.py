@@ -1,0 +1,81 @@
+"""What the start of `binlane run` imports: a window of some seconds waits for each module."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+STARTED: Final = """
+import json, sys
+from binlane.cli import main
+from importlib import import_module
+from binlane.orchestration.commands import run
+from binlane.orchestration.filter_job.engines import SERVED
+for module in SERVED:
+    import_module(module)
+print(json.dumps(sorted(sys.modules)))
+"""
+"""Up to the moment when the command forks its workers' server and begins to read the log."""
+NEEDED: Final = {
+    *("blake3", "cryptography", "fsspec", "numba", "numpy", "pyarrow", "pymysql", "rich", "sqlalchemy", "typer"),
+    "zstandard",
+}
+"""The packages of pyproject.toml that a window of rows needs; theirs come with them."""
+THEIRS: Final = {
+    *("annotated_doc", "annotated_types", "click", "llvmlite", "markdown_it", "mdurl", "pygments", "shellingham"),
+    *("cffi", "greenlet", "pycparser", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection", "yaml"),
+    *("_cffi_backend", "_yaml", "colorama"),
+}
+"""Packages that those import."""
+PARTS: Final = {
+    *("", "apply", "apply.lane", "apply.rows", "apply.session", "binlog", "binlog.types", "binlog.vector", "cli"),
+    *("bootstrap", "config", "json_codec", "orchestration", "orchestration.announcing", "orchestration.commands"),
+    *("orchestration.filter_job", "plan", "plan.block", "plan.segment", "plan.transaction", "plan.window", "precheck"),
+    *("readiness", "schema", "servers", "shards", "source", "sql", "sql.parse", "state", "state.carried"),
+    *("state.migrations", "state.orders", "state.records", "work", "work.filter"),
+}
+"""The packages of binlane with a part in a window."""
+NOT_ALWAYS: Final = (
+    # tables of statements, an asset event, and what typer has for another command
+    *("pyarrow.compute", "pyarrow.dataset", "pandas", "urllib.request", "http.client", "xml.etree", "unittest"),
+    *("sqlite3", "psutil", "airflow", "pyspark", "hypothesis", "jinja2", "alembic"),
+)
+MOST_MODULES: Final = 370
+"""Of binlane; 361 when this was written."""
+
+
+@pytest.fixture(scope="module")
+def imported() -> list[str]:
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
+    done = subprocess.run([sys.executable, "-c", STARTED], env=path, capture_output=True, text=True, check=True)
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+def test_no_package_is_imported_that_a_window_does_not_need(imported: list[str]) -> None:
+    known = {*sys.stdlib_module_names, *NEEDED, *THEIRS, "binlane"}
+    found = {name.partition(".")[0] for name in imported}
+    # made by compilers, or by the interpreter itself
+    made = {name for name in found if name.startswith(("__", "_cython", "_sysconfigdata", "cython_", "_openssl"))}
+    assert found - known - made == set()
+    assert set(NEEDED) <= found
+
+
+def test_no_part_of_binlane_is_imported_that_has_none_in_a_window(imported: list[str]) -> None:
+    modules = [name.removeprefix("binlane.") for name in imported if name.startswith("binlane.")]
+    packages = {name for name in modules if (ROOT / "plugins" / "binlane" / name.replace(".", "/")).is_dir()}
+    found = {name if name in packages else name.rpartition(".")[0] for name in modules}
+    assert found == PARTS
+    assert len(modules) <= MOST_MODULES, "does a window need them all? Then raise the number"
+
+
+@pytest.mark.parametrize("module", NOT_ALWAYS)
+def test_what_few_windows_need_is_imported_when_it_is_needed(imported: list[str], module: str) -> None:
+    assert [name for name in imported if name == module or name.startswith(f"{module}.")] == []
