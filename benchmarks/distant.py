@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -138,6 +139,9 @@ def main(
     lanes: Annotated[
         str, typer.Option(help="Numbers of lanes, by comma; the first is what others are compared with.")
     ] = "1,2,4,8,16",
+    commit: Annotated[
+        str, typer.Option(help="Values of lanes.commit, by comma, each measured: together divides every workload.")
+    ] = "alone",
     block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 50,
     milliseconds: Annotated[float, typer.Option(min=0.0, help="How late each answer arrives.")] = 5.0,
     output: Annotated[
@@ -152,11 +156,12 @@ def main(
         for name in workloads.split(","):
             lab = Lab(Path(folder) / name, flavor, durable=True, target_log=True, buffer_pool_mib=512)
             lab.folder.mkdir()
-            found[name] = _curve(lab, name, transactions, counts, block, milliseconds / 1000)
+            found |= _curves(lab, name, transactions, counts, block, milliseconds / 1000, commit.split(","))
     result = {
         "benchmark": "distant",
         "arguments": {
             "flavor": flavor.value, "transactions": transactions, "block": block, "milliseconds": milliseconds,
+            "commit": commit,
         },
         "machine": about, "workloads": found,
     }  # fmt: skip
@@ -165,27 +170,33 @@ def main(
         raise typer.Exit(1)
 
 
-def _curve(
-    lab: Lab, name: str, transactions: int, counts: list[int], block: int, seconds: float
-) -> dict[str, dict[str, Any]]:
-    workload, curve = WORKLOADS[name], dict[str, dict[str, Any]]()
+def _curves(
+    lab: Lab, name: str, transactions: int, counts: list[int], block: int, seconds: float, commits: list[str]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """By workload and, but for "alone", way to commit: the runs by number of lanes."""
+    workload, curves = WORKLOADS[name], dict[str, dict[str, dict[str, Any]]]()
     make_base(lab, workload)
     source = start_source(lab)
     try:
         TrafficWriter(source, workload).write(transactions)
         expected = {key: text for key, text in contents(source).items() if key.startswith(("data of", "table"))}
-        for count in counts:
-            divide = _DIVIDED.get(name) if count > 1 else None
-            channel = Channel("distant", count, block, "block", workload.shard_list, divide=divide)
+        for commit, count in product(commits, counts):
+            divide = _DIVIDED.get(name, None if commit == "alone" else "key") if count > 1 else None
+            shown = name if commit == "alone" else f"{name}, {commit}"
+            curve = curves.setdefault(shown, {})
+            channel = Channel(
+                "distant", count, block, "block", workload.shard_list,
+                divide=divide, divided=workload.divided, commit=commit,
+            )  # fmt: skip
             run = curve[str(count)] = measure(lab, source, expected, channel, seconds)
             ratio = curve[str(counts[0])]["seconds"] / run["seconds"]
             console.print(
-                f"  {name}, {count} lanes: {run['seconds']:.2f} s, {ratio:.2f} times one, {run['answers']:,} answers"
+                f"  {shown}, {count} lanes: {run['seconds']:.2f} s, {ratio:.2f} times one, {run['answers']:,} answers"
                 f"{'' if run['equal'] else ', NOT EQUAL'}"
             )
     finally:
         source.stop()
-    return curve
+    return curves
 
 
 if __name__ == "__main__":
