@@ -8,6 +8,7 @@ from typing import Final
 
 from binlane.model import plural
 from binlane.orchestration.terminal import Grid, View
+from binlane.plan.division import Division
 from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_facts import barrier_causes, lane_name
 from binlane.plan.window_plan import TableCounts, WindowPlan
@@ -58,6 +59,7 @@ def _head(plan: WindowPlan, filter_engine: str, by_load: bool) -> Grid:
         ("row changes", str(plan.rows)),
         *([] if plan.size is None else [("blocks", str(plan.size))]),
         *([("shards", _BY_LOAD)] if by_load else []),
+        *([] if plan.division is None else [("shares", _shares(plan, plan.division))]),
         *_prepared(plan),
         ("ends at", f"{plan.end}, GTID set {plan.end_gtid_set or '-'}, {moment(plan.end_time)}"),
         ("digest", plan.digest),
@@ -65,6 +67,22 @@ def _head(plan: WindowPlan, filter_engine: str, by_load: bool) -> Grid:
     ):
         grid.row(name, value)
     return grid
+
+
+def _shares(plan: WindowPlan, division: Division) -> str:
+    """When the shares of divided shards are committed, and what follows from that for readers and barriers."""
+    count = plural(max(sum(file.blocks for file in files) for files in plan.files[: plan.lanes]), "block")
+    if division.commits_together:
+        return (
+            f'commit together (lanes.commit was "together" when the window was planned): {count}, each committed when '
+            "all lanes have executed it; rows alone need no barrier; a transaction is seen in part for milliseconds"
+        )
+    of_all = sum(len(barrier.participants) == len(plan.all_lanes) for barrier in plan.barriers)
+    barriers = f"at {plural(of_all, 'barrier')} of all lanes and " if of_all else ""
+    return (
+        f'commit alone (lanes.commit was "alone" when the window was planned): {count}, each lane at its own pace; a '
+        f"transaction is seen in part until the lanes meet, {barriers}at the window's end"
+    )
 
 
 def _prepared(plan: WindowPlan) -> list[tuple[str, str]]:

@@ -21,7 +21,9 @@ from binlane.apply.lane.replay_skipped import replay_skipped
 from binlane.errors import DriftError, PositionError
 from binlane.model import Flavor, TableKey
 from binlane.orchestration import steps
+from binlane.orchestration.report import plan_view
 from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.terminal import as_text
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.state.orders.stops import clear_stop, request_stop
@@ -374,6 +376,9 @@ def test_a_transaction_is_skipped_by_all_lanes_and_replayed_behind_its_window(ch
     two_tables(channel)
     adopted = planned(channel)
     plan = steps.read_plan(adopted["plan"])
+    shown = " ".join(as_text(plan_view(plan)).split())
+    assert "commit alone (lanes.commit" in shown
+    assert "a transaction is seen in part until the lanes meet, at the window's end" in shown
     blocked, _ = lanes_of_both(plan)
     with pytest.raises(DriftError, match="1062"):
         steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], blocked)

@@ -170,6 +170,7 @@ def as_object(source: str, counts: Counts, advice: Sequence[Suggestion]) -> dict
             for name, lanes in (("as_set", counts.as_set), ("by_load", counts.by_load))
         },
         "divided": None if divided is None else asdict(divided),
+        "divided_together": None if counts.together is None else asdict(counts.together),
         "why_not_divided": counts.why_not_divided or None,
         "blocks_in_a_row": [asdict(each) for each in counts.blocks],
         "hot_keys": [asdict(each) for each in counts.hot_keys],

@@ -108,6 +108,9 @@ class Counts:
     as_set: Lanes
     by_load: Lanes
     divided: Divided | None
+    """Each lane commits its shares alone."""
+    together: Divided | None
+    """The same, with shares that commit together; None as ``divided`` is."""
     why_not_divided: str
     size: SizeChoice | None
     """What "auto" would choose for the channel's blocks."""
@@ -178,7 +181,7 @@ class Counting:
         as_set = self._folded(manifest, settings)
         by_load = self._folded(manifest, _with(settings, replace(listed, hash_method=HashMethod.LOAD, default=None)))
         shards = self._shards(as_set)
-        divided, why_not = self._divided(manifest, listed, shards, as_set)
+        (divided, together), why_not = self._divided(manifest, listed, shards, as_set)
         return Counts(
             settings,
             self.schema is not None,
@@ -187,6 +190,7 @@ class Counting:
             self._lanes(as_set),
             self._lanes(by_load),
             divided,
+            together,
             why_not,
             self._folded(manifest, self._measured).size,
             self._sets.finish(manifest.last_seqno),
@@ -234,29 +238,34 @@ class Counting:
 
     def _divided(
         self, manifest: Manifest, listed: ShardList, shards: Sequence[ShardCount], as_set: Routing
-    ) -> tuple[Divided | None, str]:
-        """The biggest shard divided, or those that are; or why this cannot be told."""
+    ) -> tuple[tuple[Divided | None, Divided | None], str]:
+        """The biggest shard divided, or those that are, by shares that commit alone and together; or why this cannot
+        be told."""
+        none = None, None
         if as_set.division is not None:
-            return self._of_division(as_set), ""
+            return self._both(manifest, self.settings), ""
         if self.schema is None:
-            return None, "the target's keys decide how tables are divided, and they are not in the log"
+            return none, "the target's keys decide how tables are divided, and they are not in the log"
         name = next((shard.name for shard in shards if not shard.name.startswith("#") and "+" not in shard.name), None)
         if name is None:
-            return None, "no shard has transactions of its own"
+            return none, "no shard has transactions of its own"
         changed = _dividing(listed, self.settings.renaming.source(name) or name)
         if changed is None:
-            return None, f"{name!r} cannot be written in (divided)"
+            return none, f"{name!r} cannot be written in (divided)"
         try:
-            routing = self._folded(manifest, replace(_with(self.settings, changed), divide=Divide.KEY))
+            found = self._both(manifest, replace(_with(self.settings, changed), divide=Divide.KEY))
         except ConfigError as exc:
-            return None, str(exc)
-        if routing.division is None:
-            return None, f"{name} has no row changes, only statements"
-        return self._of_division(routing), ""
+            return none, str(exc)
+        return found, f"{name} has no row changes, only statements" if found == none else ""
 
-    def _of_division(self, routing: Routing) -> Divided:
+    def _both(self, manifest: Manifest, settings: FilterSettings) -> tuple[Divided | None, Divided | None]:
+        alone = self._of_division(self._folded(manifest, replace(settings, commits_together=False)))
+        return alone, self._of_division(self._folded(manifest, replace(settings, commits_together=True)))
+
+    def _of_division(self, routing: Routing) -> Divided | None:
         division = routing.division
-        assert division is not None
+        if division is None:
+            return None
         rows, tables = np.zeros(routing.lanes), []
         for key, count in self._tables.items():
             if key.database not in division.databases:

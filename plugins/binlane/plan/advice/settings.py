@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from binlane.choices import Consistency, Divide, Reduce
+from binlane.choices import Commit, Consistency, Divide, Reduce
 from binlane.model import plural
-from binlane.plan.advice.counts import Counts, span
+from binlane.plan.advice.counts import Counts, Divided, span
+from binlane.plan.block.size_choice import USUAL_TRANSACTIONS
 from binlane.shards.shard_list import HashMethod, ShardList, parse_shard_list
 
 CHANNEL: Final = "channel file"
@@ -53,7 +54,7 @@ def suggestions(counts: Counts) -> tuple[Suggestion, ...]:
     placement = tuple(_placement(counts, listed, divides))
     by_load = listed.hash_method is HashMethod.LOAD or placement[-1].changes
     lanes = (*placement, _count(counts, divides, by_load))
-    return (*lanes, *_division(counts, listed, divides), _reduce(counts), _level(counts, divides))
+    return (*lanes, *_division(counts, listed, divides), _reduce(counts, divides), _level(counts, divides))
 
 
 def too_few(counts: Counts) -> str:
@@ -70,9 +71,26 @@ def _pays_off(counts: Counts) -> bool:
 
 
 def _gain_of_division(counts: Counts) -> float:
-    assert counts.divided is not None
+    found = _found(counts)
+    assert found is not None
     whole = min(counts.as_set.span(counts.transactions), counts.by_load.span(counts.transactions))
-    return whole / counts.divided.span(counts.transactions)
+    return whole / found.span(counts.transactions)
+
+
+def _found(counts: Counts) -> Divided | None:
+    """The division that is told about: by shares that commit together, or alone."""
+    return counts.together if _commits_together(counts) else counts.divided
+
+
+def _commits_together(counts: Counts) -> bool:
+    """Whether shares should commit together: they do so now, or the barriers that this saves are worth the waits."""
+    return counts.settings.commits_together or _gain_of_together(counts) >= _GAIN
+
+
+def _gain_of_together(counts: Counts) -> float:
+    if counts.divided is None or counts.together is None:
+        return 1.0
+    return counts.divided.span(counts.transactions) / counts.together.span(counts.transactions)
 
 
 def _placement(counts: Counts, listed: ShardList, divides: bool) -> Iterator[Suggestion]:
@@ -135,7 +153,7 @@ def lanes_needed(sizes: Iterable[int]) -> int:
 
 
 def _division(counts: Counts, listed: ShardList, divides: bool) -> Iterator[Suggestion]:
-    found = counts.divided
+    found, together = _found(counts), _commits_together(counts)
     none = "# (divided): none"
     if found is None:
         because = f"not told: {counts.why_not_divided}"
@@ -150,19 +168,43 @@ def _division(counts: Counts, listed: ShardList, divides: bool) -> Iterator[Sugg
     if not divides:
         yield Suggestion(SHARD_LIST, none, False, because, _SAME, "nothing more")
         return
-    cost = (
-        "readers can see a part of a transaction until the lanes meet; with fewer cores than lanes it can be slower "
-        "than one lane"
-    )
+    seen = "while the lanes commit" if together else "until the lanes meet"
+    cost = f"readers can see a part of a transaction {seen}; with fewer cores than lanes it can be slower than one lane"
     promise = _SAME if listed.divided else f"at most {_gain_of_division(counts):.1f} times as fast"
     yield Suggestion(SHARD_LIST, f"(divided)={found.shard}", not listed.divided, because, promise, cost)
     because = f"{share:.0%} of the row changes of {found.shard} go by key"
     line = f"lanes.divide = {json.dumps(counts.settings.divide or Divide.KEY.value)}"
     cost = "neighbouring keys are in different lanes, which write the same pages"
     yield Suggestion(CHANNEL, line, False, because, "as (divided)", cost)
+    yield _commit(counts)
 
 
-def _reduce(counts: Counts) -> Suggestion:
+def _commit(counts: Counts) -> Suggestion:
+    """When the shares of divided shards are committed."""
+    alone, together, now = counts.divided, counts.together, counts.settings.commits_together
+    assert alone is not None
+    assert together is not None
+    takes = _commits_together(counts)
+    line = f"lanes.commit = {json.dumps(Commit.TOGETHER.value if takes else Commit.ALONE.value)}"
+    because = (
+        f"{alone.serialized:,} of {plural(counts.transactions, 'transaction')} are inside barriers if each lane "
+        f"commits alone, and {together.serialized:,} if they commit together"
+    )
+    size = counts.settings.block_transactions or (
+        USUAL_TRANSACTIONS if counts.size is None else counts.size.transactions
+    )
+    of_blocks = f"about {plural(-(-counts.transactions // (size * counts.settings.lanes)), 'block')}"
+    seen = "readers see a part of a transaction for milliseconds only"
+    waits = f"the lanes wait for one another at each of {of_blocks}"
+    if not takes:
+        told = f"as (divided); {json.dumps(Commit.TOGETHER.value)} instead of epochs: {seen}"
+        return Suggestion(CHANNEL, line, False, because, told, f"nothing more; {json.dumps('together')}: {waits}")
+    gain = _gain_of_together(counts)
+    promise = f'{seen}; at most {gain:.1f} times as fast as "alone"' if gain >= _GAIN else seen
+    return Suggestion(CHANNEL, line, not now, because, promise, f'{waits}, and blocks.reduce = "window" is refused')
+
+
+def _reduce(counts: Counts, divides: bool) -> Suggestion:
     blocks, chosen, now = counts.blocks[-1], counts.size, counts.settings.reduce
     told = "not told: the log has no rows whose keys are known, or fewer transactions than a block"
     if blocks.rows:
@@ -171,13 +213,15 @@ def _reduce(counts: Counts) -> Suggestion:
     because = "not told" if chosen is None else f'"auto" takes {chosen}'
     cost = "a reader of the target sees the state after each block, and none inside it"
     is_set = now == Reduce.AUTO or (chosen is not None and chosen.reduce == now)
+    if divides and now == Reduce.WINDOW and _commits_together(counts):
+        is_set, because = False, "lanes that commit together share their blocks"
     line = f"blocks.reduce = {json.dumps(now if is_set else Reduce.AUTO.value)}"
     return Suggestion(CHANNEL, line, not is_set, because, told, cost)
 
 
 def _level(counts: Counts, divides: bool) -> Suggestion:
     now = counts.settings.consistency
-    if divides and now != Consistency.EPOCH:
+    if divides and now != Consistency.EPOCH and not _commits_together(counts):
         because = "lanes of a divided shard have to meet, so that readers see whole transactions"
         line = f"lanes.consistency = {json.dumps(Consistency.EPOCH.value)}"
         return Suggestion(CHANNEL, line, True, because, *_LEVELS[Consistency.EPOCH.value])

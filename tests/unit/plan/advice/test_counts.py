@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -185,13 +186,54 @@ def test_a_whale_is_divided_and_its_readers_get_epochs() -> None:
         "lanes.count = 3": False,
         "(divided)=a": True,
         'lanes.divide = "key"': False,
+        'lanes.commit = "alone"': False,
         'blocks.reduce = "auto"': True,
         'lanes.consistency = "epoch"': True,
     }
+    commit = next(each for each in found if "commit" in each.line)
+    assert commit.because == (
+        "0 of 1,000 transactions are inside barriers if each lane commits alone, and 0 if they commit together"
+    )
+    assert "at each of about 84 blocks" in commit.costs
     division = next(each for each in found if each.line == "(divided)=a")
     assert division.promises == "at most 2.2 times as fast"
     assert "readers can see a part of a transaction" in division.costs
     assert parse_shard_list("(divided)=a\n", "", lanes=3).divided == {"a"}
+
+
+def crossing(**set_so: Any) -> Counts:
+    """Half of the transactions of a are over b as well."""
+    log = [rows(number, *("ab" if number % 2 else "a")) for number in range(1, 1001)]
+    chosen = replace(settings(fold_gap=0, lanes=4, block_transactions=10), **set_so)
+    return counts_of(log, chosen, schema_of("a", "b"))
+
+
+def test_rows_over_several_shards_speak_for_shares_that_commit_together() -> None:
+    counts = crossing(reduce="window")
+    assert counts.divided is not None
+    assert counts.together is not None
+    assert (counts.divided.serialized, counts.together.serialized) == (500, 0)
+    found = suggestions(counts)
+    told = lines(found)
+    assert [told[f"(divided)={name}"] for name in "ab" if f"(divided)={name}" in told] == [True]
+    assert told['lanes.commit = "together"'] is True
+    # epochs are not needed, and blocks of each lane's own are refused
+    assert told['lanes.consistency = "eventual"'] is False
+    assert told['blocks.reduce = "auto"'] is True
+    commit = next(each for each in found if "commit" in each.line)
+    gain = counts.divided.span(1000) / counts.together.span(1000)
+    assert "500 of 1,000 transactions are inside barriers if each lane commits alone, and 0" in commit.because
+    assert f'at most {gain:.1f} times as fast as "alone"' in commit.promises
+    assert "at each of about 25 blocks" in commit.costs
+
+
+def test_shares_that_commit_together_stay_so() -> None:
+    """Also where that saves no barrier; and their readers need no epochs."""
+    set_so = settings(shard_list="(divided)=a\n", reduce="block", divide="key")
+    chosen = replace(set_so, commits_together=True)
+    told = lines(suggestions(counts_of(whale(), chosen, schema_of("a", "b"))))
+    assert told['lanes.commit = "together"'] is False
+    assert told['lanes.consistency = "eventual"'] is False
 
 
 def test_a_whale_of_statements_is_not_divided() -> None:
