@@ -11,7 +11,7 @@ from binlane.model import Flavor
 from lab.programs import WITHOUT_MYSQL, has_mysql
 from lab.servers import PrivateServer, private_server
 from tests.chaos import rounds
-from tests.integration.window.conftest import channel, clean_servers  # noqa: F401
+from tests.integration.window.conftest import channel, channel_of, clean_servers  # noqa: F401
 
 _NO_GTIDS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
 

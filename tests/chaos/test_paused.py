@@ -47,7 +47,7 @@ def test_a_worker_that_is_stopped_at_a_statement_and_wakes_up_later(
         with process(apply_window, target.url(), scene, STEADY, fault) as paused:
             pid = paused.pid
             assert pid is not None
-            wait_until(partial(_is_stopped, pid))
+            wait_until(partial(is_stopped, pid))
             run_all(engine, scene, replace(PATIENT, lease_time=0.3))
             assert contents(target) == scene.contents, where
             os.kill(pid, signal.SIGCONT)
@@ -58,6 +58,7 @@ def test_a_worker_that_is_stopped_at_a_statement_and_wakes_up_later(
         survived["worker stopped, replaced, continued"] += 1
 
 
-def _is_stopped(pid: int) -> bool:
+def is_stopped(pid: int) -> bool:
+    """Whether SIGSTOP has stopped the process."""
     # behind the program's name in brackets
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"

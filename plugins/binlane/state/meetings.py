@@ -113,7 +113,7 @@ class Signals:
         held = {other: (mine == ready, mine == working) for other, (mine, ready, working) in found.items() if mine}
         return Seen(
             frozenset(other for other, (is_ready, _) in held.items() if is_ready),
-            frozenset(other for other, (is_ready, is_working) in held.items() if is_working and not is_ready),
+            frozenset(other for other, (_, is_working) in held.items() if is_working),
             row[-1] is not None and row[-1] != self.connection_id,
         )
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pytest
 
+from binlane.apply.block import BlockPlace
+from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.lane.together import Together
+from binlane.apply.session.connection import LaneSession
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import BinlaneError, ConfigError, StopRequestedError
+from binlane.errors import BarrierTimeoutError, BinlaneError, ConfigError, StopRequestedError
 from binlane.orchestration import steps
-from binlane.plan.window_plan import WindowPlan
+from binlane.orchestration.lane_options import apply_options
+from binlane.orchestration.report import plan_view
+from binlane.orchestration.terminal import as_text
+from binlane.plan.window_plan import Block, WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.state.leases import lease_name
 from binlane.state.meetings import Seen, Signals
@@ -32,13 +39,17 @@ from tests.waiting import wait_until
 
 LANES: Final = 3
 TRANSACTIONS: Final = 24
+OPEN: Final = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_rows_modified > 0"
 READY: Final = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'"
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
 def channel(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
+    return two_tables(channel_of(request.param, request.param))
+
+
+def two_tables(channel: Channel) -> Channel:
     """Two tables, of two lanes: each transaction changes both."""
-    channel = channel_of(request.param, request.param)
     start(channel)
     together(channel)
     with channel.source.connect() as connection, connection.cursor() as cursor:
@@ -250,6 +261,7 @@ def test_rows_of_several_shards_and_of_critical_ones_are_dealt(channel: Channel)
     step = planned(channel)
     plan = steps.read_plan(step["plan"])
     assert plan.barriers == ()
+    assert "commit together (lanes.commit" in " ".join(as_text(plan_view(plan)).split())
     # rows by key are in each lane
     assert all(rows.inserts > 1000 for rows in plan.lane_rows[:LANES])
     apply_all(channel, step)
@@ -368,3 +380,71 @@ def test_blocks_that_lanes_do_not_share_are_refused(channel: Channel) -> None:
     together(channel, 'reduce = "window"\n')
     with pytest.raises(ConfigError, match=r'expected blocks\.reduce "auto" or "block"'):
         planned(channel)
+
+
+def patient(**more: Any) -> Callable[..., ApplyOptions]:
+    """Lanes whose options differ."""
+
+    def options(config: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
+        return replace(apply_options(config, plan), poll_interval=0.1, **more)
+
+    return options
+
+
+def open_share(lane: int, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """The lane agrees, and its process lives; but it commits only when the event is set."""
+    go_on, agree, commit, of = threading.Event(), Together._agree, LaneSession.commit, threading.local()
+
+    def agreed(self: Together, place: BlockPlace, block: Block, following: int) -> None:
+        agree(self, place, block, following)
+        of.is_agreed = place.lane == lane
+
+    def late(self: LaneSession) -> None:
+        if getattr(of, "is_agreed", False):
+            assert go_on.wait(120)
+        commit(self)
+
+    monkeypatch.setattr(Together, "_agree", agreed)
+    monkeypatch.setattr(LaneSession, "commit", late)
+    return go_on
+
+
+def test_a_lane_that_stays_behind_is_waited_for_without_locks_and_then_named(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = Adopted.of(channel)
+    monkeypatch.setattr(steps, "apply_options", patient(barrier_timeout=3.0, lease_time=60.0))
+    go_on, named = open_share(window.plain, monkeypatch), list[BinlaneError]()
+    with window.applying() as errors, contextlib.ExitStack() as stack:
+        stack.callback(go_on.set)
+        # their shares of the next block, which they had begun, are rolled back
+        wait_until(lambda: seen(channel.target)[0] == {window.begin, window.begin + 6}, pause=0.01)
+        wait_until(lambda: channel.target.query(OPEN) == [(1,)])
+        wait_until(lambda: len(errors) == LANES - 1)
+        assert channel.target.query(OPEN) == [(1,)]
+        named += errors
+    assert {type(error) for error in named} == {BarrierTimeoutError}
+    waited = f"while no lane moved, to commit the shares of {window.begin + 7}..{window.begin + 12} together with: "
+    assert all(waited in str(error) and behind(window.plain, window) in str(error) for error in named)
+    monkeypatch.undo()
+    window.finish()
+
+
+def behind(lane: int, window: Adopted) -> str:
+    """What is said of a lane that stands where the window begins, and lives."""
+    return f"lane {lane} at seqno {window.begin}, held by connection"
+
+
+def test_a_lane_that_does_not_end_its_share_is_named(channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process lives, and it says that it works: an executed share does not wait for ever."""
+    window = Adopted.of(channel)
+    monkeypatch.setattr(steps, "apply_options", patient(barrier_timeout=1.0, lease_time=60.0))
+    go_on, named = holding(monkeypatch, window.times), list[BinlaneError]()
+    with window.applying() as errors, contextlib.ExitStack() as stack:
+        stack.callback(go_on.set)
+        wait_until(lambda: len(errors) == LANES - 1)
+        assert seen(channel.target) == ({window.begin}, 0, 0)
+        named += errors
+    assert all(behind(window.times, window) in str(error) for error in named)
+    monkeypatch.undo()
+    window.finish()

@@ -244,7 +244,7 @@ class LaneAttempt:
         else:
             stream.take()
             try:
-                self._apply(self.together.agreeing(place), block, stream, limit)
+                self._apply(self.together.agreeing(place, block), block, stream, limit)
             except (SteppedBackError, pymysql.err.MySQLError) as exc:
                 if not self.together.steps_back(place, exc):
                     raise

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 FIRST_PAUSE: Final = 0.003
 """First pause between two looks at what is missing, in seconds."""
 _PATIENCE: Final = 1.0
-"""Longest wait of an executed share, with its locks, for a lane that does not work on its own; seconds."""
+"""Longest wait of an executed share, with its locks, for a lane that does not work on its own, or that stands still
+behind an agreement; seconds."""
 _LOCK_WAIT: Final = 1
 """Seconds that a share waits for a lock. The lane that has it may wait for this one, which no server sees."""
 _STEPS_BACK: Final = frozenset({1205, 1213, 3058})
@@ -95,14 +96,15 @@ class Together:
         self.attempt.session.set_limits(limits)
         return turn
 
-    def agreeing(self, place: BlockPlace) -> BlockPlace:
+    def agreeing(self, place: BlockPlace, block: Block) -> BlockPlace:
         """The place of a share that commits when all others are executed.
 
-        Its transaction raises SteppedBackError if they do not come, StopRequestedError, and the driver's errors.
+        Its transaction raises SteppedBackError if they do not come, StopRequestedError, BarrierTimeoutError, and the
+        driver's errors.
         """
 
         def agree(_: Cursor, following: int) -> None:
-            self._agree(place, following)
+            self._agree(place, block, following)
 
         return replace(place, record=agree)
 
@@ -157,8 +159,8 @@ class Together:
             gone = [other for other in absent if attempt.peers.is_abandoned(other, at[other])]
             if gone and not late and not seen.is_alone and self.signals.begin_alone(lane):
                 return Turn.ALONE
+            # each look is a statement of the lane's session, which the server so does not end
             self._check_time(place, block, since, late or absent)
-            attempt.session.keep_alive()
 
     def _check_time(self, place: BlockPlace, block: Block, since: float, missing: list[int]) -> None:
         longest = self.state.options.barrier_timeout
@@ -170,11 +172,12 @@ class Together:
                 f"{who}; check the tasks of these lanes, then run this one again"
             )
 
-    def _agree(self, place: BlockPlace, following: int) -> None:
+    def _agree(self, place: BlockPlace, block: Block, following: int) -> None:
         """Return when all other lanes have executed their shares."""
         lane, at = place.lane, place.expected
         seen = self.signals.report(lane, at, following)
         waits, idle_since = _Waits(self.state.options.poll_interval), None
+        since, before = time.monotonic(), self.attempt.positions
         while True:
             awaited = [other for other in self.signals.lanes if other != lane and other not in seen.ready]
             if not awaited:
@@ -185,14 +188,19 @@ class Together:
                 self._all_here = False
                 return
             self.check_stop(lane)
+            if self.attempt.positions != before:
+                since, before = time.monotonic(), self.attempt.positions
             idle = not seen.working.issuperset(awaited)
-            idle_since = (idle_since or time.monotonic()) if idle else None
+            # who has not committed the block before yet says already that it works
+            is_late = any(self.attempt.positions[other] < at for other in awaited)
+            idle_since = (idle_since or time.monotonic()) if idle or is_late else None
             if seen.is_alone or (idle_since is not None and time.monotonic() - idle_since > _PATIENCE):
                 break
             if waits.looks_closer(sleeps=idle):
                 for other in awaited:
                     # one whose process stands still is killed, and is not ready then
                     self.attempt.peers.is_abandoned(other, self.attempt.positions[other])
+                self._check_time(place, block, since, awaited)
             seen = self.signals.wait(lane, at, awaited)
         # first: who looks from now on does not commit
         self.signals.withdraw(lane, at)
