@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 CACHE_VARIABLE: Final = "NUMBA_CACHE_DIR"
 _PARTS: Final = ("binlog", "source")
@@ -44,3 +44,19 @@ def cache_folder(package: Path) -> Path | None:
         if os.access(folder, os.W_OK):
             return folder
     return None
+
+
+def load_cached(*kernels: Any) -> None:
+    """Load the machine code of functions under ``numba.njit(cache=True)`` for all types of arguments that the cache
+    has; compiles nothing.
+
+    Numba's index of a function's cached versions is not public: where it is another one, nothing is loaded ahead.
+    """
+    for kernel in kernels:
+        try:
+            cache, codegen = kernel._cache, kernel.targetctx.codegen()
+            cached = [key for key in cache._cache_file._load_index() if key == cache._index_key(key[0], codegen)]
+        except (AttributeError, TypeError, LookupError):
+            return
+        for key in cached:
+            kernel.compile(key[0])

@@ -56,7 +56,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "plan.window": PLAN,
     "plan.advice": (*PLAN, "plan.window"),
     "work": PLAN,
-    "work.filter": (*PLAN, "kept_imports", "plan.window", "work"),
+    "work.filter": (*PLAN, "kept_imports", "machine_code", "plan.window", "work"),
     "spark_daemon": ("work.filter",),
     "spark_engine": ("errors", "work", "work.filter"),
     "spark_jobs": ("errors", "work", "work.filter", "spark_engine"),

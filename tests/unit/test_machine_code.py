@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from binlane.machine_code import CACHE_VARIABLE, cache_folder
+from binlane.machine_code import CACHE_VARIABLE, cache_folder, load_cached
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 
@@ -61,3 +61,45 @@ def test_numba_is_told_unless_somebody_else_has_told_it(own: str, found: str, tm
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert found in done.stdout
+
+
+KERNEL = """
+from numba import njit
+
+@njit(cache=True)
+def added(one, other):
+    return one + other
+"""
+CALLED = "from kernel import added; print(added(1, 2), added(1.5, 2.0))"
+LOADED = """
+from kernel import added
+from binlane.machine_code import load_cached
+load_cached(added)
+print(len(added.signatures), sum(added.stats.cache_hits.values()), sum(added.stats.cache_misses.values()))
+"""
+
+
+def run_beside_kernel(program: str, folder: Path, **other: str) -> str:
+    environment = other | {
+        "PYTHONPATH": f"{PLUGINS}:{folder}",
+        CACHE_VARIABLE: str(folder / "cache"),
+        "HOME": str(folder),
+    }
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_machine_code_that_is_cached_is_loaded_ahead_and_none_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    assert run_beside_kernel(LOADED, tmp_path) == "0 0 0"
+    assert run_beside_kernel(CALLED, tmp_path) == "3 3.5"
+    assert run_beside_kernel(LOADED, tmp_path) == "2 2 0"
+    # nor for another processor
+    assert run_beside_kernel(LOADED, tmp_path, NUMBA_CPU_NAME="generic") == "0 0 0"
+    # of another text of the module nothing is cached
+    (tmp_path / "kernel.py").write_text(KERNEL.replace("one + other", "one - other"))
+    assert run_beside_kernel(LOADED, tmp_path) == "0 0 0"
+
+
+def test_with_another_numba_nothing_is_loaded_ahead() -> None:
+    load_cached(object())

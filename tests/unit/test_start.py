@@ -17,8 +17,8 @@ import json, sys
 from binlane.cli import main
 from importlib import import_module
 from binlane.orchestration.commands import run
-from binlane.orchestration.filter_job.engines import SERVED
-for module in SERVED:
+from binlane.orchestration.filter_job.engines import SERVED, WORKERS
+for module in (*WORKERS, *SERVED):
     import_module(module)
 print(json.dumps(sorted(sys.modules)))
 """

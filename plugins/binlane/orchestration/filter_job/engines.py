@@ -35,15 +35,15 @@ REMOTE: Final = "SPARK_REMOTE"
 _LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.warm")
 """Modules that the fork server imports, because lanes are forked later from the same server as the filter's
 processes."""
-SERVED: Final = (*WORKERS, *_LANES)
-"""All modules of the fork server."""
+SERVED: Final = ("binlane.work.filter.kernels", *_LANES)
+"""Modules that the fork server of a command imports by itself, besides those of the command."""
 
 
 def begin_processes(word: str) -> None:
     """Start what an engine on this machine needs, before a command has connections and threads. ``word``: may be
     "auto", which takes this machine for all but large windows."""
     if word != FilterEngine.SPARK:
-        fork_server_here(*SERVED)
+        fork_server_here(*SERVED, shared=WORKERS)
 
 
 def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:

@@ -12,7 +12,7 @@ import signal
 import socket
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import connection, forkserver, get_context, resource_tracker, util
@@ -33,19 +33,20 @@ def begin_fork_server(*preload: str) -> None:
         forkserver.ensure_running()
 
 
-def fork_server_here(*preload: str) -> None:
+def fork_server_here(*preload: str, shared: Sequence[str] = ()) -> None:
     """Fork the server from this process, if there is none yet, with every module that this process has imported.
 
-    ``preload``: modules that this process imports first, since it needs most of them itself. The server would inherit
-    connections and the locks of other threads: a program that has any gets a server by ``begin_fork_server`` instead.
+    ``shared``: modules that this process imports first, because it needs them, too. ``preload``: modules that the
+    server imports by itself, meanwhile. The server would inherit connections and the locks of other threads: a program
+    that has any gets a server by ``begin_fork_server`` instead.
     """
     if _SERVER._forkserver_pid is not None or threading.active_count() > 1 or _has_sockets():
-        begin_fork_server(*preload)
+        begin_fork_server(*shared, *preload)
         return
     # for a server that takes the place of this one
-    get_context("forkserver").set_forkserver_preload(list(preload))
+    get_context("forkserver").set_forkserver_preload([*shared, *preload])
     with kept_imports():
-        for module in preload:
+        for module in shared:
             import_module(module)
     with _interrupts_ignored(), socket.socket(socket.AF_UNIX) as listener:
         resource_tracker.ensure_running()
@@ -61,7 +62,7 @@ def fork_server_here(*preload: str) -> None:
         pid = os.fork()
         if pid == 0:
             os.close(alive_write)
-            _serve(listener.detach(), alive_read)
+            _serve(listener.detach(), alive_read, preload)
         os.close(alive_read)
     _SERVER._forkserver_address, _SERVER._forkserver_alive_fd = address, alive_write
     _SERVER._forkserver_pid = pid
@@ -84,7 +85,7 @@ def _is_socket(number: int) -> bool:
         return False
 
 
-def _serve(listener: int, alive_read: int) -> None:
+def _serve(listener: int, alive_read: int, preload: tuple[str, ...]) -> None:
     """The server's life; ends its process."""
     code = 1
     try:
@@ -92,6 +93,9 @@ def _serve(listener: int, alive_read: int) -> None:
             # the command's handlers are not the workers'
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
+        with kept_imports():
+            for module in preload:
+                import_module(module)
         forkserver.main(listener, alive_read, [])
     except SystemExit:
         code = 0

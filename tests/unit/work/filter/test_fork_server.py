@@ -35,7 +35,9 @@ if __name__ == "__main__":
         threading.Thread(target=time.sleep, args=(1,), daemon=True).start()
     if "socket" in sys.argv:
         held = socket.socketpair()
-    fork_server_here("json.tool")
+    fork_server_here("json.tool", shared=["this"] if "shared" in sys.argv else [])
+    if "shared" in sys.argv:
+        print(" shared" if "this" in sys.modules and "json.tool" not in sys.modules else " not shared", end="")
     with ProcessPoolExecutor(2, mp_context=get_context("forkserver"), initializer=end_with_parent) as pool:
         if "rest" in sys.argv:
             print("")
@@ -59,6 +61,12 @@ def environment() -> dict[str, str]:
 def test_workers_have_what_the_command_has_imported_and_not_its_handlers(command: list[str]) -> None:
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "before[(True, True), (True, True)]\n", "")
+
+
+def test_modules_that_both_need_are_imported_by_the_command_and_others_by_the_server_alone(command: list[str]) -> None:
+    done = subprocess.run([*command, "shared"], env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(" shared[(True, True), (True, True)]\n")
 
 
 @pytest.mark.parametrize("held", ["thread", "socket"])
