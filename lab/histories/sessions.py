@@ -8,6 +8,8 @@ from typing import Final
 
 from binlane.model import Flavor
 from lab.histories.changes import change
+from lab.histories.daily_changes import daily_change
+from lab.histories.daily_definitions import daily_definition
 from lab.histories.definitions import definition
 from lab.histories.history import DISCONNECT
 from lab.histories.values import number
@@ -57,6 +59,8 @@ class Habits:
     settings: int
     xa: bool
     temporary: bool
+    daily: bool = False
+    """Whether it has the statements of ``daily_changes`` and ``daily_definitions``."""
 
 
 @dataclass(slots=True)
@@ -84,7 +88,9 @@ class Session:
     def _unit(self) -> list[str]:
         dice, habits = self.world.dice, self.habits
         if dice.one_in(habits.definitions):
-            return definition(self.world)
+            return self._definition()
+        if habits.daily and dice.one_in(5):
+            return daily_change(self.world)
         if dice.one_in(habits.settings):
             return self._setting()
         if habits.xa and dice.one_in(8):
@@ -102,6 +108,11 @@ class Session:
         if dice.one_in(3):
             return [self._change()]
         return self._transaction()
+
+    def _definition(self) -> list[str]:
+        if self.habits.daily and self.world.dice.one_in(2):
+            return daily_definition(self.world)
+        return definition(self.world)
 
     def _change(self) -> str:
         return change(self.world, self.is_statement, self.database)
@@ -122,7 +133,7 @@ class Session:
         end = dice.choice(("COMMIT",) * 6 + ("ROLLBACK",))
         if dice.one_in(12):
             # the next DDL commits it
-            return ["BEGIN", *inside, *definition(self.world)]
+            return ["BEGIN", *inside, *self._definition()]
         if dice.one_in(10):
             return ["SET SESSION autocommit = 0", *inside, end, *self._changes(2), end, "SET SESSION autocommit = 1"]
         return [dice.choice(("BEGIN", "START TRANSACTION")), *inside, end]

@@ -50,7 +50,16 @@ def test_histories_have_every_way_to_run_a_channel_and_every_kind_of_statement(f
         "DROP DATABASE", "'STATEMENT'", "'MINIMAL'", "RENAME TABLE", "RENAME TO", "LIKE `", "SELECT `id` FROM",
     ):  # fmt: skip
         assert part in said, part
-    own = {Flavor.MYSQL: ("PARTIAL_JSON", "((LOWER(", "compression = ON"), Flavor.MARIADB: ("NEXTVAL", "VERSIONING")}
+    for part in (
+        "`id` = VALUES(`id`) + 3", "ADD PRIMARY KEY (`id`, ", "ADD CONSTRAINT `ck", "ALGORITHM=INSTANT", ".`tree",
+        "REFERENCES `tree", "`id`) ON DELETE SET NULL", "WITH `w` AS", "EXECUTE s1", "LOCK TABLES", "SET `id` = @n",
+        "RELEASE SAVEPOINT", "`l` JOIN", "ADD PARTITION", "SUBPARTITION", "PRECEDES", "DROP FOREIGN KEY",
+    ):  # fmt: skip
+        assert part in said, part
+    own = {
+        Flavor.MYSQL: ("PARTIAL_JSON", "((LOWER(", "compression = ON", "PRIMARY KEY (`g`", "SET_VAR", "NOT ENFORCED"),
+        Flavor.MARIADB: ("NEXTVAL", "VERSIONING", "PORTION OF", "WITHOUT OVERLAPS", "ROW START", "SET STATEMENT"),
+    }
     for part in own[flavor]:
         assert part in said, part
 
