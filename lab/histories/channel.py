@@ -84,7 +84,8 @@ class Channel:
             '[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
             f"[lanes]\n{_lanes(settings)}"
             f'[blocks]\ntransactions = {settings.block}\nreduce = "{settings.reduce}"\n'
-            f'[apply]\nwriter = "{settings.writer}"\nlease_seconds = 5\nretries = 5\nbarrier_timeout = 60\n'
+            f'[apply]\nwriter = "{settings.writer}"\non_conflict = "{settings.on_conflict}"\n'
+            f'row_images = "{settings.row_images}"\nlease_seconds = 5\nretries = 5\nbarrier_timeout = 60\n'
             f'lock_wait_timeout = 5\n[work]\nuri = "{folder / "work"}"\n'
         )
         config = load_channel(file, {})

@@ -56,6 +56,9 @@ def _with_lanes(settings: Settings, dice: Dice) -> Settings:
         consistency=dice.choice(("eventual", "epoch")) if divide else dice.choice(("eventual", "epoch", "any_time")),
         divide=divide,
         commit=commit,
+        writer=dice.choice(("binlog", "binlog", "binlog", "sql")),
+        on_conflict=dice.choice(("stop", "stop", "overwrite")),
+        row_images=dice.choice(("auto", "auto", "full")),
     )
 
 

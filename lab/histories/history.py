@@ -44,6 +44,8 @@ class Settings:
     divide: str = ""
     """How the lanes share all databases; empty: each database has one lane."""
     commit: str = "alone"
+    on_conflict: str = "stop"
+    row_images: str = "auto"
     spark: bool = False
     """The first window's filter job goes through spark-submit."""
 

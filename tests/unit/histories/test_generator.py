@@ -40,6 +40,10 @@ def test_histories_have_every_way_to_run_a_channel_and_every_kind_of_statement(f
         *((divide, "alone", reduce) for divide in ("key", "table") for reduce in ("block", "window")),
         *((divide, "together", "block") for divide in ("key", "table")),
     }
+    assert {(each.writer, each.on_conflict, each.row_images) for each in settings} == {
+        (writer, found, images)
+        for writer in ("binlog", "sql") for found in ("stop", "overwrite") for images in ("auto", "full")
+    }  # fmt: skip
     sessions = Counter(event.session for history in histories for event in history.events)
     assert {BOTH, WINDOW, *"abcd"} <= sessions.keys()
     said = " ".join(event.sql for history in histories for event in history.events)
