@@ -6,11 +6,12 @@ import contextlib
 import random
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
+from binlane.choices import Writer
 from binlane.errors import WindowOpenError
 from binlane.model import Flavor
 from lab.histories import native
@@ -25,6 +26,8 @@ from lab.refusals import refusal_of
 from lab.servers import PrivateServer
 
 _LAST_WINDOWS: Final = 6
+_NOT_BY_SQL: Final = "[sql-writer]"
+"""The refusal of tables with triggers or versions, which BINLOG statements can write."""
 _NEXT_ASKED: Final = 8
 """Of this many histories in which only AUTO_INCREMENT differs, one is judged: rolled-back rows advance the source's
 counter."""
@@ -91,9 +94,11 @@ class Trials:
             with Stage(self.source, self.folder) as stage:
                 outcome = self._try(history, stage, place)
                 outcome.statements, outcome.refused_by_source = stage.played, stage.failed.total()
-                return outcome
         finally:
             shutil.rmtree(place, ignore_errors=True)
+        if history.settings.writer == Writer.SQL and _NOT_BY_SQL in "".join(outcome.details):
+            return self.judge(replace(history, settings=replace(history.settings, writer=Writer.BINLOG)))
+        return outcome
 
     def _try(self, history: History, stage: Stage, place: Path) -> Outcome:
         first = [event for event in history.events if event.session == BOTH]
