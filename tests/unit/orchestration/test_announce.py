@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -100,8 +101,21 @@ def test_secrets_in_what_a_program_says_are_hidden(tmp_path: Path, said: str) ->
     assert "wxyz" not in shown_of(error.value)
 
 
-def test_a_channel_without_a_program_announces_nothing(tmp_path: Path) -> None:
-    told(tmp_path)
+@pytest.mark.parametrize("named", [(), ("true",)], ids=["nobody", "a program"])
+def test_who_is_not_named_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...]) -> None:
+    """No process is begun and no Airflow is asked for a channel without them; for one with a program, the program."""
+    begun, sent = list[object](), list[object]()
+    run = subprocess.run
+
+    def counted(command: tuple[str, ...], **options: Any) -> object:
+        begun.append(command)
+        return run(command, **options)
+
+    monkeypatch.setattr("binlane.orchestration.announcing.announce.subprocess.run", counted)
+    monkeypatch.setattr(announce, "send_event", lambda *told: sent.append(told))
+    monkeypatch.setattr(announce, "site_of", str)
+    told(tmp_path, *named)
+    assert (begun, sent) == ([named] if named else [], [])
 
 
 class Site:
