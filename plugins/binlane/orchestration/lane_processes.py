@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children
 from types import TracebackType
 from typing import Final
 
@@ -20,7 +20,7 @@ from binlane.orchestration.terminal import Terminal
 from binlane.plan.window_facts import lane_name
 from binlane.servers.engines import engine_of
 from binlane.state.positions import lane_positions
-from binlane.work.filter.processes import end_with_parent
+from binlane.work.filter.processes import ForkedProcesses, end_with_parent
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5
@@ -32,6 +32,7 @@ class LaneProcesses:
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
+        self._context = ForkedProcesses()
         self._workers = 0
 
     def __enter__(self) -> LaneProcesses:
@@ -49,29 +50,30 @@ class LaneProcesses:
     ) -> None:
         """Apply the lanes of a plan to its end, or to a requested stop, with a progress bar each.
 
-        Raises LaneEndedError if a process was killed, and the errors of ``steps.apply_lane``.
+        Raises LaneEndedError if a process is gone, and the errors of ``steps.apply_lane``.
         """
         pool = self._started(min(len(lanes), _MOST_PROCESSES))
         try:
             running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]
+            self._context.watch(pool)
             _show(running, plan_uri, endpoints, console)
             for future in running:
                 future.result()
         except BrokenProcessPool as exc:
             self._end()
             raise LaneEndedError(
-                f"channel {channel.name}: the process of a lane was killed from outside (kill -9, or out of "
-                "memory), and the other lanes were ended; their open blocks are rolled back: `binlane run "
-                f"{channel.name}` continues from each lane's position"
+                f"channel {channel.name}: the process of a lane {self._context.how_ended}, and the other lanes were "
+                f"ended; their open blocks are rolled back: `binlane run {channel.name}` continues from each lane's "
+                "position"
             ) from exc
 
     def _started(self, workers: int) -> ProcessPoolExecutor:
         if self._pool is None or self._workers < workers:
             self._end()
-            context = get_context("forkserver")
+            self._context = ForkedProcesses()
             # lanes are forked from the fork server, which a local filter job has started with the same modules
-            context.set_forkserver_preload([__name__])
-            self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=begin_lane_process)
+            self._context.set_forkserver_preload([__name__])
+            self._pool = ProcessPoolExecutor(workers, mp_context=self._context, initializer=begin_lane_process)
             self._workers = workers
         return self._pool
 

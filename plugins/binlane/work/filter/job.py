@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import get_context
 from typing import Final, Protocol
 
 from binlane.choices import Reduce
+from binlane.errors import ExecutorsLostError
 from binlane.formats import OF_PLAN
 from binlane.plan.manifest import Segment
 from binlane.plan.window.fold import fold_scans, make_plan
@@ -27,7 +28,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
 from binlane.work.filter.fork_server import begin_fork_server
-from binlane.work.filter.processes import end_with_parent
+from binlane.work.filter.processes import ForkedProcesses, end_with_parent
 from binlane.work.filter.tasks import fold_task, map_task, scan_task, unpacked
 from binlane.work.folder_formats import write_formats
 from binlane.work.plan_inputs import read_inputs
@@ -78,20 +79,35 @@ class LocalProcesses:
     def __init__(self, processes: int, *preload: str) -> None:
         self._processes, self._preload = processes, preload
         self._pool: ProcessPoolExecutor | None = None
+        self._context = ForkedProcesses()
 
     def run(self, stage: str, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
-        """Spread the batches over the pool; one process or one batch needs no pool."""
+        """Spread the batches over the pool; one process or one batch needs no pool. Raises ExecutorsLostError if a
+        process is gone."""
         if self._processes == 1 or len(batches) == 1:
             yield from InProcess().run(stage, task, batches)
             return
         if self._pool is None:
             begin_fork_server(*WORKERS, *self._preload)
-            context = get_context("forkserver")
+            self._context = ForkedProcesses()
             # the job's next run uses the same pool
-            self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
-        for first in range(0, len(batches), MOST_BATCHES):
-            part = batches[first : first + MOST_BATCHES]
-            yield from chain.from_iterable(self._pool.map(partial(_in_turn, task), part))
+            self._pool = ProcessPoolExecutor(self._processes, mp_context=self._context, initializer=end_with_parent)
+        try:
+            for first in range(0, len(batches), MOST_BATCHES):
+                part = batches[first : first + MOST_BATCHES]
+                results = self._pool.map(partial(_in_turn, task), part)
+                self._context.watch(self._pool)
+                yield from chain.from_iterable(results)
+        except (KeyboardInterrupt, SystemExit):
+            # the pool would wait for the batches that are at work
+            self._context.end()
+            raise
+        except BrokenProcessPool as exc:
+            self.close()
+            raise ExecutorsLostError(
+                f"a process of the filter job {self._context.how_ended}; nothing was written to the target: run it "
+                "again, if memory was the cause with smaller segments.bytes"
+            ) from exc
 
     def close(self) -> None:
         """See Engine."""

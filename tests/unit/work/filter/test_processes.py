@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[4]
 PARENT = """
@@ -49,6 +53,81 @@ def test_a_pool_whose_parent_lives_ends_without_an_error(tmp_path: Path) -> None
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
     done = subprocess.run([sys.executable, str(script), "0.1"], env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+WORKERS = """
+import os, sys, time
+from binlane.errors import BinlaneError
+from binlane.work.filter.job import LocalProcesses
+
+def work(name):
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+def run():
+    engine = LocalProcesses(2)
+    try:
+        list(engine.run("scan", work, [["a"], ["b"]]))
+    except BinlaneError as exc:
+        sys.exit(f"{type(exc).__name__}: {exc}")
+    except KeyboardInterrupt:
+        sys.exit(3)
+    finally:
+        engine.close()
+
+"""
+GUARDED = 'if __name__ == "__main__":\n    run()\n'
+
+
+@contextlib.contextmanager
+def _workers(folder: Path, end: str = GUARDED) -> Iterator[subprocess.Popen[str]]:
+    """A filter job, in a session of its own."""
+    script = folder / "workers.py"
+    script.write_text(WORKERS + end)
+    process = subprocess.Popen(
+        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")}, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _at_work(process: subprocess.Popen[str]) -> list[int]:
+    assert process.stdout is not None
+    return [int(process.stdout.readline()) for _ in range(2)]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_killed_process_of_the_filter_job_is_told_in_one_line(tmp_path: Path, which: int) -> None:
+    with _workers(tmp_path) as process:
+        os.kill(sorted(_at_work(process))[which], signal.SIGKILL)
+        _, said = process.communicate()
+    assert said.startswith("ExecutorsLostError: a process of the filter job was killed from outside (kill -9, or out")
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to the command alone", "as a terminal does"])
+def test_an_interrupted_filter_job_does_not_wait_for_its_batches(
+    tmp_path: Path, send: Callable[[int, int], None]
+) -> None:
+    with _workers(tmp_path) as process:
+        workers = _at_work(process)
+        send(process.pid, signal.SIGINT)
+        _, said = process.communicate()
+        assert process.returncode == 3
+        assert "Traceback" not in said
+        assert not any(map(_is_alive, workers))
+
+
+def test_a_script_that_runs_again_in_its_processes_is_told_what_it_lacks(tmp_path: Path) -> None:
+    with _workers(tmp_path, "run()\n") as process:
+        _, said = process.communicate()
+    assert 'if __name__ == "__main__"' in said.splitlines()[-1]
+    assert "killed" not in said.splitlines()[-1]
 
 
 def _is_alive(pid: int) -> bool:
