@@ -16,6 +16,7 @@ _REFUSED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1410, 1698, 3118, 415
 _UNTRUSTED: Final = frozenset({1418, 1419})
 """A function or trigger, with a binary log."""
 _NO_TABLES: Final = frozenset({1049, 1146})
+_LOCKED: Final = frozenset({1205, 1213})
 
 
 @contextlib.contextmanager
@@ -34,6 +35,11 @@ def target_errors(name: str) -> Iterator[None]:
         yield
     except (DBAPIError, pymysql.err.MySQLError) as exc:
         said = f"{name}: the server says: {error_text(exc)} ({error_code(exc)})"
+        if error_code(exc) in _LOCKED:
+            raise TargetUnavailableError(
+                f"{said}; another session has locked what this step needs, such as a lane in a long block or a "
+                "transaction that was left open (information_schema.innodb_trx lists them): run again when it has ended"
+            ) from exc
         if judge(exc) is Verdict.RETRY:
             raise TargetUnavailableError(
                 f"{said}; check host and port, then run again when the server answers"

@@ -17,6 +17,7 @@ from binlane.orchestration.stop import start_of
 from binlane.servers.engines import engine_of
 from binlane.source.end_position import UntilPosition
 from binlane.source.segments import extract
+from binlane.state.orders import giving
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
@@ -93,6 +94,46 @@ def test_stops_inside_folded_blocks_leave_the_state_of_one_seqno_and_resume_from
     assert adopted_again["plan"] == adopted["plan"]
     done = channel.go_on(adopted_again)
     assert done["seqno"] == plan.last_seqno
+    channel.assert_equal()
+
+
+@pytest.mark.parametrize("command", ["stop", "resume"])
+def test_an_order_waits_for_a_locked_position_for_a_limited_time_and_names_who_has_it(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    channel.traffic(10)
+    planned(channel)
+    monkeypatch.setattr(giving, "WAIT_SECONDS", 1)
+    rows = {"stop": "binlane.positions", "resume": "binlane.channels"}[command]
+    with channel.target.connect() as other, other.cursor() as cursor:
+        cursor.execute("SELECT CONNECTION_ID()")
+        [(holder,)] = cursor.fetchall()
+        cursor.execute(f"SELECT * FROM {rows} FOR UPDATE")
+        capsys.readouterr()
+        assert channel.cli(command, CHANNEL) == 1
+        said = " ".join(capsys.readouterr().err.split())
+        assert said.startswith(f"TargetUnavailableError: channel {CHANNEL}: the order is not given, nothing was")
+        assert f"connection {holder} since" in said
+        assert channel.status.channel.stopped is None
+        other.rollback()
+    assert channel.cli(command, CHANNEL) == 0
+
+
+def test_a_step_that_waits_for_a_lock_does_not_say_that_the_server_is_away(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.traffic(10)
+    channel.target.query("SET GLOBAL innodb_lock_wait_timeout = 1")
+    with channel.target.connect() as other, other.cursor() as cursor:
+        cursor.execute("SELECT * FROM binlane.channels FOR UPDATE")
+        capsys.readouterr()
+        assert channel.cli("run", CHANNEL) == 1
+        said = " ".join(capsys.readouterr().err.split())
+        other.rollback()
+    channel.target.query("SET GLOBAL innodb_lock_wait_timeout = DEFAULT")
+    assert "another session has locked what this step needs" in said
+    assert "host and port" not in said
+    assert channel.cli("run", CHANNEL) == 0
     channel.assert_equal()
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, Row, delete, insert, select
 from binlane.errors import PositionError
 from binlane.model import LogPosition
 from binlane.state.channels import read_channel
+from binlane.state.orders.giving import giving_order
 from binlane.state.positions import lane_positions
 from binlane.state.tables import NOW, positions, skipped_events, skips
 from binlane.state.windows import Window, required_window
@@ -108,7 +109,7 @@ def request_skips(
     Raises PositionError if the window is no longer open, or for a transaction that is applied or may be running.
     """
     channel = window.bounds.channel
-    with engine.begin() as connection:
+    with giving_order(engine, channel) as connection:
         read_channel(connection, channel, for_update=True)
         current = required_window(connection, channel, window.bounds.window_id, for_update=True)
         known = {skip.seqno for skip in read_skips(connection, channel)}
@@ -152,7 +153,7 @@ def _check_ahead(connection: Connection, window: Window, requests: Sequence[Skip
 
 def cancel_skip(engine: Engine, channel: str, seqno: int) -> None:
     """Cancel an order. Raises PositionError if there is none, or the transaction has been skipped already."""
-    with engine.begin() as connection:
+    with giving_order(engine, channel) as connection:
         read_channel(connection, channel, for_update=True)
         lane_positions(connection, channel, for_update=True)
         gone = connection.execute(

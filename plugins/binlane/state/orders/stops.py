@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, Update, func, select, text, update
 
 from binlane.errors import PositionError
 from binlane.state.channels import Watermark, read_channel
+from binlane.state.orders.giving import giving_order
 from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.positions import lane_positions
 from binlane.state.tables import NOW, channels, positions, windows
@@ -38,9 +39,10 @@ def request_stop(
     """Ask the channel to stop until it is resumed. By default all lanes stop at the highest position of any lane.
 
     ``now``: each lane stops at its next block boundary. ``at``: all lanes stop at this seqno of the open window.
-    Raises PositionError if ``at`` is after the window or before a position, or if there is no such channel.
+    Raises PositionError if ``at`` is after the window or before a position, or if there is no such channel; and as
+    ``giving_order``.
     """
-    with engine.begin() as connection:
+    with giving_order(engine, channel) as connection:
         state = read_channel(connection, channel, for_update=True)
         window = read_open_window(connection, channel, for_update=True)
         seqno, is_reached = state.watermark.seqno, True
@@ -84,9 +86,9 @@ def _check_place(channel: str, window: Window, reached: int, seqno: int) -> None
 def clear_stop(engine: Engine, channel: str, given_before: dt.datetime | None = None) -> None:
     """Cancel a stop request, so that the next run resumes.
 
-    ``given_before``: only a request older than this time, UTC by the target's clock.
+    ``given_before``: only a request older than this time, UTC by the target's clock. Raises as ``giving_order``.
     """
-    with engine.begin() as connection:
+    with giving_order(engine, channel) as connection:
         read_channel(connection, channel, for_update=True)
         if given_before is not None:
             moment = given_before.astimezone(dt.UTC).replace(tzinfo=None)
