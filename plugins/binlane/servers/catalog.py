@@ -6,10 +6,11 @@ triggers, EVENT for events, EXECUTE for routines, any privilege for tables; ``pr
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, Final, TypeVar
@@ -58,7 +59,7 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
     """All objects in ``databases``; None: in all databases but the system's and binlane's own."""
     flavor, version = server_version(connection)
     present = _databases(connection, databases)
-    catalog = _Catalog(connection, flavor, _known_columns(connection), queries.Databases(present))
+    catalog = _Catalog(connection, flavor, _known_columns(connection), queries.Databases(present), queries.REFERENCES)
     tables = catalog.tables()
     merged = {table.key: _union(connection, flavor, table.key) for table in tables if table.engine in _MERGE}
     return Schema(
@@ -111,13 +112,19 @@ def read_default_collations(connection: Connection, databases: Collection[str]) 
     return {str(name): collation_name(str(collation)) or "" for name, collation in rows}
 
 
+_LOCK_WAIT_TIMEOUT: Final = 1205
 _READ_TOGETHER: Final = 100
 """Tables of a database that are read at once although perhaps one of them is needed: its queries cost as much as those
 of some tables."""
 
 
 class TableReader:
-    """Reads single tables as ``read_schema`` reads all."""
+    """Reads single tables as ``read_schema`` reads all.
+
+    For a lane, whose transaction has locked the sequences that it has written, on MariaDB as a DDL would: no other
+    connection can open them, not even to list the columns of a whole database. So only the tables that are asked for
+    are opened, and a database's tables together only if all can be opened at once.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -128,19 +135,22 @@ class TableReader:
         return next(iter(self._catalog(key).tables()), None)
 
     def read_database(self, database: str) -> Mapping[TableKey, Table]:
-        """The present definitions of all tables of a database; none if it has more than ``_READ_TOGETHER``."""
+        """``read_databases`` of one."""
         return self.read_databases((database,))
 
     def read_databases(self, databases: Iterable[str]) -> Mapping[TableKey, Table]:
         """The present definitions of all tables of some databases, without those that have more than
-        ``_READ_TOGETHER``."""
+        ``_READ_TOGETHER``; none if one of them is locked."""
         count = text(
             "SELECT table_schema, COUNT(*) FROM information_schema.tables WHERE table_schema IN :databases "
             "GROUP BY table_schema"
         ).bindparams(bindparam("databases", expanding=True))
         counts = self._connection.execute(count, {"databases": sorted(databases)})
         small = frozenset(str(name) for name, tables in counts if tables <= _READ_TOGETHER)
-        return {table.key: table for table in self._catalog(queries.Databases(small)).tables()}
+        catalog = self._catalog(queries.Databases(small))
+        with catalog.without_waiting():
+            found = {table.key: table for table in catalog.tables()}
+        return {} if catalog.lacks_tables else found
 
     def _catalog(self, scope: queries.Scope) -> _Catalog:
         if self._server is None:
@@ -151,17 +161,42 @@ class TableReader:
 class _Catalog:
     """One server's answers, grouped by table."""
 
-    def __init__(self, connection: Connection, flavor: Flavor, has: frozenset[str], scope: queries.Scope) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        flavor: Flavor,
+        has: frozenset[str],
+        scope: queries.Scope,
+        foreign_keys: queries.Query = queries.FOREIGN_KEYS,
+    ) -> None:
         self._connection = connection
         self._flavor = flavor
         self._scope = scope
+        self._foreign_keys = foreign_keys
+        self._waits = True
+        self.lacks_tables = False
+        """Whether a query has left out a table that was locked; only ``without_waiting``."""
         self._has = has
         """``known``: columns of the information_schema views, as ``view.column``."""
+
+    @contextlib.contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        """MariaDB opens tables to describe them: leave out those that are locked, with a warning. MySQL opens none."""
+        if self._flavor is not Flavor.MARIADB:
+            yield
+            return
+        self._connection.exec_driver_sql("SET SESSION lock_wait_timeout = 0")
+        self._waits = False
+        try:
+            yield
+        finally:
+            self._waits = True
+            self._connection.exec_driver_sql("SET SESSION lock_wait_timeout = DEFAULT")
 
     @cached_property
     def foreign_keys(self) -> _Rows:
         """One row for each column of a foreign key."""
-        return self.rows(queries.FOREIGN_KEYS)
+        return self.rows(self._foreign_keys)
 
     def rows(self, query: queries.Query) -> _Rows:
         """Run one of the queries below for the chosen scope. Database and name are its first columns."""
@@ -176,7 +211,11 @@ class _Catalog:
         else:
             statement = statement.bindparams(bindparam("databases", expanding=True))
             values = {"databases": sorted(scope.names)}
-        return list(self._connection.execute(statement, values))
+        found = list(self._connection.execute(statement, values))
+        if not self._waits:
+            warnings = self._connection.exec_driver_sql("SHOW WARNINGS")
+            self.lacks_tables |= any(code == _LOCK_WAIT_TIMEOUT for _, code, _ in warnings)
+        return found
 
     def tables(self) -> list[Table]:
         """Base tables, system-versioned tables and sequences. Tables with equal columns or keys share the objects."""

@@ -81,16 +81,18 @@ KEYS: Final = PackedView(
     },
     order="index_name, seq_in_index",
 )
-FOREIGN_KEYS: Final = Query(
-    """
+_FOREIGN_KEYS: Final = """
 SELECT table_schema AS db, table_name AS name, constraint_name AS key_name, column_name AS column_name,
   referenced_table_schema AS parent_db, referenced_table_name AS parent, referenced_column_name AS parent_column
 FROM information_schema.key_column_usage
 WHERE referenced_table_name IS NOT NULL AND ({scope})
 ORDER BY table_schema, table_name, constraint_name, ordinal_position
-""",
-    databases="table_schema IN :databases OR referenced_table_schema IN :databases",
+"""
+FOREIGN_KEYS: Final = Query(_FOREIGN_KEYS)
+REFERENCES: Final = Query(
+    _FOREIGN_KEYS, databases="table_schema IN :databases OR referenced_table_schema IN :databases"
 )
+"""Those of children in other databases, too: for this query MariaDB opens every table of the server."""
 FOREIGN_KEY_RULES: Final = Query(
     """
 SELECT constraint_schema AS db, table_name AS name, constraint_name AS key_name,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from sqlalchemy import text
 
@@ -108,6 +110,32 @@ def test_the_tables_of_a_small_database_are_read_together(
         assert together == schema.tables == {key: reader.read(key) for key in together}
         monkeypatch.setattr(catalog, "_READ_TOGETHER", 1)
         assert reader.read_database("shop") == {}
+
+
+def test_a_lanes_definitions_are_read_while_its_transaction_has_written_a_sequence(
+    mariadb_target: PrivateServer, clean_databases: Callable[[PrivateServer], None]
+) -> None:
+    """MariaDB locks the sequence as for a DDL until COMMIT, and opens all tables of the server to list foreign keys of
+    children in other databases."""
+    clean_databases(mariadb_target)
+    for statement in (
+        *("CREATE DATABASE shop", "CREATE DATABASE other", "CREATE SEQUENCE other.s"),
+        *("CREATE TABLE other.p (id INT PRIMARY KEY)", "CREATE TABLE shop.p (id INT PRIMARY KEY)"),
+        "CREATE TABLE shop.c (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES shop.p (id))",
+    ):
+        mariadb_target.query(statement)
+    with mariadb_target.connect() as lane, lane.cursor() as cursor, connected(mariadb_target) as connection:
+        cursor.execute("INSERT INTO other.s VALUES (1, 1, 9223372036854775806, 1, 1, 1000, 0, 0)")
+        connection.exec_driver_sql("SET SESSION max_statement_time = 30")
+        reader = TableReader(connection)
+        assert reader.read_databases(["other"]) == {}
+        together = reader.read_databases(["shop"])
+        assert together.keys() == {TableKey("shop", "p"), TableKey("shop", "c")}
+        assert [foreign.parent.table for foreign in together[TableKey("shop", "c")].foreign_keys] == ["p"]
+        found = reader.read(TableKey("other", "p"))
+        assert found is not None
+        assert found.primary_key is not None
+        lane.rollback()
 
 
 SILENT = [
