@@ -23,6 +23,8 @@ from binlane.state.records.bootstraps import TABLE
 _NO_VIEW_YET: Final = frozenset({1146, 1305, 1356})
 """Errors for a table, a function or a view that a view needs and that does not exist yet."""
 _AUTO_INCREMENT: Final = re.compile(rb"^\) ENGINE=\w+ AUTO_INCREMENT=(\d+) ", re.MULTILINE)
+_FOREIGN_KEY: Final = re.compile(rb"^(  CONSTRAINT `)(.+?)(?=` FOREIGN KEY \()", re.MULTILINE)
+_QUOTED: Final = re.compile(rb"(?:[^`]|``)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,8 @@ class _Reader:
         """SHOW CREATE. ``column``, ``mode`` and ``client`` are the columns of its row with the statement, the sql_mode
         and the character set, which the collation follows."""
         [row] = self.session.rows(f"SHOW CREATE {kind} {_name(database, name)}")
+        if kind == "TABLE" and row[column] is not None:
+            row = (*row[:column], _with_quoted_names(row[column] or b""), *row[column + 1 :])
         return self._definition(kind, database, name, row, column=column, mode=mode, client=client)
 
     def _definition(
@@ -173,6 +177,16 @@ class _Reader:
             f"SELECT {query} WHERE {condition} AND {first} IN ({chosen}) ORDER BY {first}, {order or '2, 3'[:1]}"
         )
         return [tuple(row) for row in rows]
+
+
+def _with_quoted_names(table: bytes) -> bytes:
+    """A SHOW CREATE TABLE with the names of its foreign keys quoted: MariaDB up to 10.11.18 prints them as they are."""
+
+    def quoted_name(found: re.Match[bytes]) -> bytes:
+        name = found[2] if _QUOTED.fullmatch(found[2]) else found[2].replace(b"`", b"``")
+        return found[1] + name
+
+    return _FOREIGN_KEY.sub(quoted_name, table)
 
 
 def make(session: Session, definition: Definition) -> None:

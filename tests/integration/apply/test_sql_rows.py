@@ -90,6 +90,8 @@ def test_every_type_arrives_as_it_was(pair: Pair) -> None:
     assert not different
 
 
+LARGE = (2**64 - 1, 2**64 - 2, 2**64 - 3, 2**63, 2**63 + 1, 2**63 - 1, 2**53, 2**53 + 1, 2**53 + 2, 1)
+MEMBERS = [f"m{number}" for number in range(64)]
 WORKS = [
     pytest.param(
         ["CREATE TABLE t (a INT, b VARCHAR(9), c INT DEFAULT 5, PRIMARY KEY (a, b))"],
@@ -134,6 +136,30 @@ WORKS = [
         ["CREATE TABLE p (a INT PRIMARY KEY)", "CREATE TABLE t (a INT PRIMARY KEY, FOREIGN KEY (a) REFERENCES p (a))"],
         ["INSERT INTO t VALUES (1)"],
         id="foreign-key-checks-off",
+    ),
+    # as doubles many of these numbers are equal
+    pytest.param(
+        [f"CREATE TABLE t (a SET({', '.join(map(repr, MEMBERS))}) PRIMARY KEY, b INT)"],
+        [
+            f"INSERT INTO t VALUES {', '.join(f'({value}, {n})' for n, value in enumerate(LARGE))}",
+            "UPDATE t SET b = b + 100",
+            *(f"UPDATE t SET b = {n} WHERE b = {n + 100}" for n in range(len(LARGE))),
+            "UPDATE t SET a = 6 WHERE b = 1",
+            "DELETE FROM t WHERE b IN (0, 2, 4, 6)",
+            "DELETE FROM t WHERE b = 3",
+        ],
+        id="set-of-64-members",
+    ),
+    pytest.param(
+        ["CREATE TABLE t (a BIT(64), c BIGINT UNSIGNED, b INT, PRIMARY KEY (c, a))"],
+        [
+            f"INSERT INTO t VALUES {', '.join(f'({value}, {value}, {n})' for n, value in enumerate(LARGE))}",
+            "UPDATE t SET b = b + 100",
+            *(f"UPDATE t SET b = {n} WHERE b = {n + 100}" for n in range(len(LARGE))),
+            "DELETE FROM t WHERE b IN (0, 2, 4, 6)",
+            "DELETE FROM t WHERE b = 3",
+        ],
+        id="bits-and-unsigned",
     ),
 ]
 

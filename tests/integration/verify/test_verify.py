@@ -20,10 +20,19 @@ from binlane.verify import run as run_module
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.column_text import as_text
 from lab.servers import PrivateServer
-from tests.integration.verify.scene import found
-from tests.integration.window.conftest import CHANNEL, Channel, channel, clean_servers, fresh_channel, run_on
+from tests.integration.verify.scene import ONE_OF_EACH, found
+from tests.integration.window.conftest import (
+    CHANNEL,
+    Channel,
+    ChannelOf,
+    channel,
+    channel_of,
+    clean_servers,
+    fresh_channel,
+    run_on,
+)
 
-__all__ = ["channel", "clean_servers"]
+__all__ = ["channel", "channel_of", "clean_servers"]
 
 TABLES = (
     "CREATE DATABASE tenant_1",
@@ -71,6 +80,25 @@ def test_equal_servers_are_clean(filled: Channel, full: bool, capsys: pytest.Cap
     said = " ".join(capsys.readouterr().out.split())
     assert f"compared through seqno {outcome.through_seqno:,}, 46 rows equal in the last verification" in said
     assert ("all tables through" in said) is full
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full", "window"])
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_rows_whose_key_is_a_large_set_are_compared(
+    families: tuple[str, str], full: bool, channel_of: ChannelOf
+) -> None:
+    """Servers find no row by the number of a SET with its 64th member."""
+    channel = channel_of(*families)
+    members = ", ".join(f"'m{number}'" for number in range(64))
+    made = ("CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.s (a SET({members}) PRIMARY KEY, n INT)")
+    for server in (channel.source, channel.target):
+        run_on(server, *made, log=False)
+    run_on(channel.source, f"INSERT INTO tenant_1.s VALUES {', '.join(f'({(1 << 64) - n}, {n})' for n in range(1, 9))}")
+    assert channel.run() is not None
+    assert verify(channel, full=full, chunk_rows=2).state == "clean"
+    run_on(channel.target, "UPDATE tenant_1.s SET n = 0 WHERE n = 3", log=False)
+    outcome = verify(channel, full=full, chunk_rows=2)
+    assert (outcome.state, outcome.counts.rows) == ("drift", 8)
 
 
 @pytest.mark.parametrize("full", [True, False])

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 
 from binlane.apply.rows.change_order import ChangeOrder, Step
-from binlane.apply.rows.statements import MAX_ROWS, RowStatement, chunks
+from binlane.apply.rows.statements import LARGEST_SET, MAX_ROWS, RowStatement, chunks, exact_set
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
 from binlane.binlog.table_map import FLAGS_IN_BODY, TableMap
 from binlane.binlog.types.columns import Column
@@ -158,17 +158,26 @@ class MultiRowTable:
 
     def deletes(self, keys: Sequence[Row], max_bytes: int) -> Iterator[RowStatement]:
         """Statements that delete the rows with these primary keys."""
-        if len(self.key) == 1:
+        by_list = len(self.key) == 1
+        if by_list and self.sets:
+            by_list = not any(self._is_beyond_set(self.key[0], literal) for (literal,) in keys)
+        if by_list:
             head, between, end = f"DELETE FROM {self.name} WHERE {self.columns[self.key[0]]} IN (", ", ", ")"
             conditions: Iterator[str] = (literal for (literal,) in keys)
         else:
             head, between, end = f"DELETE FROM {self.name} WHERE ", " OR ", ""
             conditions = (f"({self._condition(key)})" for key in keys)
-        for group in chunks(conditions, max_bytes, MAX_ROWS if len(self.key) == 1 else _MAX_CONDITIONS):
+        for group in chunks(conditions, max_bytes, MAX_ROWS if by_list else _MAX_CONDITIONS):
             yield RowStatement(self.table, f"{head}{between.join(group)}{end}", RowsKind.DELETE, len(group))
 
     def _condition(self, key: Row) -> str:
-        return " AND ".join(f"{self.columns[n]} = {value}" for n, value in zip(self.key, key, strict=True))
+        return " AND ".join(
+            f"{exact_set(self.columns[n]) if self._is_beyond_set(n, value) else self.columns[n]} = {value}"
+            for n, value in zip(self.key, key, strict=True)
+        )
+
+    def _is_beyond_set(self, number: int, literal: str) -> bool:
+        return any(self.written[place] == number for place in self.sets) and int(literal) > LARGEST_SET
 
     def _is_lenient(self, rows: Iterable[Row]) -> bool:
         return bool(self.members) and any(row[place] == "0" for row in rows for place in self.members)

@@ -24,6 +24,14 @@ from binlane.schema.binding import BoundTable
 MAX_ROWS: Final = 500
 """Most rows in a statement; keeps a DELETE's list below the size at which MySQL's range optimizer scans the table."""
 MAX_BYTES: Final = 1 << 20
+LARGEST_SET: Final = (1 << 53) - 1
+"""Larger numbers of a SET are not compared exactly: without an index as doubles, and those beyond all signed integers
+are not even found by a key."""
+
+
+def exact_set(name: str) -> str:
+    """A SET column, to be compared with a number beyond ``LARGEST_SET``. All rows are read for it."""
+    return AS_NUMBER.format(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,13 @@ class StatementBuilder:
         key = [(self.table.columns[number], image[number]) for number in self.table.primary_key]
         pairs = [(column, value) for column, value in key if not isinstance(value, Absent)]
         if key and len(pairs) == len(key):
-            return " AND ".join(f"{identifier(c.label)} = {self.literal(c, v)}" for c, v in pairs), True
+            return " AND ".join(f"{self._found(c, v)} = {self.literal(c, v)}" for c, v in pairs), True
         return " AND ".join(self.same(column, value) for column, value in self._written(image)), False
+
+    def _found(self, column: Column, value: Value) -> str:
+        """A column of the key as its value is looked for."""
+        is_beyond = isinstance(value, int) and value > LARGEST_SET and column.type_code == ColumnType.SET
+        return exact_set(identifier(column.label)) if is_beyond else identifier(column.label)
 
     def same(self, column: Column, value: Value) -> str:
         """A condition for exactly this value: collations treat different strings as equal."""

@@ -30,6 +30,7 @@ Row = tuple[str | None, ...]
 
 _INTEGER: Final = re.compile(r"-?[0-9]+")
 _HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})(\+\d+)?")
+_EXACT_MEMBERS: Final = 53
 _HASHED: Final = (LARGE, JSON, OPAQUE, NOT_COPIED)
 """Stand as length and SHA-256, the last two those of their hexadecimal digits; for JSON see ``json_typed``, too."""
 _UNSEEN: Final = frozenset({Generated.VIRTUAL, Generated.ROW_START, Generated.ROW_END})
@@ -101,7 +102,13 @@ def compared(
     primary = target.primary_key
     names = () if primary is None or not by_key else tuple(part.name or "" for part in primary.columns)
     key = tuple(place[name] for name in names if name in place)
-    return Compared(source.key, target.key, columns, key if len(key) == len(names) else (), flavors, types_json)
+    is_usable = len(key) == len(names) and not any(map(_is_large_set, key))
+    return Compared(source.key, target.key, columns, key if is_usable else (), flavors, types_json)
+
+
+def _is_large_set(column: Column) -> bool:
+    """Whether servers find and order a SET inexactly by its number: as a double, and none with the 64th member."""
+    return column.data_type == "set" and len(column.members) > _EXACT_MEMBERS
 
 
 def key_shape(table: Compared) -> str:
