@@ -284,11 +284,11 @@ class Verifier:
         found = self._settled(stored)
         again |= {(one.table, one.key) for one in found}
         # several of one key: rows of a table without a primary key, parts of one object's definition
-        kept = [one for one in stored if (one.table, one.key) not in again]
+        judged = [one for one in stored if (one.table, one.key) in again]
         assert self._standing is not None
         with self.engine.begin() as connection:
             self._require_standing(connection, for_update=True)
-            replace_suspects(connection, self.channel, (*kept, *found))
+            replace_suspects(connection, self.channel, judged, found)
             save_progress(connection, verification.id, self._counts, progress)
             for table in finished:
                 note_table(connection, self.channel, table, verification.id, self._standing.watermark.seqno)
@@ -297,9 +297,7 @@ class Verifier:
     def _end(self, verification: Verification, finished: Sequence[TableKey] = ()) -> Outcome:
         """Compare the stored rows of its tables again, settle everything, and record the end."""
         has = self.options.scope.has
-        stored, others = list[Suspect](), list[Suspect]()
-        for one in self._stored():
-            (stored if has(one.table) else others).append(one)
+        stored = [one for one in self._stored() if has(one.table)]
         self._look_again(stored)
         suspects = self._settled(stored)
         states = {one.state for one in suspects}
@@ -309,7 +307,7 @@ class Verifier:
         seqno = self._standing.watermark.seqno
         with self.engine.begin() as connection:
             self._require_standing(connection, for_update=True)
-            replace_suspects(connection, self.channel, (*others, *suspects))
+            replace_suspects(connection, self.channel, stored, suspects)
             save_progress(connection, verification.id, self._counts, None)
             for table in finished:
                 note_table(connection, self.channel, table, verification.id, seqno)

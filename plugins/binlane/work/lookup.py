@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from binlane.binlog.reader import LogReader
@@ -47,9 +47,12 @@ class StoredSegment:
         """The source's log file that it is a part of."""
         return self.segment.source_file
 
-    def opened(self) -> AbstractContextManager[Buffer]:
-        """``segment_bytes``."""
-        return segment_bytes(self.folder, self.segment)
+    @contextmanager
+    def opened(self) -> Iterator[Buffer]:
+        """``segment_bytes``. Raises PlanError for a changed segment, too."""
+        with segment_bytes(self.folder, self.segment) as data:
+            check_content(self.folder.uri, self.segment, data)
+            yield data
 
 
 def stored_segments(folder: WorkFolder) -> list[StoredSegment]:

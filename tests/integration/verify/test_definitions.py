@@ -330,6 +330,22 @@ def test_between_versions_bodies_and_parameters_are_compared(
     }
 
 
+@requires_mysql
+def test_between_versions_a_check_that_is_not_enforced_is_another_one(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    # servers whose collations differ are compared as those of other versions are
+    channel.write_channel('[collations]\nlatin1_danish_ci = "latin1_swedish_ci"\n')
+    made = "CREATE TABLE tenant_1.checked (id INT PRIMARY KEY, CONSTRAINT one CHECK (id > 1), CHECK (id < 9))"
+    run_on(channel.source, "CREATE DATABASE tenant_1", made)
+    assert channel.run() is not None
+    assert drift(verify(channel)) == {}
+    run_on(channel.target, "ALTER TABLE tenant_1.checked ALTER CHECK one NOT ENFORCED", log=False)
+    outcome = verify(channel)
+    assert drift(outcome).keys() == {("table tenant_1.checked", "checks")}
+    mend(channel, outcome)
+    assert drift(verify(channel)) == {}
+
+
 def test_renames_and_filters_and_what_the_account_may_not_see(channel_of: ChannelOf) -> None:
     channel = channel_of("mariadb", "mariadb")
     channel.write_channel('[rename]\n"tenant_*" = "dr_*"\n[filter]\nexclude_tables = ["tenant_1.left*"]\n')

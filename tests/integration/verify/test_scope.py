@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from binlane.errors import ConfigError
 from binlane.orchestration.commands.verify import verify_channel
+from binlane.state.records.verifications import Suspect
 from binlane.verify.outcome import Options
+from binlane.verify.run import Verifier
 from binlane.verify.scope import Scope
 from tests.integration.verify.scene import ONE_OF_EACH, found, tables
 from tests.integration.window.conftest import (
@@ -37,6 +41,29 @@ def test_some_tables_are_verified_alone(families: tuple[str, str], channel_of: C
     assert channel.target.query("SELECT table_name FROM binlane.suspects") == [("a",)]
     with pytest.raises(ConfigError, match=r"expected database\.table, got 'b'"):
         verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=("b",))))
+
+
+@pytest.mark.parametrize("other", ["app.a", "app.b"], ids=["the same rows", "other rows"])
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_what_another_verification_finds_meanwhile_is_not_forgotten(
+    families: tuple[str, str], other: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One has compared its rows and settles them while another one finds drift and ends."""
+    channel = channel_of(*families)
+    tables(channel, 14)
+    settled = Verifier._settled
+
+    def meanwhile(self: Verifier, stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
+        monkeypatch.setattr(Verifier, "_settled", settled)
+        run_on(channel.target, f"UPDATE {other} SET n = 9 WHERE id = 3", log=False)
+        verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=(other,))))
+        return settled(self, stored)
+
+    monkeypatch.setattr(Verifier, "_settled", meanwhile)
+    verify_channel(channel.config, channel.endpoints, Options(True, scope=Scope(tables=("app.a",))))
+    assert channel.target.query("SELECT table_name, row_key, state FROM binlane.suspects") == [
+        (other.partition(".")[2], '["3"]', "drift")
+    ]
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)

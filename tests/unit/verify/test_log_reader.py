@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Schema
 from binlane.verify.changes import Changes
@@ -24,6 +25,19 @@ def changes(tmp_path: Path, *transactions: tuple[bytes, ...]) -> Changes:
         file.write(data)
     folder.write_once(files.MANIFEST, manifest_of([segment]).to_json())
     return ChangeReader(NOTHING, NOTHING, {}).read_windows([folder])
+
+
+def test_a_segment_that_was_replaced_by_another_of_its_size_is_refused(tmp_path: Path) -> None:
+    """Its events are whole, and its keys are not those that the window wrote."""
+    folder = WorkFolder(str(tmp_path))
+    (data, segment), (other, another) = segment_of([rows(1, "a")]), segment_of([rows(1, "b")])
+    assert another.bytes == segment.bytes
+    with folder.create(segment.name) as file:
+        file.write(other)
+    folder.write_once(files.MANIFEST, manifest_of([segment]).to_json())
+    with pytest.raises(PlanError, match="expected BLAKE3"):
+        ChangeReader(NOTHING, NOTHING, {}).read_windows([folder])
+    assert data != other
 
 
 @pytest.mark.parametrize("frame", ["BEGIN", "COMMIT", "ROLLBACK"])

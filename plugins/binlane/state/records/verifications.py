@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -411,10 +411,15 @@ def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
     )
 
 
-def replace_suspects(connection: Connection, channel: str, found: Iterable[Suspect]) -> None:
-    """Replace all suspects of the channel."""
+def replace_suspects(connection: Connection, channel: str, judged: Iterable[Suspect], found: Sequence[Suspect]) -> None:
+    """Replace the suspects that a verification has judged by those that it has found.
+
+    The others stay, among them those that another verification has stored since this one has read what it judged.
+    """
+    gone, again = set(judged), {one.identity for one in found}
+    left = [one for one in read_suspects(connection, channel) if one not in gone and one.identity not in again]
     connection.execute(delete(suspects).where(suspects.c.channel == channel))
-    add_suspects(connection, channel, found)
+    add_suspects(connection, channel, (*left, *found))
 
 
 def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect]) -> None:

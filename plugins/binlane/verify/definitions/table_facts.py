@@ -179,7 +179,9 @@ def _foreign_text(foreign: ForeignKey, name: str) -> str:
 def _checks(source: Sequence[str], target: Sequence[str], texts: TableTexts) -> Iterator[Part]:
     ours, theirs = (Counter(map(comparable, clauses)) for clauses in (source, target))
     if ours != theirs:
-        undecided = "the two servers print expressions differently" if len(source) == len(target) else ""
+        printed, other = (Counter(comparable(each.removesuffix(_NOT_ENFORCED)) for each in s) for s in (source, target))
+        is_open = len(source) == len(target) and printed != other
+        undecided = "the two servers print expressions differently" if is_open else ""
         yield Part("checks", _text(source), _text(target), texts.checks(), undecided)
 
 
@@ -211,6 +213,7 @@ def _text(parts: Sequence[str]) -> str | None:
 
 
 _QUOTE: Final = "'"
+_NOT_ENFORCED: Final = " NOT ENFORCED"
 _ENGINES_OF_BOTH: Final = frozenset({"innodb", "myisam", "memory", "csv", "archive", "blackhole", "mrg_myisam"})
 _NAMES_WIDTH: Final = 4
 _PARTITION_WIDTH: Final = 7
@@ -225,7 +228,8 @@ _COLUMN_COMMENTS: Final = (
 _CHECKS: Final = {
     Flavor.MARIADB: "SELECT constraint_schema, table_name, check_clause FROM information_schema.check_constraints "
     "WHERE constraint_schema IN ({databases}) ORDER BY constraint_name",
-    Flavor.MYSQL: "SELECT one.table_schema, one.table_name, other.check_clause "
+    Flavor.MYSQL: "SELECT one.table_schema, one.table_name, "
+    f"CONCAT(other.check_clause, IF(one.enforced = 'NO', '{_NOT_ENFORCED}', '')) "
     "FROM information_schema.table_constraints AS one JOIN information_schema.check_constraints AS other "
     "ON one.constraint_schema = other.constraint_schema AND one.constraint_name = other.constraint_name "
     "WHERE one.constraint_schema IN ({databases}) AND one.constraint_type = 'CHECK' ORDER BY other.constraint_name",
