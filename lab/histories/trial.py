@@ -26,8 +26,8 @@ from lab.refusals import refusal_of
 from lab.servers import PrivateServer
 
 _LAST_WINDOWS: Final = 6
-_NOT_BY_SQL: Final = "[sql-writer]"
-"""The refusal of tables with triggers or versions, which BINLOG statements can write."""
+_NOT_BY_SQL: Final = re.compile(r"\[sql-writer\]|\[new-triggers\]|given it system versioning|its triggers would fire")
+"""Refusals of tables with triggers or versions, which BINLOG statements can write."""
 _NEXT_ASKED: Final = 8
 """Of this many histories in which only AUTO_INCREMENT differs, one is judged: rolled-back rows advance the source's
 counter."""
@@ -96,7 +96,7 @@ class Trials:
                 outcome.statements, outcome.refused_by_source = stage.played, stage.failed.total()
         finally:
             shutil.rmtree(place, ignore_errors=True)
-        if history.settings.writer == Writer.SQL and _NOT_BY_SQL in "".join(outcome.details):
+        if history.settings.writer == Writer.SQL and any(map(_NOT_BY_SQL.search, outcome.details)):
             return self.judge(replace(history, settings=replace(history.settings, writer=Writer.BINLOG)))
         return outcome
 

@@ -15,7 +15,7 @@ from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
-from binlane.errors import ApplyError, DriftError
+from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import Block
@@ -279,6 +279,14 @@ def test_tables_with_triggers_are_refused_unless_the_channel_names_them(pair: Pa
     assert (
         said(situation(tables=schema, by_sql=[key], channel=applying(allow_triggers=(str(key),))), "sql-writer") == []
     )
+
+
+def test_rows_of_a_table_that_the_window_has_made_versioned_are_refused(mariadb_pair: Pair) -> None:
+    """The precheck has not seen it, and its rows would begin when the window is applied."""
+    mariadb_pair.both("CREATE TABLE t (a INT PRIMARY KEY, b INT) WITH SYSTEM VERSIONING")
+    with pytest.raises(TableMismatchError, match=r"\.t: a DDL of this window has given it system versioning"):
+        replicate(mariadb_pair, "INSERT INTO t VALUES (1, 1), (2, 1), (3, 1), (4, 1), (5, 1)")
+    assert mariadb_pair.rows(f"SELECT * FROM {DATABASE}.t") == []
 
 
 def test_a_class_of_the_site_writes_the_rows(mariadb_pair: Pair) -> None:

@@ -186,6 +186,12 @@ class SqlRows:
         """Write one rows event of a table; returns its row changes. ``timestamp``: the event's, Unix seconds."""
         counted = RowCounts()
         self._check_triggers(table.target)
+        if table.target.system_versioned:
+            raise TableMismatchError(
+                f"{table.target.key}: a DDL of this window has given it system versioning, and statements would write "
+                "another history than the source's; none of the rows was written: let the channel write rows with "
+                'BINLOG (apply.writer = "binlog"), then run it again'
+            )
         try:
             for statement in self.builder(table).statements(event.kind, table.decoder.changes(event)):
                 self._run(statement, timestamp)
