@@ -32,10 +32,12 @@ option = $(if $($(1)),--$(call lower,$(1)) $($(1)))
 servers: ## MySQL and other series of MariaDB for the tests, unpacked from Debian's or Ubuntu's archive beside the system's
 	@lab/server_programs.sh
 
-# machine code, once: without a cache of it every process of the tests would spend half a minute on it
+# machine code and the archive of classes, once: without them every process of the tests would spend half a minute on
+# the one, and every JVM eight seconds on the other
 compiled: setup
 	@$(PYTHON) -m pytest -q tests/unit/binlog/vector/test_simple_transactions.py \
-	  tests/spark/test_event_metadata_filter.py::test_a_window_is_folded_over_segments_and_each_block_comes_apart_again
+	  tests/spark/test_event_metadata_filter.py::test_a_window_is_folded_over_segments_and_each_block_comes_apart_again \
+	  tests/spark/test_class_archive.py
 
 chaos: setup ## kill, cut and pause at every statement, once; SECONDS=600 limits the time, SEED=1 repeats a run
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0

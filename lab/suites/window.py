@@ -12,6 +12,7 @@ from binlane.connections import Endpoints
 from binlane.errors import BarrierTimeoutError, BinlaneError, StopRequestedError
 from binlane.orchestration import steps
 from binlane.orchestration.commands import run
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
@@ -57,7 +58,7 @@ def bring(source: PrivateServer, target: PrivateServer, folder: Path, *, allow_u
     refused = True
     try:
         run.init(_CHANNEL, channels, "oldest")
-        channel, endpoints = run.load(_CHANNEL, channels)
+        channel, endpoints = load(_CHANNEL, channels)
         for _ in range(_MOST_WINDOWS):
             refused = True
             adopted = _adopted(channel, endpoints)

@@ -3,6 +3,8 @@
 import ast
 import functools
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -294,3 +296,12 @@ def test_sql_on_the_state_is_in_its_own_folder() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and sql.search(node.value)
     ]
     assert found == []
+
+
+def test_commands_that_read_no_log_start_without_what_reads_logs() -> None:
+    """A monitoring system asks `check` each minute for each channel."""
+    names = ("check", "conflicts", "find", "fleet", "operate", "read_at")
+    imports = "; ".join(f"import binlane.orchestration.commands.{name}" for name in names)
+    code = f"{imports}; import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "numpy", "pandas", "pyarrow", "pyspark", "airflow"} & set(done.stdout.split())

@@ -12,7 +12,7 @@ from typing import Final
 
 from binlane.errors import PlanError
 from binlane.model import TableKey
-from binlane.plan.block.reduce import Deal
+from binlane.plan.block.deal import Deal
 from binlane.schema.letter_case import lower
 from binlane.shards.shard_list import hash_lane
 

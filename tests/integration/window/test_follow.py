@@ -14,7 +14,8 @@ from functools import partial
 
 import pytest
 
-from binlane.orchestration.commands.run import Call, load
+from binlane.orchestration.commands.channel import load
+from binlane.orchestration.commands.run import Call
 from binlane.orchestration.commands.windows_in_turn import Following, Pace, _Loop
 from binlane.orchestration.lane_processes import LaneProcesses
 from lab.servers import PrivateServer

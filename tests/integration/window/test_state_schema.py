@@ -80,6 +80,7 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
         ("--list",),
         ("--show", "1"),
     ),
+    "spark-archive": (),
     "spark-job": (),
     "status": ((), ("--json",)),
     "stop": ((), ("--now",)),

@@ -14,7 +14,7 @@ from binlane.cli import main
 from binlane.config import Declared, declared_channels
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError
-from binlane.orchestration.commands import run as loading
+from binlane.orchestration.commands import channel as loading
 from binlane.orchestration.commands.find import find
 from binlane.orchestration.commands.fleet import chosen, status_all
 from binlane.orchestration.terminal import as_text

@@ -16,7 +16,7 @@ from binlane.orchestration.airflow.releases import AirflowSkipException
 from binlane.orchestration.airflow.run_outcome import health_after
 from binlane.orchestration.airflow.task_errors import note, resolve_connection
 from binlane.orchestration.announcing.announce import announce
-from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.windows_in_turn import LONGEST_PAUSE, Following, Pace, windows_in_turn
 from binlane.orchestration.request import NOW, WindowRequest
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.target_state import target_state
-from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.terminal import Grid, View
 from binlane.state.records.conflicts import Listed, Values, read_conflicts
 

@@ -11,7 +11,8 @@ from functools import partial
 
 from binlane.model import plural
 from binlane.orchestration.announcing.announce import announce
-from binlane.orchestration.commands.run import Call, load
+from binlane.orchestration.commands.channel import load
+from binlane.orchestration.commands.run import Call
 from binlane.orchestration.commands.windows_in_turn import Following, Pace, windows_in_turn
 from binlane.orchestration.terminal import Terminal
 

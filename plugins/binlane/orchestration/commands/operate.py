@@ -16,10 +16,9 @@ from binlane.health.first_copy import read_first_copy
 from binlane.health.health import health_of
 from binlane.model import plural
 from binlane.orchestration import report
+from binlane.orchestration.commands.channel import load, read_channel_status
 from binlane.orchestration.commands.copy_status import copy_json, copy_view
-from binlane.orchestration.commands.run import load, read_channel_status
 from binlane.orchestration.commands.status import status_json, status_view
-from binlane.orchestration.stop import seqno_of, settle
 from binlane.orchestration.terminal import View
 from binlane.safe_text import one_line
 from binlane.state.carried.prepared import decide_xa
@@ -50,6 +49,9 @@ def stop(
 
     Raises ConfigError for several places, PositionError or PlanError for a place that is not ahead in the open window.
     """
+    # imported only here: it reads logs, for which `status` and `resume` would wait
+    from binlane.orchestration.stop import seqno_of, settle
+
     given = {option: place for option, place in places.items() if place is not None}
     if len(given) + now > 1:
         raise ConfigError(f"stop: expected one of {', '.join((*places, '--now'))} at most, got {len(given) + now}")

@@ -22,7 +22,7 @@ import psutil
 
 from binlane.apply.target_state import target_state
 from binlane.errors import SnapshotError
-from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.report import moment
 from binlane.orchestration.terminal import Terminal
 from binlane.safe_text import one_line

@@ -16,8 +16,8 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PlanError
 from binlane.model import plural
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami
-from binlane.orchestration.commands.run import load
 from binlane.orchestration.commands.verify import ComparedServers, compared_servers, verify_channel
 from binlane.orchestration.effective_rules import rules_of, selection_of
 from binlane.repair.definitions import DefinitionRepairer

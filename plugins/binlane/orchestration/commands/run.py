@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
-from binlane.apply.target_state import target_state
-from binlane.config import ChannelConfig, Declared, find_channel, load_channel
-from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce
+from binlane.orchestration.commands.channel import load, read_channel_status
 from binlane.orchestration.filter_job.engines import begin_processes, require_engine, runner_of
 from binlane.orchestration.filter_job.window_engine import engine_for
 from binlane.orchestration.lane_processes import LaneProcesses
@@ -29,7 +29,6 @@ from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
-from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.work.files import WorkFolder
 from binlane.work.filter.progress import filter_progress
 from binlane.work.plan_inputs import read_inputs
@@ -159,19 +158,6 @@ def apply_window(
         lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
         return steps.advance(channel, endpoints, adopted["plan"])
-
-
-def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
-    """The state of a channel on the target. Raises TargetError."""
-    with target_state(endpoints.target) as engine:
-        return read_status(engine, name)
-
-
-def load(named: str | Declared, folder: Path, resolve: Resolver | None = None) -> tuple[ChannelConfig, Endpoints]:
-    """A channel and its servers. ``named``: a channel of ``folder`` by name, or one that is found already;
-    ``resolve``: resolves connections, if not from the environment. Raises ConfigError."""
-    channel = load_channel(find_channel(named, folder) if isinstance(named, str) else named)
-    return channel, resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
 
 
 def _read_bytes(bars: Bars) -> step_progress.Told:

@@ -12,8 +12,8 @@ from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
 from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.model import plural
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami
-from binlane.orchestration.commands.run import load
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.report import moment
 from binlane.orchestration.steps import read_plan

@@ -19,7 +19,7 @@ from binlane.errors import ConfigError, DriftError
 from binlane.health.durations import span
 from binlane.health.unshown import told
 from binlane.model import plural
-from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.inputs import shards_of
 from binlane.orchestration.steps import source_of

@@ -9,7 +9,7 @@ in front of the others: folded tables have no foreign keys, so the order between
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +24,7 @@ from binlane.binlog.vector.row_events import Rows
 from binlane.binlog.wire import EventType
 from binlane.errors import PlanError
 from binlane.model import Item, ItemKind, RowCounts, TableKey
+from binlane.plan.block.deal import Deal
 from binlane.plan.block.folding import Folding
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.row_range import RowRange
@@ -56,15 +57,6 @@ class Reduced:
     """Row changes written minus read, by folded table."""
     lane: int | None = None
     """The lane whose share this is; None: all lanes together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deal:
-    """Which lane gets a row change."""
-
-    lanes: int
-    lane_of: Callable[[TableKey], int | None]
-    """The lane of a table's changes; None: each change goes by its primary key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,6 @@ from binlane.state.tables import NOW, SCHEMA, VERSION
 from binlane.state.windows import OPEN
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.plan_inputs import plan_digest
 
 _FIRST: Final = 1
 """The lowest version of a schema that is older than versions."""
@@ -181,6 +180,9 @@ def _take_leases(connection: Connection, found: Found) -> None:
 def _refuse_unreadable_windows(connection: Connection) -> None:
     """Raises StateSchemaError for an open window whose files this build cannot read. Only the older binlane can finish
     it, and that one refuses an upgraded schema."""
+    # imported only for an upgrade: with it comes machine code that no command waits for which only reads the state
+    from binlane.work.plan_inputs import plan_digest
+
     windows = tables.windows
     asked = select(windows.c.channel, windows.c.window_id, windows.c.work, windows.c.plan_digest)
     for channel, window, work, digest in connection.execute(asked.where(windows.c.state == OPEN)).all():

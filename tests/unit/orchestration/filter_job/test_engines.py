@@ -9,6 +9,7 @@ import pytest
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
 from binlane.orchestration.commands.run import Call
+from binlane.orchestration.filter_job.class_archive import LOADING_JOB
 from binlane.orchestration.filter_job.engines import FILTER_ENGINES
 from binlane.orchestration.filter_job.spark_submit import FILTER_JOB
 from binlane.orchestration.filter_job.window_engine import engine_for
@@ -25,7 +26,11 @@ def test_without_spark_submit_the_way_without_spark_is_named(tmp_path: Path, mon
 
 def test_the_job_s_file_is_in_a_folder_that_hides_no_other_package_s_modules() -> None:
     """Spark puts that folder on the driver's path."""
-    assert sorted(file.name for file in FILTER_JOB.parent.glob("*.py")) == ["__init__.py", FILTER_JOB.name]
+    assert sorted(file.name for file in FILTER_JOB.parent.glob("*.py")) == [
+        "__init__.py",
+        FILTER_JOB.name,
+        LOADING_JOB.name,
+    ]
 
 
 def test_an_engine_that_is_not_there_is_refused_with_the_others(tmp_path: Path) -> None:

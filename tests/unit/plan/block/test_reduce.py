@@ -20,7 +20,8 @@ from binlane.binlog.wire import EventType
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.block.builder import BlockBuilder, BlockLimits
-from binlane.plan.block.reduce import Deal, Reducer
+from binlane.plan.block.deal import Deal
+from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.row_range import RowRange
 from tests.unit.binlog import row_events

@@ -23,7 +23,8 @@ from binlane.plan.block.builder import (
     net_effect,
     transaction_header,
 )
-from binlane.plan.block.reduce import Deal, Reducer
+from binlane.plan.block.deal import Deal
+from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
 

@@ -16,7 +16,7 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
 from binlane.health.first_copy import standing_text
 from binlane.model import plural
-from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.steps import source_of

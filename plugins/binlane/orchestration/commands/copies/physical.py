@@ -10,7 +10,7 @@ from binlane.bootstrap.physical import read_backup, read_clone, require_restored
 from binlane.bootstrap.sessions import read_session, write_session
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PrecheckError
-from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.steps import source_of

@@ -17,8 +17,9 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PositionError, WindowBusyError
 from binlane.model import LogPosition, plural
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami
-from binlane.orchestration.commands.run import announced_window, load
+from binlane.orchestration.commands.run import announced_window
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Terminal

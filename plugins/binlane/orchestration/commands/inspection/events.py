@@ -23,9 +23,9 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
 from binlane.binlog.wire import Buffer
 from binlane.errors import ConfigError, PositionError, UnsupportedEventError
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.inspection.rows import Contents, row_line, row_object
 from binlane.orchestration.commands.inspection.statements import row_sql
-from binlane.orchestration.commands.run import load
 from binlane.orchestration.terminal import Style, Terminal
 from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
 from binlane.plan.transaction.route_key import classify

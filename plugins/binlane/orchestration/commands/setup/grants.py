@@ -11,7 +11,7 @@ from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
 from binlane.errors import ConfigError
-from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.channel import load
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.steps import source_of
 from binlane.precheck.privileges import EVERYWHERE, Need

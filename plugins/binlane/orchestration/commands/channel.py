@@ -1,0 +1,23 @@
+"""The channel that a command names. Imports nothing that only windows need: commands that read or order start fast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from binlane.apply.target_state import target_state
+from binlane.config import ChannelConfig, Declared, find_channel, load_channel
+from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
+from binlane.state.records.journal import ChannelStatus, read_status
+
+
+def load(named: str | Declared, folder: Path, resolve: Resolver | None = None) -> tuple[ChannelConfig, Endpoints]:
+    """A channel and its servers. ``named``: a channel of ``folder`` by name, or one that is found already;
+    ``resolve``: resolves connections, if not from the environment. Raises ConfigError."""
+    channel = load_channel(find_channel(named, folder) if isinstance(named, str) else named)
+    return channel, resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
+
+
+def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
+    """The state of a channel on the target. Raises TargetError."""
+    with target_state(endpoints.target) as engine:
+        return read_status(engine, name)

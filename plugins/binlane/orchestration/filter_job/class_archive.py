@@ -1,0 +1,128 @@
+"""An archive of the classes that Spark's JVM loads, from which the next JVM maps them instead of reading its jars.
+
+Loading and checking classes is half of what a small spark-submit costs. The JVM itself writes the archive, at its end
+(class data sharing, https://openjdk.org/jeps/350), and uses it only with the Java and the jars that it was made of.
+They are its name here, since a JVM says nothing about an archive that it cannot use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from binlane.errors import ConfigError
+from binlane.orchestration.filter_job.spark_submit import without_airflow
+
+LOADING_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "loading_job.py"
+"""The job whose classes are archived."""
+OPTIONS: Final = "SPARK_SUBMIT_OPTS"
+"""Environment variable of spark-submit with options for its JVM; those of Spark's properties come behind them."""
+# the JVM tells on its standard output which classes an archive cannot have
+_QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_UNUSED_SECONDS: Final = 30 * 86_400
+_ENDING: Final = ".jsa"
+
+
+def with_class_archive(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a spark-submit whose JVM reads its classes from the archive, if there is one."""
+    archive = _archive(environment)
+    if archive is None or not archive.exists():
+        return dict(environment)
+    with contextlib.suppress(OSError):
+        os.utime(archive)
+    return _with_options(environment, f"-XX:SharedArchiveFile={archive}")
+
+
+def write_class_archive() -> Path:
+    """Run a small Spark job in a JVM that writes the archive at its end; the archive's file.
+
+    Raises ConfigError where Java, Spark or a folder for the archive is missing, or the job has failed.
+    """
+    # imported only here: with it comes all of readiness, which no DAG file should wait for
+    from binlane.readiness.machine import spark_submit
+
+    program, path = spark_submit()
+    environment = {"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ), "PATH": path}
+    archive = _archive(environment)
+    if archive is None or program is None:
+        raise ConfigError(
+            "class archive: expected Java, spark-submit and a cache folder that can be written, found not all of them; "
+            "install Java 17 or newer and binlane[spark], or see that ~/.cache (XDG_CACHE_HOME) can be written"
+        )
+    written = archive.with_name(f"{archive.name}.{os.getpid()}")
+    try:
+        done = subprocess.run(
+            [program, "--master", "local[2]", "--conf", "spark.ui.enabled=false", str(LOADING_JOB)],
+            env=_with_options(environment, f"-XX:ArchiveClassesAtExit={written}"),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode != 0 or not written.exists():
+            raise ConfigError(
+                f"class archive: expected spark-submit to end with {written} written, it ended with {done.returncode} "
+                f"and this output:\n{done.stdout}\n{done.stderr}"
+            )
+        written.rename(archive)
+    finally:
+        written.unlink(missing_ok=True)
+    _remove_unused(archive.parent)
+    return archive
+
+
+def _archive(environment: Mapping[str, str]) -> Path | None:
+    """The archive's file, whether it is there or not."""
+    java, jars = _java_library(environment), _jars(environment)
+    if java is None or jars is None:
+        return None
+    # the order in which the folder tells its files is that of the class path
+    parts = [java, *(Path(entry) for entry in os.scandir(jars))]
+    text = "".join(f"{part}\0{(stat := part.stat()).st_size}\0{int(stat.st_mtime)}\0" for part in parts)
+    try:
+        folder = Path(environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "binlane"
+        # a JVM executes what is in it, so no other account may write to it
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return folder / f"spark-{hashlib.sha256(text.encode()).hexdigest()[:16]}{_ENDING}"
+
+
+def _java_library(environment: Mapping[str, str]) -> Path | None:
+    """The virtual machine of the Java that Spark takes."""
+    home = environment.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else shutil.which("java", path=environment.get("PATH"))
+    if program is None:
+        return None
+    library = Path(program).resolve().parents[1] / "lib" / "server" / "libjvm.so"
+    return library if library.exists() else None
+
+
+def _jars(environment: Mapping[str, str]) -> Path | None:
+    """The jars of the Spark that spark-submit takes: of SPARK_HOME, else of pyspark's package."""
+    home = environment.get("SPARK_HOME")
+    if home is None:
+        found = importlib.util.find_spec("pyspark")
+        home = None if found is None or found.origin is None else str(Path(found.origin).parent)
+    jars = None if home is None else Path(home) / "jars"
+    return jars if jars is not None and jars.is_dir() else None
+
+
+def _with_options(environment: Mapping[str, str], option: str) -> dict[str, str]:
+    given = environment.get(OPTIONS, "")
+    return {**environment, OPTIONS: f"{given} {_QUIET} {shlex.quote(option)}".strip()}
+
+
+def _remove_unused(folder: Path) -> None:
+    """Archives of a Java or a Spark that was replaced."""
+    for file in folder.glob(f"spark-*{_ENDING}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - file.stat().st_mtime > _UNUSED_SECONDS:
+                file.unlink()

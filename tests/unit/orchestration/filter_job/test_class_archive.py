@@ -1,0 +1,73 @@
+"""The archive of the classes of Spark's JVM: whose it is, and what is left as it is without one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import ConfigError
+from binlane.orchestration.filter_job.class_archive import with_class_archive, write_class_archive
+
+SPARK_SUBMIT = """#!/bin/sh
+for word in $SPARK_SUBMIT_OPTS; do case $word in -XX:ArchiveClassesAtExit=*) echo classes > "${word#*=}";; esac; done
+echo "$SPARK_SUBMIT_OPTS"; exit ${ENDS:-0}
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a Java, a Spark and a cache of its own; its spark-submit writes an archive as a JVM does."""
+    java = tmp_path / "java"
+    for file in (java / "bin" / "java", java / "lib" / "server" / "libjvm.so", tmp_path / "spark" / "jars" / "a.jar"):
+        file.parent.mkdir(parents=True)
+        file.write_text("1")
+    program = tmp_path / "bin" / "spark-submit"
+    program.parent.mkdir()
+    program.write_text(SPARK_SUBMIT)
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(program.with_name("python")))
+    for name, value in (
+        ("JAVA_HOME", java),
+        ("SPARK_HOME", tmp_path / "spark"),
+        ("XDG_CACHE_HOME", tmp_path / "cache"),
+    ):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
+    return tmp_path
+
+
+def test_an_archive_is_read_from_the_next_submit_on_beside_the_options_that_are_given(machine: Path) -> None:
+    assert with_class_archive(os.environ) == dict(os.environ)
+    archive = write_class_archive()
+    assert archive.parent == machine / "cache" / "binlane"
+    options = with_class_archive(os.environ)["SPARK_SUBMIT_OPTS"].split()
+    assert (options[0], options[-1]) == ("-Dmine=1", f"-XX:SharedArchiveFile={archive}")
+
+
+@pytest.mark.parametrize("replaced", ["spark/jars/a.jar", "java/lib/server/libjvm.so"])
+def test_another_java_or_another_spark_has_an_archive_of_its_own(machine: Path, replaced: str) -> None:
+    first = write_class_archive()
+    (machine / replaced).write_text("another one")
+    assert with_class_archive(os.environ) == dict(os.environ)
+    os.utime(first, (0, 0))
+    second = write_class_archive()
+    assert sorted(second.parent.iterdir()) == [second]
+
+
+def test_a_job_that_fails_leaves_no_archive(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENDS", "7")
+    with pytest.raises(ConfigError, match=r"expected spark-submit to end with .*\.jsa\.\d+ written, it ended with 7"):
+        write_class_archive()
+    assert list((machine / "cache" / "binlane").iterdir()) == []
+
+
+@pytest.mark.parametrize("missing", ["java/lib/server/libjvm.so", "spark/jars/a.jar", "bin/spark-submit"])
+def test_what_is_missing_is_named_and_a_submit_goes_without(machine: Path, missing: str) -> None:
+    (machine / missing).unlink()
+    if missing.endswith(".jar"):
+        (machine / missing).parent.rmdir()
+    assert with_class_archive(os.environ) == dict(os.environ)
+    with pytest.raises(ConfigError, match=r"^class archive: expected Java, spark-submit and a cache folder"):
+        write_class_archive()
