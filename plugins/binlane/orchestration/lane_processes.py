@@ -45,6 +45,14 @@ class LaneProcesses:
                 child.terminate()
         self._end()
 
+    def begin(self, lanes: int) -> None:
+        """Start processes for so many lanes, if none are there: while a plan is checked, not behind it."""
+        if self._pool is None:
+            pool = self._started(min(lanes, _MOST_PROCESSES))
+            for _ in range(self._workers):
+                # a pool starts a process when it has a task and no process without one
+                pool.submit(_begun)
+
     def apply(
         self, channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Terminal
     ) -> None:
@@ -88,6 +96,10 @@ def begin_lane_process() -> None:
     ends its lanes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
+
+
+def _begun() -> None:
+    """The first task of a lane's process: the process is there."""
 
 
 def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:

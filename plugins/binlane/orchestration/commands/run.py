@@ -152,6 +152,8 @@ def apply_window(
             work = WorkFolder(window["work"])
             with recorded_refusal(endpoints.target, channel.name, window["window"]):
                 filter_engine = _filter(channel, engine, work, window["segments"])
+    # the serialized lane is one more
+    lanes.begin((request.lanes or channel.lanes.count) + 1)
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"], filter_engine=filter_engine)
     with _timed(seconds, "apply", console):
