@@ -111,6 +111,7 @@ class Accounts:
                 yield from self._options(obj, name, account, theirs[name])
                 if self.same_names:
                     yield from _shared_parts(obj, account, theirs[name])
+                    self.unseen.update(_unshared(name, account, theirs[name]))
                 else:
                     self.unseen.add(f"account {name}: privileges name the databases that are renamed")
 
@@ -222,6 +223,31 @@ def _shared_parts(obj: SchemaObject, ours: Account, theirs: Account) -> Iterator
         yield Part(obj, f"privileges on {on}", next(texts), next(texts), Mend(tuple(statements), _OPERATORS))
 
 
+def _unshared(name: str, ours: Account, theirs: Account) -> Iterator[str]:
+    """Privileges that one of the accounts has and that are not compared, since not every server has them, or means the
+    same by them."""
+    sides = (ours, theirs)
+    found = [
+        {on: {each for line in lines for each in _privileges(line)} for on, lines in side.grants.items()}
+        for side in sides
+    ]
+    for on in sorted(found[0].keys() | found[1].keys()):
+        names = [side.get(on, set()) - _EVERYWHERE - {_OPTION} for side in found]
+        told = [
+            f"{side} {', '.join(sorted(mine - others))}"
+            for side, mine, others in (("source", *names), ("target", *reversed(names)))
+            if mine - others
+        ]
+        if told:
+            yield f"account {name}: privileges on {on} that not all versions and families have: {'; '.join(told)}"
+
+
+def _privileges(line: str) -> Iterator[str]:
+    grant = _GRANT.fullmatch(line)
+    if grant is not None and grant["on"] is not None and not grant["what"].startswith(("ALL PRIVILEGES", "USAGE")):
+        yield from (each.partition(" (")[0] for each in _ANY_PRIVILEGE.findall(grant["what"]) if each != "PROXY")
+
+
 def _shared(account: Account) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for line in (line for lines in account.grants.values() for line in lines):
@@ -269,6 +295,7 @@ _OPTION: Final = "GRANT OPTION"
 _ROLE: Final = re.compile(r"`(?:[^`]|``)+`(?:@`(?:[^`]|``)+`)?")
 _ROUTINE: Final = re.compile(r"(?:FUNCTION|PROCEDURE) ")
 _PRIVILEGE: Final = re.compile(r"[A-Z][A-Z ]*[A-Z](?: \((?:`(?:[^`]|``)+`|[^`)])*\))?")
+_ANY_PRIVILEGE: Final = re.compile(_PRIVILEGE.pattern.replace("A-Z ", "A-Z_ "))
 _OF_TABLES: Final = frozenset(
     {
         *("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "CREATE VIEW"),
