@@ -226,19 +226,14 @@ def _shared_parts(obj: SchemaObject, ours: Account, theirs: Account) -> Iterator
 def _unshared(name: str, ours: Account, theirs: Account) -> Iterator[str]:
     """Privileges that one of the accounts has and that are not compared, since not every server has them, or means the
     same by them."""
-    sides = (ours, theirs)
     found = [
         {on: {each for line in lines for each in _privileges(line)} for on, lines in side.grants.items()}
-        for side in sides
+        for side in (ours, theirs)
     ]
     for on in sorted(found[0].keys() | found[1].keys()):
-        names = [side.get(on, set()) - _EVERYWHERE - {_OPTION} for side in found]
-        told = [
-            f"{side} {', '.join(sorted(mine - others))}"
-            for side, mine, others in (("source", *names), ("target", *reversed(names)))
-            if mine - others
-        ]
-        if told:
+        mine, others = (side.get(on, set[str]()) - _EVERYWHERE - {_OPTION} for side in found)
+        parts = (("source", mine - others), ("target", others - mine))
+        if told := [f"{side} {', '.join(sorted(names))}" for side, names in parts if names]:
             yield f"account {name}: privileges on {on} that not all versions and families have: {'; '.join(told)}"
 
 
