@@ -93,7 +93,7 @@ MUTATIONS: Final = (
         "apply/lane/together.py",
         "        self.signals.withdraw(lane, at)\n",
         "",
-        ("integration/window/test_together.py::test_after_a_lock_wait_one_lane_applies_the_block_alone",),
+        ("integration/window/test_together.py::test_who_rolls_a_share_back_has_said_before_that_it_is_not_ready",),
     ),
     Mutation(
         2,

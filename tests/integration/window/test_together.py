@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from binlane.apply.block import BlockPlace
+from binlane.apply.block import BlockPlace, undo
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.together import Together
 from binlane.apply.session.connection import LaneSession
@@ -185,6 +185,31 @@ def test_after_a_lock_wait_one_lane_applies_the_block_alone(channel: Channel) ->
             assert seen(channel.target) == ({window.begin}, 0, 0)
             other.rollback()
     assert errors == []
+    window.finish()
+
+
+def test_who_rolls_a_share_back_has_said_before_that_it_is_not_ready(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else another lane could still commit its own."""
+    window, held = Adopted.of(channel), list[bool]()
+    [(uuid,)] = channel.target.query("SELECT uuid FROM binlane.channels")
+    signals = Signals(None, 0, uuid, range(LANES))  # type: ignore[arg-type]
+    names = ", ".join(f"IS_USED_LOCK('{signals._name('ready', lane, window.begin)}')" for lane in range(LANES))
+
+    def looked(session: LaneSession) -> None:
+        [holders] = channel.target.query(f"SELECT {names}")
+        held.append(session.connection_id in holders)
+        undo(session)
+
+    monkeypatch.setattr("binlane.apply.block.undo", looked)
+    with channel.target.connect() as other, other.cursor() as cursor:
+        cursor.execute("INSERT INTO shop.plain VALUES (2, 0, 'not for good')")
+        with window.applying() as errors:
+            wait_until(lambda: len(held) >= LANES)
+            other.rollback()
+    assert errors == []
+    assert held[:LANES] == [False] * LANES
     window.finish()
 
 
