@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pymysql
 from sqlalchemy.exc import SQLAlchemyError
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _SINGLE_ROW_ERRORS = frozenset({1032, 1062})
 """Key not found and duplicate key: errors of a single row."""
+_POLL_WAITS: Final = 86_400
+"""Seconds."""
 _SERVER_ERRORS = (pymysql.err.MySQLError, SQLAlchemyError, OSError)
 
 
@@ -117,6 +119,8 @@ class _Runner:
             session = LaneSession.open(state.engine, state.options.limits)
             stack.callback(session.close)
             poll = stack.enter_context(state.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
+            # it says nothing while a block is applied, which may take longer than the target's own limit
+            poll.exec_driver_sql(f"SET SESSION wait_timeout = {_POLL_WAITS}")
             peers = Peers(poll, state.key, state.channel_uuid, state.options, state.memory)
             guard = self._guard(poll, session.flavor)
             usual = BlockWriter(session, ContextSetter(session), guard, state.options.writer)
