@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -22,7 +21,6 @@ from tests.integration.window.conftest import (
     ChannelOf,
     channel_of,
     clean_servers,
-    fresh_channel,
     run_on,
 )
 from tests.integration.window.test_whole_server import (
@@ -279,12 +277,9 @@ def test_between_the_families_options_and_passwords_are_compared_as_far_as_both_
 @pytest.mark.parametrize("versions", [("10.11", "11.8")], ids="-".join)
 def test_between_versions_all_options_and_hashes_are_compared(
     versions: tuple[str, str],
-    server_of: Callable[[str, str], PrivateServer],
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    channel_of: ChannelOf,
 ) -> None:
-    servers = server_of(versions[0], "source"), server_of(versions[1], "target")
-    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel = channel_of(*versions)
     run_on(channel.source, "CREATE DATABASE tenant_9")
     assert channel.run() is not None
 

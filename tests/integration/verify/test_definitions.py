@@ -20,7 +20,6 @@ from tests.integration.window.conftest import (
     ChannelOf,
     channel_of,
     clean_servers,
-    fresh_channel,
     run_on,
 )
 from tests.integration.window.test_whole_server import (
@@ -267,9 +266,8 @@ UNLIKELY: Final = (
     "DROP TABLE tenant_1.missing",
     "DROP EVENT tenant_1.e",
 )
-PARTS: Final = ("source", "target")
 UNLIKE_PAIRS: Final = [
-    ("mariadb", "mysql"), ("mysql", "mariadb"), ("mariadb 10.11", "mariadb 11.8"), ("mariadb 11.8", "mariadb 10.11"),
+    ("mariadb", "mysql"), ("mysql", "mariadb"), ("10.11", "11.8"), ("11.8", "10.11"),
 ]  # fmt: skip
 
 
@@ -278,15 +276,8 @@ UNLIKE_PAIRS: Final = [
 def test_what_differs_between_unlike_servers_is_mended_by_the_statements_that_are_named(
     servers: tuple[str, str],
     channel_of: ChannelOf,
-    server_of: Callable[[str, str], PrivateServer],
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
 ) -> None:
-    if " " in servers[0]:
-        source, target = (server_of(name.split()[1], part) for name, part in zip(servers, PARTS, strict=True))
-        channel = fresh_channel(source, target, tmp_path, clean_servers)
-    else:
-        channel = channel_of(*servers)
+    channel = channel_of(*servers)
     session = ("SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci", "SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION'")
     run_on(channel.source, *session, *SHARED, *LIKE)
     assert channel.run() is not None
@@ -311,12 +302,9 @@ UNDECIDED: Final = ["definition of view tenant_1.printed", "parameters of functi
 @pytest.mark.parametrize("versions", [("10.11", "11.8"), ("11.8", "10.11")], ids="-".join)
 def test_between_versions_bodies_and_parameters_are_compared(
     versions: tuple[str, str],
-    server_of: Callable[[str, str], PrivateServer],
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    channel_of: ChannelOf,
 ) -> None:
-    servers = server_of(versions[0], "source"), server_of(versions[1], "target")
-    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel = channel_of(*versions)
     mode = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'"
     run_on(channel.source, "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci", mode, *SHARED)
     assert channel.run() is not None

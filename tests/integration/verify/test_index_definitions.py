@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.verify.test_definitions import PARTS, drift, mend, verify
-from tests.integration.window.conftest import Channel, ChannelOf, channel_of, clean_servers, fresh_channel, run_on
+from tests.integration.verify.test_definitions import drift, mend, verify
+from tests.integration.window.conftest import ChannelOf, channel_of, clean_servers, run_on
 
 __all__ = ["channel_of", "clean_servers"]
 
 _TABLE: Final = "tenant_1.kept"
-_UNLIKE: Final = [("mariadb", "mysql"), ("mysql", "mariadb"), ("mariadb 10.11", "mariadb 11.8")]
+_UNLIKE: Final = [("mariadb", "mysql"), ("mysql", "mariadb"), ("10.11", "11.8")]
 _MADE: Final = (
     "CREATE DATABASE tenant_1",
     f"CREATE TABLE {_TABLE} (id INT PRIMARY KEY, a INT, b INT, c INT, "
@@ -35,15 +33,8 @@ def hide(server: PrivateServer, index: str, *, hidden: bool = True) -> None:
 def test_order_and_visibility_are_compared_where_both_servers_can_tell(
     servers: tuple[str, str],
     channel_of: ChannelOf,
-    server_of: Callable[[str, str], PrivateServer],
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
 ) -> None:
-    if " " in servers[0]:
-        source, target = (server_of(name.split()[1], part) for name, part in zip(servers, PARTS, strict=True))
-        channel = fresh_channel(source, target, tmp_path, clean_servers)
-    else:
-        channel = channel_of(*servers)
+    channel = channel_of(*servers)
     run_on(channel.source, *_MADE)
     assert channel.run() is not None
     for server in (channel.source, channel.target):
@@ -68,17 +59,15 @@ def test_order_and_visibility_are_compared_where_both_servers_can_tell(
 @pytest.mark.parametrize("versions", [("10.5", "10.11"), ("10.11", "10.5")], ids="-".join)
 def test_what_a_version_cannot_have_is_named_as_not_compared(
     versions: tuple[str, str],
-    server_of: Callable[[str, str], PrivateServer],
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    channel_of: ChannelOf,
 ) -> None:
     """10.5 takes DESC and keeps an ascending index, and has no ignored ones."""
-    servers = server_of(versions[0], "source"), server_of(versions[1], "target")
-    channel: Channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel = channel_of(*versions)
     run_on(channel.source, *_MADE)
     assert channel.run() is not None
-    hide(servers[versions.index("10.11")], "unused")
-    lacking = PARTS[versions.index("10.5")]
+    newer = (channel.source, channel.target)[versions.index("10.11")]
+    hide(newer, "unused")
+    lacking = ("source", "target")[versions.index("10.5")]
     outcome = verify(channel)
     assert drift(outcome) == {}
     assert outcome.unseen == (

@@ -17,6 +17,7 @@ import pytest
 from binlane.cli import main
 from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoints, environment_resolver, resolve_endpoints
+from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
@@ -212,12 +213,19 @@ def channel(
 def channel_of(
     request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> ChannelOf:
-    """Makes a channel between servers of two families, initialised at the source's present end. A test for which a
-    family's servers are not there is skipped."""
+    """Makes a channel between servers of two families, or of two series of MariaDB (``11.8``), initialised at the
+    source's present end. A test for which the servers are not there is skipped."""
+
+    def server(name: str, part: str) -> PrivateServer:
+        found: PrivateServer
+        if name in set(Flavor):
+            found = request.getfixturevalue(f"{name}_{part}")
+        else:
+            found = request.getfixturevalue("server_of")(name, part)
+        return found
 
     def make(source: str, target: str) -> Channel:
-        servers = request.getfixturevalue(f"{source}_source"), request.getfixturevalue(f"{target}_target")
-        return fresh_channel(*servers, tmp_path, clean_servers)
+        return fresh_channel(server(source, "source"), server(target, "target"), tmp_path, clean_servers)
 
     return make
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from binlane.errors import PrecheckError
-from lab.servers import PrivateServer
-from tests.integration.window.conftest import Channel, fresh_channel, run_on
+from tests.integration.window.conftest import ChannelOf, run_on
 
 WAYS: Final = [
     *(("10.5", newer) for newer in ("10.11", "11.8")),
@@ -78,21 +75,12 @@ LATER: Final = (
 )
 
 
-def opened(
-    server_of: Callable[[str, str], PrivateServer], way: tuple[str, str], folder: Path, clean: Callable[..., None]
-) -> Channel:
-    source, target = (server_of(version, part) for version, part in zip(way, ("source", "target"), strict=True))
-    return fresh_channel(source, target, folder, clean)
-
-
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
 def test_windows_between_series_leave_the_same(
     way: tuple[str, str],
-    server_of: Callable[[str, str], PrivateServer],
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    channel_of: ChannelOf,
 ) -> None:
-    channel = opened(server_of, way, tmp_path, clean_servers)
+    channel = channel_of(*way)
     first, later = list(NAMED), list(LATER)
     if way[0] != "11.8" or way[1] == "11.8":
         first += BARE
@@ -120,12 +108,10 @@ def test_windows_between_series_leave_the_same(
 @pytest.mark.parametrize("way", [("10.11", "11.8"), ("11.8", "10.11")], ids="-".join)
 def test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named(
     way: tuple[str, str],
-    server_of: Callable[[str, str], PrivateServer],
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    channel_of: ChannelOf,
 ) -> None:
     """The greatest TIMESTAMP is in 2038 up to 11.4 and in 2106 from 11.5 on, and row_end of a current row is that."""
-    channel = opened(server_of, way, tmp_path, clean_servers)
+    channel = channel_of(*way)
     run_on(channel.source, "CREATE DATABASE tenant_1", *VERSIONED)
     with pytest.raises(PrecheckError, match=r"tenant_1.versioned: end of current rows: expected 2\d+-") as refused:
         channel.run()
@@ -136,12 +122,10 @@ def test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named(
 @pytest.mark.parametrize("older", ["10.5", "10.11"])
 def test_a_time_that_the_target_does_not_have_is_named(
     older: str,
-    server_of: Callable[[str, str], PrivateServer],
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    channel_of: ChannelOf,
 ) -> None:
     """10.5.23 shows 2105 as 2005, 10.11.18 fails with 1030."""
-    channel = opened(server_of, ("11.8", older), tmp_path, clean_servers)
+    channel = channel_of("11.8", older)
     for server in (channel.source, channel.target):
         run_on(
             server,
@@ -161,10 +145,10 @@ def test_a_time_that_the_target_does_not_have_is_named(
 
 
 def test_a_sequence_that_would_end_the_target_is_named(
-    server_of: Callable[[str, str], PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+    channel_of: ChannelOf,
 ) -> None:
     """10.5.23 ends with signal 11 at a sequence's rows in a BINLOG statement."""
-    channel = opened(server_of, ("10.11", "10.5"), tmp_path, clean_servers)
+    channel = channel_of("10.11", "10.5")
     run_on(channel.source, "CREATE DATABASE tenant_1", *SEQUENCE)
     with pytest.raises(PrecheckError, match=r"tenant_1\.s: sequence"):
         channel.run()
@@ -176,9 +160,9 @@ def test_a_sequence_that_would_end_the_target_is_named(
 
 
 def test_features_that_an_older_target_lacks_are_named_in_one_error(
-    server_of: Callable[[str, str], PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+    channel_of: ChannelOf,
 ) -> None:
-    channel = opened(server_of, ("11.8", "10.11"), tmp_path, clean_servers)
+    channel = channel_of("11.8", "10.11")
     run_on(channel.source, "CREATE DATABASE tenant_1", *BARE, "CREATE TABLE tenant_1.v (v VECTOR(3))")
     with pytest.raises(PrecheckError) as refused:
         channel.run()
