@@ -14,7 +14,7 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.errors import ConfigError
-from binlane.orchestration.announcing import announce
+from binlane.orchestration.announcing import announce, asset_event
 
 DONE = {"window": "w1", "seqno": 1_234, "gtid": "0-1-1234", "time": 1.5, "note": "done", "rows": 7}
 WRITES = (
@@ -112,8 +112,8 @@ def test_who_is_not_named_is_not_told(tmp_path: Path, monkeypatch: pytest.Monkey
         return run(command, **options)
 
     monkeypatch.setattr("binlane.orchestration.announcing.announce.subprocess.run", counted)
-    monkeypatch.setattr(announce, "send_event", lambda *told: sent.append(told))
-    monkeypatch.setattr(announce, "site_of", str)
+    monkeypatch.setattr(asset_event, "send_event", lambda *told: sent.append(told))
+    monkeypatch.setattr(asset_event, "site_of", str)
     told(tmp_path, *named)
     assert (begun, sent) == ([named] if named else [], [])
 
