@@ -83,7 +83,19 @@ def every_way(results: Path) -> str:
     return (
         f"{log['transactions']:,} small transactions over 32 databases, {log['bytes'] / 1e6:.1f} MB of log; "
         f"{_server(found)}; "
-        f"{_runs(found)}.\nEvery target ended with the source's checksums.\n\n{_table(head, rows)}"
+        f"{_runs(found)}.\nEvery target ended with the source's checksums.\n\n{_table(head, rows)}\n{_command(results)}"
+    )
+
+
+def _command(results: Path) -> str:
+    """A sentence on the whole command, measured on the same log."""
+    found = _stored(results, command_file("mariadb", "tenants"))
+    seconds = _median(run["seconds"] for run in found["ways"][COMMAND]["runs"])
+    best = found["log"]["transactions"] / _best(found)
+    ratio = _ratio(found["ways"][COMMAND]["ratio"])
+    return (
+        f"The whole command `binlane run`, from the start of its process to its end: {seconds:.1f} s where the replica "
+        f"of the same run\ntook {best:.1f} s, {ratio} times as fast ({_runs(found)}).\n"
     )
 
 
@@ -98,7 +110,9 @@ def workloads(results: Path) -> str:
             found = _stored(results, file.name)
             four = [found["ways"].get(key) for key in _LANES_OF_FOUR]
             whole = ", ".join(_whole(way, found) for way in four if way is not None)
-            ratios = (_ratio(way and way["ratio"]) for way in (*four, found["ways"].get(COMMAND)))
+            whole_command = results / command_file(flavor, name)
+            command = (_stored(results, whole_command.name) if whole_command.exists() else found)["ways"].get(COMMAND)
+            ratios = (_ratio(way and way["ratio"]) for way in (*four, command))
             rows.append((f"`{name}`", _server(found), _rate(_best(found)), *ratios, whole, _runs(found)))
     head = ("workload", "servers", "best replica, transactions/s", "replay", '"block"', '"window"', "`binlane run`",
             "all steps", "measured with")  # fmt: skip
@@ -162,6 +176,11 @@ PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
 def native_file(flavor: str, workload: str) -> str:
     """The name of the result of a durable run of ``benchmarks.native``."""
     return f"native-{flavor}-durable{'' if workload == 'tenants' else f'-{workload}'}.json"
+
+
+def command_file(flavor: str, workload: str) -> str:
+    """The name of the result of a run that measured the whole command beside the replica."""
+    return native_file(flavor, workload).replace(".json", "-command.json")
 
 
 def _stored(results: Path, name: str) -> Result:
