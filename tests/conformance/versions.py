@@ -8,6 +8,7 @@ from tests.conformance.rows import Row, Verdict, refused, supported
 
 MIXED: Final = "tests/integration/window/test_mixed.py"
 BETWEEN: Final = "tests/integration/window/test_versions.py"
+HISTORIES: Final = "tests/integration/window/test_transaction_histories.py"
 CORPORA: Final = "tests/unit/binlog/test_corpora.py"
 TRIED: Final = {"mariadb": "10.11", "mysql": "9.7"}
 """By family: the series whose servers the tests ran against when the page was made."""
@@ -49,6 +50,14 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "history; refused by name",
         "PrecheckError",
         f"{BETWEEN}::test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named",
+    ),
+    refused(
+        "MariaDB's tables with history by transaction ids (ROW START: BIGINT), in blocks of several transactions",
+        "a server keeps one version of a row for each transaction of its own, and a block is one; refused by name "
+        "unless `blocks.transactions = 1`",
+        "PrecheckError",
+        f"{HISTORIES}::test_a_window_whose_blocks_would_lose_versions_is_refused",
+        f"{HISTORIES}::test_blocks_of_one_transaction_keep_every_version",
     ),
     refused(
         "Rows of sequences for a MariaDB not known to have the fix of MDEV-31779 (10.5.23, tried, ends with signal 11)",

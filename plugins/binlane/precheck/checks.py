@@ -73,6 +73,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "sequences": tables.check_sequences,
     "default-collations": tables.check_default_collations,
     "system-versioning": tables.check_versioning,
+    "transaction-histories": tables.check_transaction_histories,
     "logged-tables": tables.check_logged_tables,
 }
 

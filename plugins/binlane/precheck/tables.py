@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from binlane.binlog.types.literals import quoted
+from binlane.choices import Reduce
 from binlane.model import Flavor
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Table
-from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET
+from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION
 from binlane.state.records.databases import forgetting
 
 _LEAVING: Final = frozenset({"RESTRICT"})
@@ -38,6 +39,11 @@ _TODO_SEQUENCE: Final = (
 )
 _ENDS_IN_2106: Final = (11, 5, 1)
 _ENDS: Final = {False: "2038-01-19 03:14:07.999999", True: "2106-02-07 06:28:15.999999"}
+_ONE_BY_ONE: Final = frozenset({Reduce.OFF, Reduce.BLOCK})
+_TODO_HISTORY: Final = (
+    'set [blocks] transactions = 1 and reduce = "off" (slower); or leave the table out (docs/filters.md); or give it '
+    "TIMESTAMP(6) for ROW START and ROW END on both servers"
+)
 _TODO_VERSIONED: Final = (
     "current rows of the one are history to the other: leave the table out (docs/filters.md), or let both servers be "
     "older than 11.5, or both newer"
@@ -134,8 +140,37 @@ def check_versioning(situation: Situation) -> Iterator[Finding]:
 
 def _ends_by_time(table: Table) -> bool:
     """Not by transaction ids, which end alike everywhere."""
-    ends = [column.data_type for column in table.columns if column.generated is Generated.ROW_END]
-    return table.system_versioned and ends != ["bigint"]
+    return table.system_versioned and not _has_history_by_transaction(table)
+
+
+def _has_history_by_transaction(table: Table) -> bool:
+    return any(column.generated is Generated.ROW_END and column.data_type == "bigint" for column in table.columns)
+
+
+def check_transaction_histories(situation: Situation) -> Iterator[Finding]:
+    """System-versioned tables whose versions are of transaction ids, in blocks of several transactions.
+
+    MariaDB keeps one version of a row for each transaction of its own. A block is one transaction on the target, so of
+    the versions that its source transactions have made only the last would stay.
+    """
+    plan, target = situation.plan, situation.tables
+    settings = situation.settings.chosen(plan.size)
+    if target.flavor is not Flavor.MARIADB or (settings.block_transactions == 1 and settings.reduce in _ONE_BY_ONE):
+        return
+    there = {key for key, table in target.tables.items() if _has_history_by_transaction(table)}
+    made = {one.subject for one in plan.requirements if one.feature == HISTORY_BY_TRANSACTION}
+    # CREATE TABLE ... LIKE it, or RENAME, gives another table its columns
+    passed_on = any(plan.altered.names(key) for key in there)
+    # servers log statements for these tables, whatever binlog_format says
+    for key in sorted({*situation.touched, *plan.written}, key=str):
+        if key in there or str(key) in made or (passed_on and plan.altered.names(key)):
+            yield Finding(
+                Severity.FATAL,
+                f"{key}: history by transaction ids",
+                "a transaction of the target for each of the source's, or versions would be lost",
+                f"blocks of up to {settings.limits.transactions:,} transactions",
+                _TODO_HISTORY,
+            )
 
 
 def check_renamed_databases(situation: Situation) -> Iterator[Finding]:

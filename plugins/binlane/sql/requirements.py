@@ -48,6 +48,8 @@ LATE_TIMESTAMP: Final = "TIMESTAMP beyond 2038-01-19 03:14:07 UTC"
 """Needed for rows, whichever writer writes them."""
 LONG_DEFAULT: Final = "default of a BLOB, TEXT or JSON column"
 """A literal default: MariaDB takes it; MySQL refuses it, or drops it where the sql_mode is not strict."""
+HISTORY_BY_TRANSACTION: Final = "history by transaction ids"
+"""A system-versioned table whose ROW START is a BIGINT; ``subject``: the table."""
 UNSPELLED: Final = "JSON document without an SQL expression"
 """Needed for rows, whichever writer writes them; ``detail`` says why the document has no expression."""
 
@@ -206,6 +208,8 @@ class _Words:
             clause = _CLAUSES.get((token.upper, self._upper(at + 1)))
             if clause is not None:
                 yield Requirement(clause, self._subject())
+            if (token.upper, following[:1]) == ("ROW", ["START"]) and self._is_in_column_of(at, _BIGINT):
+                yield Requirement(HISTORY_BY_TRANSACTION, self._subject())
             if token.upper == "SRID" and self._kind(at + 1) is TokenKind.NUMBER:
                 yield Requirement("SRID", self._subject())
             if token.upper == "REF_SYSTEM_ID" and self._text(at + 1) == "=":
@@ -250,6 +254,15 @@ class _Words:
         words = [token.upper for token in self.tokens]
         said = {"DETERMINISTIC", "SONAME"} & set(words) or ("NO", "SQL") in pairwise(words)
         return not said and ("READS", "SQL") not in pairwise(words)
+
+    def _is_in_column_of(self, at: int, types: frozenset[str]) -> bool:
+        """Whether the definition of a column up to a token has one of these types."""
+        for before in range(at - 1, 0, -1):
+            if self.depths[before] < self.depths[at] or self._text(before) == ",":
+                return False
+            if self.tokens[before].upper in types:
+                return True
+        return False
 
     def _is_default_of_long(self, at: int) -> bool:
         """Whether DEFAULT gives a literal to a BLOB, TEXT or JSON column, where MySQL takes expressions only."""
@@ -442,6 +455,7 @@ _BEHIND_TYPE: Final = frozenset(
         *("CONSTRAINT", "COLUMN_FORMAT", "STORAGE", "WITH", "WITHOUT", "COMPRESSED", "ON", "PERSISTENT"),
     }
 )
+_BIGINT: Final = frozenset({"BIGINT", "INT8"})
 _CLAUSES: Final[Mapping[tuple[str, str], str]] = {
     ("SYSTEM", "VERSIONING"): "system versioning",
     ("PERIOD", "FOR"): "period",

@@ -70,11 +70,11 @@ class Channel:
             f"mysql://{account}@{place}/?ssl_mode={tls}&get_server_public_key=true"
         )
 
-    def write_channel(self, text: str = "", blocks: str = "") -> None:
+    def write_channel(self, text: str = "", blocks: str = "", transactions: int = 20) -> None:
         self.channels.mkdir(parents=True, exist_ok=True)
         settings = (
             '[source]\nconnection = "source_server"\n[target]\nconnection = "target_server"\n'
-            "[lanes]\ncount = 3\nfold_gap = 4\n[blocks]\ntransactions = 20\n"
+            f"[lanes]\ncount = 3\nfold_gap = 4\n[blocks]\ntransactions = {transactions}\n"
             f"{blocks}"
             "[segments]\nbytes = 65536\n[apply]\nlease_seconds = 5\nretries = 3\n"
         )

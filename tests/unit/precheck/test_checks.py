@@ -196,6 +196,17 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
         ),
         "shop.t: end of current rows",
     ),
+    "transaction-histories": (
+        situation(
+            facts(flavor=Flavor.MARIADB),
+            plan(
+                written=frozenset({TableKey("shop", "t")}),
+                requirements={Requirement("history by transaction ids", "shop.t"): 5}, flavor=Flavor.MARIADB,
+            ),
+            schema(flavor=Flavor.MARIADB),
+        ),
+        "shop.t: history by transaction ids",
+    ),
     "logged-tables": (situation(facts(), logged_as("long", "long"), schema(table())), "shop.t: logged columns"),
 }  # fmt: skip
 """By check: a window that has one thing wrong, and where the finding says that it is."""

@@ -86,6 +86,8 @@ CASES = [
     ("CREATE SEQUENCE s", {("sequence", "d.s", "")}),
     ("CREATE TABLE t (a INT) WITH SYSTEM VERSIONING", {("system versioning", "d.t", "")}),
     ("ALTER TABLE t ADD SYSTEM VERSIONING", {("system versioning", "d.t", "")}),
+    ("ALTER TABLE t ADD s BIGINT(20) UNSIGNED AS ROW START", {("history by transaction ids", "d.t", "")}),
+    ("CREATE TABLE t (b BIGINT, s TIMESTAMP(6) GENERATED ALWAYS AS ROW START)", set()),
     ("CREATE TABLE t (s DATE, e DATE, PERIOD FOR p (s, e), UNIQUE (s, p WITHOUT OVERLAPS))", {("period", "d.t", "")}),
     ("CREATE OR REPLACE TABLE t (a INT)", {("OR REPLACE", "d.t", "")}),
     ("CREATE OR REPLACE PROCEDURE p() SELECT 1", {("OR REPLACE", "d", "")}),
