@@ -185,9 +185,8 @@ def _period(world: World) -> Script:
                 f"DELETE FROM {name} FOR PORTION OF app FROM '2000-10-01' TO '2001-10-01'",
             ]
         case 1:
-            kind = dice.choice(("TIMESTAMP(6)", "TIMESTAMP(6)", "BIGINT UNSIGNED"))
             more = (
-                f"rs {kind} GENERATED ALWAYS AS ROW START, re {kind} GENERATED ALWAYS AS ROW END, "
+                "rs TIMESTAMP(6) GENERATED ALWAYS AS ROW START, re TIMESTAMP(6) GENERATED ALWAYS AS ROW END, "
                 "PERIOD FOR SYSTEM_TIME (rs, re), PRIMARY KEY (`id`)"
             )
             rows = [f"INSERT INTO {name} (id, v) VALUES (1, 1), (2, 2)", f"UPDATE {name} SET v = v + 1"]
