@@ -26,8 +26,10 @@ from lab.refusals import refusal_of
 from lab.servers import PrivateServer
 
 _LAST_WINDOWS: Final = 6
-_NOT_BY_SQL: Final = re.compile(r"\[sql-writer\]|\[new-triggers\]|given it system versioning|its triggers would fire")
-"""Refusals of tables with triggers or versions, which BINLOG statements can write."""
+_NOT_BY_SQL: Final = re.compile(
+    r"\[sql-writer\]|\[new-triggers\]|given it system versioning|its triggers would fire|statements cannot give"
+)
+"""Errors of rows that statements cannot write and BINLOG can: of tables with triggers, versions, generated columns."""
 _NEXT_ASKED: Final = 8
 """Of this many histories in which only AUTO_INCREMENT differs, one is judged: rolled-back rows advance the source's
 counter."""

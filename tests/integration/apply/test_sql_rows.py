@@ -289,6 +289,17 @@ def test_rows_of_a_table_that_the_window_has_made_versioned_are_refused(mariadb_
     assert mariadb_pair.rows(f"SELECT * FROM {DATABASE}.t") == []
 
 
+@pytest.mark.parametrize("pair", ["mysql"], indirect=True)
+def test_a_generated_column_that_the_source_has_given_another_value_is_named(pair: Pair) -> None:
+    """MariaDB has no generated columns that are NOT NULL."""
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY, b INT, g INT AS (b + 1) STORED NOT NULL)")
+    with pytest.raises(
+        TableMismatchError, match=r"\.t: the expression of a generated column that is NOT NULL \(g\) is"
+    ):
+        replicate(pair, "INSERT INTO t (a, b) VALUES (1, 1)", "UPDATE t SET b = NULL", setup=["SET sql_mode = ''"])
+    assert pair.rows(f"SELECT * FROM {DATABASE}.t") == [(1, 1, 2)]
+
+
 def test_a_class_of_the_site_writes_the_rows(mariadb_pair: Pair) -> None:
     mariadb_pair.both("CREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB")
     replicate(mariadb_pair, "INSERT INTO t VALUES (1), (2)", writer=f"{CountedRows.__module__}:CountedRows")

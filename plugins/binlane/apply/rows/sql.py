@@ -47,9 +47,10 @@ _LEAVE: Final = (
 )
 _CONSTRAINTS: Final = ", check_constraint_checks = "
 """MariaDB: the source has checked the constraints, or its session has switched them off."""
+_NULL_NOT_ALLOWED: Final = 1048
 _NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
-_CHANGED: Final = frozenset({1048, 1264, _TRUNCATED, 1292, 1364, 1366, 1406})
+_CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, 1292, 1364, 1366, 1406})
 """Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0."""
 _NAME: Final = "block"
 _SAVEPOINT: Final = "binlane_rows"
@@ -198,6 +199,15 @@ class SqlRows:
                 counted += ROW_COUNTS[statement.kind](statement.rows)
         except ValueError as exc:
             raise no_expression(table, exc) from exc
+        except pymysql.err.IntegrityError as exc:
+            if error_code(exc) != _NULL_NOT_ALLOWED or not (names := _never_null_generated(table.target)):
+                raise
+            raise TableMismatchError(
+                f"{table.target.key}: the expression of a generated column that is NOT NULL ({names}) is NULL for a "
+                "row: the source stores another value under a sql_mode that is not strict, and statements cannot give "
+                "a generated column its value; none of the rows was written: let the channel write rows with BINLOG "
+                '(apply.writer = "binlog"), then run it again'
+            ) from exc
         return counted
 
     def _check_triggers(self, target: Table) -> None:
@@ -298,6 +308,11 @@ def miscounted(statement: RowStatement, affected: int, said: str = "") -> DriftE
         f"{statement.table}: {statement.kind} of {plural(statement.rows, 'row')}, the target counted {affected}{said}; "
         f"the statement begins with {statement.sql[:300]}"
     )
+
+
+def _never_null_generated(table: Table) -> str:
+    """The names of generated columns that are NOT NULL."""
+    return ", ".join(column.name for column in table.columns if column.generated is not None and not column.nullable)
 
 
 def no_expression(table: KnownTable, exc: ValueError) -> ApplyError:
