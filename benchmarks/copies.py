@@ -209,8 +209,7 @@ def known_ways(flavor: Flavor, jobs: list[int]) -> dict[str, Way]:
     tool, client = ("mysqldump", "mysql") if flavor is Flavor.MYSQL else ("mariadb-dump", "mariadb")
     ways = {f"binlane, {count} jobs": binlane(count) for count in jobs}
     ways[f"{tool} | {client}"] = dump(tool, client)
-    if flavor is Flavor.MARIADB:
-        ways |= {f"mydumper, {count} threads": mydumper(count) for count in jobs}
+    ways |= {f"mydumper, {count} threads": mydumper(count) for count in jobs}
     return ways
 
 

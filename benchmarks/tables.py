@@ -1,5 +1,4 @@
-"""The tables of README.md and benchmarks/README.md, from the stored results of ``benchmarks.native`` and
-``benchmarks.archive``: nothing in them is typed."""
+"""The tables of README.md, benchmarks/README.md and docs/bootstrap.md, from stored results: nothing in them is typed."""
 
 from __future__ import annotations
 
@@ -19,6 +18,7 @@ Result: TypeAlias = Mapping[str, Any]
 ROOT: Final = Path(__file__).parents[1]
 README: Final = ROOT / "README.md"
 PAGE: Final = ROOT / "benchmarks" / "README.md"
+COPIES: Final = ROOT / "docs" / "bootstrap.md"
 _BEGIN: Final = "<!-- {}: written by `python -m benchmarks.all` from benchmarks/results -->\n"
 _END: Final = "<!-- end of {} -->\n"
 _SERVERS: Final = {"mariadb": "MariaDB", "mysql": "MySQL"}
@@ -165,10 +165,38 @@ def distant(results: Path) -> str:
     return f"{_machine({**found, 'windows': measured})}.\n\n{_table(head, rows)}"
 
 
+def first_copies(results: Path) -> str:
+    """A first copy beside the families' logical tools, on the same rows."""
+    rows = []
+    for flavor in _SERVERS:
+        found = _stored(results, f"copies-{flavor}.json")
+        for name, way in found["ways"].items():
+            loads = [run["load"][0] for run in way["runs"]]
+            rows.append(
+                (
+                    f"{_SERVERS[flavor]} {_series(found['settings']['version'])}",
+                    f"`{name.replace('|', chr(92) + '|')}`" if "|" in name else name,
+                    f"{way['seconds']:.2f} s",
+                    _rate(way["rows_per_second"]),
+                    _ratio(way["ratio"]),
+                    f"{min(loads):.1f} to {max(loads):.1f}",
+                )
+            )
+    head = ("servers", "way", "time", "rows a second", "to the best other tool", "load before")
+    count, on = len(next(iter(found["ways"].values()))["runs"]), found["machine"]
+    return (
+        f"{found['rows']:,} rows in three tables of one database, {found['bytes'] / 1e6:.0f} MB, copied to an empty "
+        f"target by each way;\nmedians of {count} runs, source and target on one machine with {on['cores']} cores "
+        f"({on['model']}), durable settings; every copy was compared\nwith the source (`python -m benchmarks.copies`)."
+        f"\n\n{_table(head, rows)}"
+    )
+
+
 _PROCESSES: Final = ("driver JVM", "driver Python", "executor JVM", "executor Python", "process")
 PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
     README: {"headline": headline, "all ways": every_way},
     PAGE: {"workloads": workloads, "archive": archive, "distant target": distant},
+    COPIES: {"first copies": first_copies},
 }
 """The written parts of the pages, each by a function of the folder of results."""
 
