@@ -1,4 +1,4 @@
-"""The tables of README.md, benchmarks/README.md and docs/bootstrap.md, from stored results: nothing in them is typed."""
+"""The tables of README.md, benchmarks/README.md and docs/bootstrap.md, from stored results: nothing is typed."""
 
 from __future__ import annotations
 
