@@ -9,7 +9,7 @@ from typing import Final
 from binlane.model import plural
 from binlane.orchestration.terminal import Grid, View
 from binlane.plan.division import Division
-from binlane.plan.transaction.prepared_group import PreparedGroup
+from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_facts import barrier_causes, lane_name
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.safe_text import one_line

@@ -18,8 +18,8 @@ from binlane.model import Barrier, LogPosition, TableKey, TemporaryCopies
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.division import Division, Placement
-from binlane.plan.transaction.prepared_group import PreparedGroup
 from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.transaction.xa import PreparedGroup
 
 
 @dataclass(frozen=True, slots=True)

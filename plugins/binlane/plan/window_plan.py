@@ -30,7 +30,7 @@ from binlane.plan.block.row_size import Widest
 from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.division import Division, Placement
 from binlane.plan.transaction.altered_tables import Alterations
-from binlane.plan.transaction.prepared_group import PreparedGroup
+from binlane.plan.transaction.xa import PreparedGroup
 from binlane.schema.canonical import canonical_pieces
 from binlane.sql.requirements import Requirement
 

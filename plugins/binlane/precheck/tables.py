@@ -7,7 +7,7 @@ from typing import Final
 
 from binlane.binlog.types.literals import quoted
 from binlane.choices import Reduce
-from binlane.model import Flavor
+from binlane.model import Flavor, plural
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
@@ -168,7 +168,7 @@ def check_transaction_histories(situation: Situation) -> Iterator[Finding]:
                 Severity.FATAL,
                 f"{key}: history by transaction ids",
                 "a transaction of the target for each of the source's, or versions would be lost",
-                f"blocks of up to {settings.limits.transactions:,} transactions",
+                f"blocks of up to {plural(settings.limits.transactions, 'transaction')}",
                 _TODO_HISTORY,
             )
 

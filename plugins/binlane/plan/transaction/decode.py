@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from binlane.binlog.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.events import (
@@ -30,7 +30,6 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.binlog.variables import with_variables
-from binlane.binlog.vector.inflated_segment import Inflated
 from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
@@ -49,6 +48,9 @@ from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.sql.sql_modes import translated, untranslatable
+
+if TYPE_CHECKING:
+    from binlane.binlog.vector.inflated_segment import Inflated
 
 __all__ = ["LogFormat", "MapPart", "Part", "RowsPart", "StatementPart", "dissect", "statement_facts"]
 

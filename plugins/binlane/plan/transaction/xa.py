@@ -18,9 +18,27 @@ from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart, dissect
-from binlane.plan.transaction.prepared_group import PreparedGroup, xa_name
 from binlane.plan.transaction.route_key import TransactionClass, classify
 from binlane.plan.transaction.temporary_tables import TemporaryStep, steps
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedGroup:
+    """The first half of an XA transaction: its XID, and where its events are."""
+
+    xid: str
+    """The XID as servers log it: ``X'6731',X'62',7``."""
+    seqno: int
+    gtid: str
+    source: LogPosition
+    """Its begin in the source's log."""
+    rows: int
+    """Row changes of the transaction."""
+    file: str
+    """The segment that holds it: path in the window's folder."""
+    start: SegmentOffset
+    end: SegmentOffset
+    """Offsets in that file as it is stored, not in its decompressed form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +190,13 @@ def pair(
 
 def _seqno(step: Prepared | Resolved) -> int:
     return step.group.seqno if isinstance(step, Prepared) else step.seqno
+
+
+def xa_name(text: str) -> XaName | None:
+    """The XID of a text in the servers' own form; None for any other text."""
+    given = text.strip().upper()
+    name = XaName.of_statement(given.encode())
+    return name if name is not None and str(name).upper() == given else None
 
 
 def _name(text: str) -> XaName:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from binlane.errors import PlanError
 from binlane.plan.manifest import Manifest, Segment
-from binlane.plan.transaction.prepared_group import PreparedGroup
+from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.carried.prepared import CHUNK, CarriedOut, OpenXa, read_chunks, settle_prepared
 from binlane.work import files

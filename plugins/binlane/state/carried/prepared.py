@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, delete, insert, select
 from binlane.errors import ConfigError, PositionError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Segment
-from binlane.plan.transaction.prepared_group import PreparedGroup, xa_name
+from binlane.plan.transaction.xa import PreparedGroup, xa_name
 from binlane.state.channels import read_channel
 from binlane.state.tables import NOW, prepared, prepared_chunks
 from binlane.state.windows import read_open_window

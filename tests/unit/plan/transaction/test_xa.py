@@ -13,8 +13,7 @@ from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.routing import Routing
 from binlane.plan.transaction.channel_rules import AS_LOGGED
-from binlane.plan.transaction.prepared_group import xa_name
-from binlane.plan.transaction.xa import find
+from binlane.plan.transaction.xa import find, xa_name
 from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.plan.logs import Filtered, alone, ends, filtered, prepare, rows, segment_of, settings
