@@ -164,3 +164,4 @@ def test_a_lane_that_wakes_up_in_time_commits_what_was_agreed(
         last = scene.window.plan.last_seqno
         wait_until(lambda: seen(channel.target) == ({last}, TRANSACTIONS, TRANSACTIONS))
         steps.advance(channel.config, channel.endpoints, scene.window.step["plan"])
+    assert channel.target.query("SELECT windows FROM binlane.channels") == [(1,)]
