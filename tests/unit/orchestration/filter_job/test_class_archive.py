@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from binlane.errors import ConfigError
+from binlane.config import load_channel
+from binlane.errors import BinlaneError, ConfigError
 from binlane.orchestration.filter_job.class_archive import with_class_archive, write_class_archive
+from binlane.orchestration.filter_job.engines import FILTER_ENGINES
+from binlane.work.files import WorkFolder
 
 SPARK_SUBMIT = """#!/bin/sh
 for word in $SPARK_SUBMIT_OPTS; do case $word in -XX:ArchiveClassesAtExit=*) echo classes > "${word#*=}";; esac; done
@@ -44,6 +47,17 @@ def test_an_archive_is_read_from_the_next_submit_on_beside_the_options_that_are_
     assert archive.parent == machine / "cache" / "binlane"
     options = with_class_archive(os.environ)["SPARK_SUBMIT_OPTS"].split()
     assert (options[0], options[-1]) == ("-Dmine=1", f"-XX:SharedArchiveFile={archive}")
+
+
+def test_the_command_line_submits_with_the_archive(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = write_class_archive()
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.setenv("ENDS", "7")
+    file = machine / "dags" / "channels" / "shop.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[source]\nconnection = "a"\n[target]\nconnection = "b"\n')
+    with pytest.raises(BinlaneError, match=f"-XX:SharedArchiveFile={archive}"):
+        FILTER_ENGINES["spark"](load_channel(file, {}), WorkFolder(str(machine / "work")))
 
 
 @pytest.mark.parametrize("replaced", ["spark/jars/a.jar", "java/lib/server/libjvm.so"])
