@@ -32,12 +32,11 @@ option = $(if $($(1)),--$(call lower,$(1)) $($(1)))
 servers: ## MySQL and other series of MariaDB for the tests, unpacked from Debian's or Ubuntu's archive beside the system's
 	@lab/server_programs.sh
 
-# machine code and the archive of classes, once: without them every process of the tests would spend half a minute on
-# the one, and every JVM eight seconds on the other
+# machine code, the archive of classes and the bytecode of all tests, once: without them every process of the tests would
+# spend half a minute on the first, every JVM eight seconds on the second, and each worker ten on the third
 compiled: setup
-	@$(PYTHON) -m pytest -q tests/unit/binlog/vector/test_simple_transactions.py \
-	  tests/spark/test_event_metadata_filter.py::test_a_window_is_folded_over_segments_and_each_block_comes_apart_again \
-	  tests/spark/test_class_archive.py
+	@$(PYTHON) -m pytest -q tests -k "test_simple_transactions or test_a_jvm_reads_its_classes_from_the_archive \
+	  or test_a_window_is_folded_over_segments_and_each_block_comes_apart_again"
 
 chaos: setup ## kill, cut and pause at every statement, once; SECONDS=600 limits the time, SEED=1 repeats a run
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0

@@ -6,6 +6,7 @@ results of both families.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import statistics
@@ -43,6 +44,7 @@ _END: Final = "<!-- end of table -->\n"
 _NAMES: Final[Mapping[Flavor, str]] = {Flavor.MARIADB: "MariaDB", Flavor.MYSQL: "MySQL"}
 _COLUMNS: Final = (
     "servers",
+    "`blocks.reduce`",
     "transactions",
     "rows compared",
     "start of the lanes",
@@ -54,6 +56,7 @@ _COLUMNS: Final = (
     "machine",
 )
 _WORKLOAD: Final = "tenants"
+_REDUCE: Final = "block"
 
 
 def main(
@@ -61,7 +64,7 @@ def main(
     workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = _WORKLOAD,
     transactions: Annotated[int, typer.Option(min=1, help="Transactions of the window.")] = 60_032,
     lanes: Annotated[int, typer.Option(min=1, help="Lanes of the plan.")] = 4,
-    reduce: Annotated[str, typer.Option(help="A value of blocks.reduce.")] = "block",
+    reduce: Annotated[str, typer.Option(help="A value of blocks.reduce.")] = _REDUCE,
     runs: Annotated[int, typer.Option(min=1, help="Measurements, each with a fresh target.")] = 3,
     data: Annotated[Path | None, typer.Option(help="Folder for servers and windows; default: a temporary one.")] = None,
     output: Annotated[
@@ -83,7 +86,7 @@ def main(
             "machine": machine.machine(lab.folder),
             **_measure(lab, workload, transactions, runs, choice),
         }  # fmt: skip
-    machine.write_result(output or _result_of(flavor, workload), result)
+    machine.write_result(output or _result_of(flavor, workload, reduce), result)
     if output is None:
         PAGE.write_text(rendered(PAGE.read_text("utf-8")), "utf-8")
     console.print(
@@ -101,14 +104,15 @@ def rendered(page: str) -> str:
 
 def _table() -> Iterator[str]:
     yield f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n"
-    for flavor in _NAMES:
-        file = _result_of(flavor, _WORKLOAD)
+    for flavor, reduce in itertools.product(_NAMES, (_REDUCE, "auto")):
+        file = _result_of(flavor, _WORKLOAD, reduce)
         if file.exists():
             found = json.loads(file.read_text("utf-8"))
             loads = [run["load_before"][0] for run in found["runs"]]
             cpu = (f"{found['cpu_seconds'][who]:.2f} s" for who in ("binlane", "source", "target"))
             cells = (
                 f"{_NAMES[flavor]} {found['source']['version']}",
+                f'"{reduce}"',
                 f"{found['transactions']:,}",
                 f"{found['rows']:,}",
                 f"{found['start_seconds']:.2f} s",
@@ -122,8 +126,9 @@ def _table() -> Iterator[str]:
             yield f"| {' | '.join(cells)} |\n"
 
 
-def _result_of(flavor: Flavor, workload: str) -> Path:
-    return machine.RESULTS / f"verification-{flavor.value}-{workload}.json"
+def _result_of(flavor: Flavor, workload: str, reduce: str) -> Path:
+    way = "" if reduce == _REDUCE else f"-{reduce}"
+    return machine.RESULTS / f"verification-{flavor.value}-{workload}{way}.json"
 
 
 def _measure(lab: Lab, workload: str, transactions: int, runs: int, choice: Channel) -> dict[str, Any]:

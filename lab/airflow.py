@@ -45,7 +45,7 @@ _GROUP: Final = 2
 _START_TIME: Final = 19
 """Place of the start time among the fields from the state on."""
 _HANDLE: Final = "binlane-airflow.json"
-_START_SECONDS: Final = 180.0
+_START_SECONDS: Final = 300.0
 _STOP_SECONDS: Final = 10.0
 _LOCK_SECONDS: Final = 60
 """Seconds that Airflow waits for the lock of its metadata database."""

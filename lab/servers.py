@@ -42,6 +42,8 @@ _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 60.0
 _SOCKET_LIMIT: Final = 100
 """Maximum of ``sun_path``; pytest's folders are often longer."""
+SHORT_FOLDER: Final = "/tmp"
+"""For folders of sockets: the one that ``tempfile`` goes by may itself be too long for them."""
 _PORT_TRIES: Final = 5
 
 
@@ -309,7 +311,7 @@ def _socket_path(datadir: Path) -> Path:
     path = datadir / "server.sock"
     if len(str(path).encode()) <= _SOCKET_LIMIT:
         return path
-    return Path(tempfile.mkdtemp(prefix="binlane-")) / "server.sock"
+    return Path(tempfile.mkdtemp(prefix="binlane-", dir=SHORT_FOLDER)) / "server.sock"
 
 
 def _is_server(pid: int, datadir: Path) -> bool:

@@ -19,6 +19,7 @@ from binlane.orchestration.filter_job.class_archive import with_class_archive
 from lab.programs import WITHOUT_MYSQL, has_mysql, other_programs, series_of, server_binary
 from lab.servers import PrivateServer, private_server
 from tests.emptied import Origin, drop_databases
+from tests.server_folders import has_memory, memory_folder
 
 # how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
 settings.register_profile("binlane", deadline=None)
@@ -64,10 +65,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """A function that gives the session's server of a name, started when it is asked for first."""
     with contextlib.ExitStack() as stack:
+        memory = stack.enter_context(memory_folder()) if has_memory() else None
 
         @functools.cache
         def start(flavor: Flavor, name: str, program: Path | None = None, /) -> PrivateServer:
-            folder = tmp_path_factory.mktemp(name)
+            folder = tmp_path_factory.mktemp(name) if memory is None or not has_memory() else memory / name
             server = stack.enter_context(
                 private_server(folder / "data", flavor, name=name, durable=False, program=program)
             )

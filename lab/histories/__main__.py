@@ -68,7 +68,7 @@ class Score:
 def main(
     family: Annotated[Flavor | None, typer.Option(help="Of source, target and replica; default: both.")] = None,
     seconds: Annotated[float, typer.Option(help="For how long.")] = 60,
-    seed: Annotated[int, typer.Option(help="The first history's seed; the others follow. 0: behind those tried.")] = 0,
+    seed: Annotated[int, typer.Option(help="The first history's seed; the others follow. 0: the first not tried.")] = 0,
     count: Annotated[int, typer.Option(help="So many histories, however long it takes.")] = 0,
     shrink_seconds: Annotated[float, typer.Option(help="For making a failing history shorter.")] = 120,
     keep: Annotated[Path | None, typer.Option(help="Folder for the failing histories.")] = None,

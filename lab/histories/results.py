@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from binlane.model import Flavor
@@ -42,8 +43,9 @@ class Results:
         return {each.seed: each for each in found if each.family is family}
 
     def next_seed(self, family: Flavor) -> int:
-        """The seed after the last one tried."""
-        return max(self.of(family), default=0) + 1
+        """The first seed that was not tried. Seeds that were tried alone are behind it."""
+        tried = self.of(family)
+        return next(seed for seed in count(1) if seed not in tried)
 
     def total(self, family: Flavor) -> str:
         """The numbers of a family's histories by verdict."""

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -23,6 +24,7 @@ from binlane.orchestration.filter_job.spark_submit import (
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import error_of
 from lab.programs import LabError
+from lab.servers import SHORT_FOLDER
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 _DRIVER: Final = Path(__file__).with_name("spark_driver.py")
@@ -35,7 +37,7 @@ class SparkJobs:
     """Runs filter jobs through Spark; the first as ``binlane run`` does, the others in one session. Close it."""
 
     folder: Path
-    """For the session's socket."""
+    """For the session's log."""
     submitted: bool = False
     """Whether the first job, as ``binlane run`` does it, was run already."""
     _process: subprocess.Popen[bytes] | None = None
@@ -74,18 +76,19 @@ class SparkJobs:
         program = shutil.which("spark-submit", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
         if program is None:
             raise LabError("spark-submit is not on PATH: install pyspark, or try histories with --no-spark")
-        path = self.folder / "spark.socket"
         environment = {"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ)}
         environment["PYTHONPATH"] = os.pathsep.join([str(_PROJECT / "plugins"), str(_PROJECT)])
         with (
             socket.socket(socket.AF_UNIX) as listening,
             properties_file(spark_properties(config.spark.conf)) as file,
             (self.folder / "spark.log").open("wb") as log,
+            tempfile.TemporaryDirectory(prefix="binlane-", dir=SHORT_FOLDER) as place,
         ):
-            listening.bind(str(path))
+            path = f"{place}/spark.socket"
+            listening.bind(path)
             listening.listen()
             listening.settimeout(_START_SECONDS)
-            command = [program, WITH_DEFAULTS, "--properties-file", file, str(_DRIVER), str(path)]
+            command = [program, WITH_DEFAULTS, "--properties-file", file, str(_DRIVER), path]
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
             self._connection = listening.accept()[0]
         self._connection.settimeout(_JOB_SECONDS)

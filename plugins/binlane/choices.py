@@ -1,4 +1,4 @@
-"""The words of a channel's choices, each with its meaning. Imports nothing, so every package may import it.
+"""The words of a channel's choices, each with its meaning, and a limit. Imports nothing, so all packages may import it.
 
 The classes behind the words are in their packages (``shards.assigners``, ``apply.rows.writers``, ...); a test compares
 the words with those tables. docs/configuration.md takes words and meanings from here.
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import Final, Self
+
+MOST_LANES: Final = 256
+"""How many parallel lanes a channel can have. The serialized lane's number follows theirs."""
 
 
 class Word(StrEnum):

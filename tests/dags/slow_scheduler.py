@@ -6,6 +6,7 @@ it writes last stays. Arguments: the place, the folder of the files ``held`` and
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Collection
@@ -21,8 +22,9 @@ from sqlalchemy.orm import Session
 place, folder = sys.argv.pop(1), Path(sys.argv.pop(1))
 
 
+@functools.cache
 def hold() -> None:
-    """Wait once."""
+    """Wait once: this scheduler goes on in later tests, in which the folder may be gone."""
     (folder / "held").touch()
     while not (folder / "go").exists():
         time.sleep(0.05)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from lab.airflow import USER, VIEWER, PrivateAirflow, new_airflow
 from lab.airflow_api import AirflowApi
@@ -70,7 +74,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             airflow.stop()
 
 
-PATHS = ["/binlane/", "/binlane/static/app.js", "/binlane/api/session", "/binlane/api/channels", API]
+METRICS = "/binlane/metrics"
+PATHS = ["/binlane/", "/binlane/static/app.js", "/binlane/api/session", "/binlane/api/channels", API, METRICS]
+DOCS = Path(__file__).parents[2] / "docs" / "monitoring.md"
 
 
 @pytest.mark.parametrize("path", [*PATHS, f"{API}/windows", f"{API}/windows/w", "/binlane/api/openapi.json"])
@@ -98,6 +104,33 @@ def test_the_channel_is_read_through_airflows_connection(site: Site) -> None:
     assert card["findings"][0]["text"].startswith("Airflow's scheduler has never shown a sign of life")
     _, (card,) = site.call("GET", "/binlane/api/channels", site.bearer(USER))
     assert card["may_act"]
+
+
+@pytest.mark.parametrize("user", [USER, VIEWER])
+def test_prometheus_gets_the_metrics_of_the_docs_by_the_token_of_the_docs(site: Site, user: str) -> None:
+    page = DOCS.read_text("utf-8").partition("## Prometheus\n")[2].partition("\n## ")[0]
+    assert "/auth/token" in page
+    account = {"username": user, "password": site.airflow.password}
+    status, answer = site.call("POST", "/auth/token", body=account)
+    assert status == 201
+    sent = urllib.request.Request(
+        site.airflow.url + METRICS, headers={"Authorization": f"Bearer {answer['access_token']}"}
+    )
+    with urllib.request.urlopen(sent, timeout=60) as response:
+        assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        families = {each.name: each for each in text_string_to_metric_families(response.read().decode())}
+    table = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `binlane_"))
+    documented = set(re.findall(r"`(binlane_\w+)`", table))
+    assert families.keys() == documented
+    values = {
+        (name, *sample.labels.values()): sample.value for name, each in families.items() for sample in each.samples
+    }
+    assert {labels[0] for _, *labels in values} == {CHANNEL}
+    assert {name for name, *_ in values} == documented
+    assert (values["binlane_up", CHANNEL], values["binlane_watermark_seqno", CHANNEL]) == (1, 0)
+    # this Airflow has no scheduler
+    held = {labels[-1] for (name, *labels), value in values.items() if name == "binlane_health_state" and value}
+    assert held == {"stalled"}
 
 
 def test_a_viewer_cannot_act(site: Site) -> None:

@@ -16,14 +16,13 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.airflow import PrivateAirflow, new_airflow
-from lab.airflow_api import FINAL_STATES
+from lab.airflow_api import FINAL_STATES, ApiError
 from lab.servers import PrivateServer, private_server
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel
@@ -32,8 +31,9 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).parents[2]
 SLOW_SCHEDULER = Path(__file__).with_name("slow_scheduler.py")
 DAG_ID = f"replicate_{CHANNEL}"
-wait_long = partial(wait_until, seconds=600.0, pause=0.2)
-"""For Airflow, which takes its time."""
+SECONDS = 600.0
+"""For Airflow, which takes its time; a test has several waits."""
+pytestmark = pytest.mark.timeout(4 * SECONDS)
 MIX = Mix(cross_database=0.04, reference=0.03, ddl=0.0, accounts=0.006, statements=0.04)
 """Without DDL: only rows are to wait for the test's locks."""
 SETTINGS = {
@@ -69,15 +69,36 @@ class Site:
     airflow: PrivateAirflow
     channel: Channel
 
+    def wait(self, reached: Callable[[], bool]) -> None:
+        """Says what Airflow is at if it is in vain."""
+        wait_until(reached, seconds=SECONDS, pause=0.2, shown=self.stand)
+
+    def stand(self) -> str:
+        """The tasks of runs that have not ended, their processes, and what the scheduler said last."""
+        lines = []
+        try:
+            for run_id in self.airflow.api.running(DAG_ID):
+                lines += [f"--- run {run_id}", *self.tasks(run_id)]
+        except ApiError as exc:
+            lines.append(f"--- {exc}")
+        lines += ["--- processes", *self.airflow.task_commands(), "--- callbacks", self.told()]
+        return "\n".join([*lines, "--- scheduler", self.airflow.log_tail("scheduler", 40)])
+
+    def tasks(self, run_id: str) -> list[str]:
+        """A line for each of a run's tasks."""
+        return [
+            f"{task['task_id']} {task['map_index']} {task['state']} try {task['try_number']}"
+            for task in self.airflow.api.task_instances(DAG_ID, run_id)
+        ]
+
     def trigger(self, **conf: Any) -> str:
         """Start a run up to the log's present end."""
         return self.airflow.api.trigger(DAG_ID, {"until": "now", **conf})
 
     def ended(self, run_id: str) -> str:
         """The state in which a run ends; its tasks' are shown if the test fails."""
-        wait_long(lambda: self.airflow.api.run(DAG_ID, run_id)["state"] in FINAL_STATES)
-        for task in self.airflow.api.task_instances(DAG_ID, run_id):
-            print(task["task_id"], task["map_index"], task["state"], "try", task["try_number"])  # noqa: T201
+        self.wait(lambda: self.airflow.api.run(DAG_ID, run_id)["state"] in FINAL_STATES)
+        print("\n".join(self.tasks(run_id)))  # noqa: T201
         return str(self.airflow.api.run(DAG_ID, run_id)["state"])
 
     def states(self, run_id: str) -> set[str]:
@@ -99,7 +120,7 @@ class Site:
         for run_id in self.airflow.api.running(DAG_ID):
             self.airflow.api.mark(DAG_ID, run_id, "failed")
             self.ended(run_id)
-        wait_long(lambda: self.airflow.tasks() == set(), shown=self.airflow.task_commands)
+        self.wait(lambda: self.airflow.tasks() == set())
         if self.channel.status.window is not None or self.channel.status.channel.stopped is not None:
             assert self.ended(self.trigger(resume=True)) == "success"
 
@@ -109,7 +130,7 @@ class Site:
         self.channel.traffic(120, seed=seed, mix=MIX)
         with locked_rows(self.channel.target) as blocked:
             run_id = self.trigger()
-            wait_long(blocked)
+            self.wait(blocked)
             yield run_id
 
 
@@ -182,7 +203,7 @@ def test_a_killed_scheduler_and_its_killed_tasks_leave_a_window_that_the_next_sc
         assert window.plan_digest is not None
     site.airflow.launch("scheduler")
     assert site.ended(run_id) == "success"
-    wait_long(lambda: f"run {run_id} was queued at" in site.told(), shown=site.told)
+    site.wait(lambda: f"run {run_id} was queued at" in site.told())
     assert site.channel.status.window is None
     assert site.channel.status.channel.windows == 2
     site.channel.assert_equal()
@@ -196,9 +217,9 @@ def test_a_run_that_is_marked_failed_stops_all_its_tasks_and_the_form_stops_at_o
         site.airflow.kill("scheduler", and_its_tasks=False)
         assert site.airflow.tasks() != set()
         site.airflow.launch("scheduler")
-        wait_long(lambda: site.tries(run_id) > 1)
+        site.wait(lambda: site.tries(run_id) > 1)
         site.airflow.api.mark(DAG_ID, run_id, "failed")
-        wait_long(lambda: site.airflow.tasks() == set(), shown=site.airflow.task_commands)
+        site.wait(lambda: site.airflow.tasks() == set())
         window = site.channel.status.window
         assert window is not None
         at = {lane.seqno for lane in site.channel.status.positions}
@@ -227,15 +248,17 @@ def test_a_mark_that_the_scheduler_writes_over_ends_the_run_all_the_same(
         site.airflow.kill("scheduler", and_its_tasks=True)
         site.airflow.launch("scheduler", slow)
         try:
-            wait_long((tmp_path / "held").exists)
+            site.wait((tmp_path / "held").exists)
             site.airflow.api.mark(DAG_ID, run_id, "failed")
         finally:
             (tmp_path / "go").touch()
         # rows are locked: no lane can come to its end
-        wait_long(lambda: site.states(run_id) <= ENDED, shown=lambda: site.states(run_id))
-        wait_long(lambda: site.airflow.tasks() == set(), shown=site.airflow.task_commands)
+        site.wait(lambda: site.states(run_id) <= ENDED)
+        site.wait(lambda: site.airflow.tasks() == set())
         assert site.ended(run_id) == "failed"
         assert site.channel.status.window is not None
+    # this scheduler goes on in the next test
+    shutil.rmtree(tmp_path)
 
 
 def test_a_task_whose_supervisor_is_killed_ends_though_it_waits_for_a_lock(site: Site) -> None:
@@ -244,7 +267,7 @@ def test_a_task_whose_supervisor_is_killed_ends_though_it_waits_for_a_lock(site:
         supervisors = {site.airflow.parent(pid) for pid in orphans}
         for pid in supervisors:
             os.kill(pid, signal.SIGKILL)
-        wait_long(lambda: not orphans & site.airflow.tasks(), shown=site.airflow.task_commands)
+        site.wait(lambda: not orphans & site.airflow.tasks())
         window = site.channel.status.window
         assert window is not None
         assert min(lane.seqno for lane in site.channel.status.positions) < window.bounds.last_seqno

@@ -1,4 +1,5 @@
-"""A failed filter job as Airflow sees it: tried again only where the error that the job names is one to try again."""
+"""The filter job's task: a failed job is tried again only where the error that it names is one to try again, and each
+is submitted with the archive of classes."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from binlane.config import load_channel
 from binlane.errors import BinlaneError, UnsupportedEventError, WorkError
+from binlane.orchestration.filter_job.class_archive import write_class_archive
 from binlane.work.filter.errors import as_line
 from tests.spark.filter_task import Told, task
+from tests.spark.spark_machine import spark_machine
 
 NOISE = "26/11/22 09:41:37 INFO MemoryStore: MemoryStore cleared"
 
@@ -21,7 +24,12 @@ def submitted(folder: Path, monkeypatch: pytest.MonkeyPatch, *said: str) -> None
     program = folder / "spark-submit"
     program.write_text("#!/bin/sh\ncat <<'END'\n" + "\n".join((NOISE, *said, NOISE)) + "\nEND\nexit 1\n")
     program.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    submit(folder, folder, monkeypatch)
+
+
+def submit(programs: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Execute the operator's task with the spark-submit of a folder."""
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("AIRFLOW_CONN_MADE_UP_SPARK", "spark://local")
     file = folder / "channels" / "orders.toml"
     file.parent.mkdir()
@@ -47,3 +55,14 @@ def test_a_job_that_names_no_error_is_tried_again(tmp_path: Path, monkeypatch: p
     with pytest.raises(AirflowException, match="Error code is: 1") as raised:
         submitted(tmp_path, monkeypatch, "java.lang.OutOfMemoryError: heap")
     assert raised.type is AirflowException
+
+
+def test_the_task_submits_with_the_archive_of_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark_machine(tmp_path, monkeypatch)
+    archive = write_class_archive()
+    submit(tmp_path / "bin", tmp_path, monkeypatch)
+    said = capsys.readouterr().out
+    assert "-Dmine=1 " in said
+    assert f"-XX:SharedArchiveFile={archive} " in said

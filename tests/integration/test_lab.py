@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from lab.airflow import find
 from lab.compare import data_of
 from lab.programs import LabError, has_mysql, server_binary
 from lab.servers import PrivateServer, attach, private_server, start_server
+from lab.templates import data_template
 from lab.traffic import run_traffic
 from tests.waiting import wait_until
 
@@ -125,6 +127,19 @@ def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) ->
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="no-such-option"):
         start_server(tmp_path / "data", options=["--no-such-option"])
+
+
+def test_a_server_s_socket_is_short_wherever_its_data_and_temporary_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("long" * 30)
+    long.mkdir()
+    template = data_template(Flavor.MARIADB, server_binary(Flavor.MARIADB))
+    shutil.copytree(template, long / "data")
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with private_server(long / "data", durable=False) as server:
+        assert server.query("SELECT 1") == [(1,)]
+        assert server.socket.is_socket()
 
 
 def test_a_server_listens_on_this_machine_only_and_reads_no_option_file(mariadb_source: PrivateServer) -> None:

@@ -244,7 +244,9 @@ def submit(folder: WorkFolder) -> str:
     return done.stdout
 
 
-def test_an_executor_s_error_reaches_who_submits_the_job_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_executor_s_error_reaches_who_submits_the_job_whole_and_with_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = WorkFolder(str(tmp_path / "work"))
     fill(folder)
     segment = tmp_path / "work" / "segments" / "000018.binlog"
@@ -253,10 +255,12 @@ def test_an_executor_s_error_reaches_who_submits_the_job_whole(tmp_path: Path, m
     file.parent.mkdir(parents=True)
     file.write_text(
         '[source]\nconnection = "a"\n[target]\nconnection = "b"\n[spark.conf]\n"spark.master" = "local[1]"\n'
+        '"spark.hadoop.fs.s3a.secret.key" = "made-up-7Qx9"\n'
     )
     monkeypatch.setenv("PYTHONPATH", str(PROJECT / "plugins"))
-    with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 .* it reads the same\S*"):
+    with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 .* it reads the same\S*") as failed:
         engines.submit(load_channel(file, {}), folder)
+    assert "made-up-7Qx9" not in str(failed.value)
 
 
 @pytest.fixture

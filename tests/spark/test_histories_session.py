@@ -15,12 +15,18 @@ from lab.histories.spark import SparkJobs
 from lab.stored_windows import DIGESTS, plans_of, stored, unpack
 
 
-def test_windows_are_planned_in_one_session_and_an_error_ends_none_of_the_others(tmp_path: Path) -> None:
+def test_windows_are_planned_in_one_session_and_an_error_ends_none_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a path is longer than a socket's may be."""
+    long = tmp_path / ("long" * 30)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
     file = tmp_path / "dags" / "channels" / "c.toml"
     file.parent.mkdir(parents=True)
     file.write_text('[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n')
     config, expected = load_channel(file, {}), json.loads(DIGESTS.read_text())
-    with contextlib.closing(SparkJobs(tmp_path, submitted=True)) as jobs:
+    with contextlib.closing(SparkJobs(long, submitted=True)) as jobs:
         for at, window in enumerate(stored()[:3]):
             work = unpack(window, tmp_path / window.stem)
             if at == 1:

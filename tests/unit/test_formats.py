@@ -30,9 +30,10 @@ state/migrations/steps.py), let `oldest` be the lowest version that is still rea
 `python -m lab.stored_shapes`, and say in CHANGELOG.md, under "Upgrading", what it means for an open window."""
 NEXT: Final = "9.9.9"
 OLDEST: Final = "0.0.1"
+SHAPES: Final = shapes()
 
 
-@pytest.mark.parametrize(("name", "shape"), shapes().items(), ids=shapes())
+@pytest.mark.parametrize(("name", "shape"), SHAPES.items(), ids=SHAPES)
 def test_a_stored_record_that_changes_is_another_version(name: str, shape: str) -> None:
     assert (STORED / name).read_text() == shape, _CHANGED.format(name=name)
 

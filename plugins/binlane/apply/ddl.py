@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -27,6 +26,7 @@ from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
 from binlane.servers.variables import version_number
+from binlane.state.gtid_domains import gtid_domain, sequence_in
 from binlane.state.records.ddl_intents import DONE, forget_intent, read_intent, write_intent
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ from binlane.state.positions import PlanKey
 _ALREADY_IN_BINLOG: Final = 1950
 """ER_GTID_STRICT_OUT_OF_ORDER: in strict mode, a sequence number at or below one that was used. The DDL is not run
 then."""
-_LANE_DOMAINS: Final = 0x8000_0000
-"""Domains of lanes are in the upper half, since operators number theirs from 0."""
 _CLIENT_ERRORS: Final = (2000, 3000)
 _VISIBLE: Final = re.compile(
     rb"\s*(?:CREATE|ALTER|DROP|RENAME|TRUNCATE)\s+(?:OR\s+REPLACE\s+)?(?:ONLINE\s+|OFFLINE\s+|UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)*"
@@ -90,11 +88,6 @@ class Fingerprint:
 def gtid_uuid(channel_uuid: str) -> str:
     """The UUID of the channel's own GTIDs on a MySQL target; the target's replicas see it."""
     return str(uuid.uuid5(uuid.UUID(channel_uuid), "ddl"))
-
-
-def gtid_domain(channel_uuid: str, lane: int) -> int:
-    """The GTID domain of a channel's lane on a MariaDB target: 2^31 .. 2^32 - 1."""
-    return _LANE_DOMAINS | zlib.crc32(f"{channel_uuid}/{lane}".encode()) >> 1
 
 
 def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace, lock_wait_timeout: int) -> None:
@@ -164,7 +157,7 @@ def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place:
 
 def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
     domain = gtid_domain(place.channel_uuid, place.lane)
-    if _last_of_domain(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= place.seqno:
+    if sequence_in(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= place.seqno:
         return
     usual = int(session.value("SELECT @@gtid_domain_id"))
     text = writer.prepare(item)
@@ -181,12 +174,6 @@ def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, plac
         # if the statement wrote no event, the next transaction would get the number
         session.execute("SET SESSION gtid_seq_no = 0")
         session.execute(f"SET SESSION gtid_domain_id = {usual}")
-
-
-def _last_of_domain(state: str, domain: int) -> int:
-    """The highest sequence number of a domain in a list of ``domain-server-sequence``; 0 if it has none."""
-    gtids = (gtid.split("-") for gtid in state.split(",") if gtid)
-    return max((int(sequence) for found, _, sequence in gtids if int(found) == domain), default=0)
 
 
 def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:

@@ -17,6 +17,8 @@ _UNTRUSTED: Final = frozenset({1418, 1419})
 """A function or trigger, with a binary log."""
 _NO_TABLES: Final = frozenset({1049, 1146})
 _LOCKED: Final = frozenset({1205, 1213})
+_FULL: Final = frozenset({3, 1021, 1026, 1114})
+"""A table, its file or the server's disk. 3 is the number of errors of the servers' file library."""
 
 
 @contextlib.contextmanager
@@ -63,4 +65,6 @@ def _advice(code: int) -> str:
             "run `binlane init` first: it creates the state tables (if all of them were lost, first read "
             "`The schema binlane is lost` in docs/recovery.md)"
         )
-    return "this step changed nothing; look at the target, then run again"
+    if code in _FULL:
+        return "free space on the target, then run again: what is committed stays, and nothing is half applied"
+    return "look at the target, then run again: what is committed stays, and nothing is half applied"

@@ -37,6 +37,24 @@ class RowsFlag(IntFlag):
     NO_FOREIGN_KEY_CHECKS = 0x0002
     RELAXED_UNIQUE_CHECKS = 0x0004
     COMPLETE_ROWS = 0x0008
+    CASCADES_LOGGED = 0x0010
+    """USE_SQL_FOREIGN_KEY_F, MySQL 9.6 and newer: what foreign keys have changed by this event is logged as rows."""
+
+
+CHECKS_OFF: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
+"""The flags that switch a server's checks off."""
+
+
+def checks_off(kind: RowsKind, flags: int) -> int:
+    """The checks without which a rows event of these flags is written, as in ``CHECKS_OFF``.
+
+    Updates and deletions whose cascades are logged go without foreign keys, which would change rows a second time.
+    Insertions cascade nothing: they stay checked.
+    """
+    off = flags & CHECKS_OFF
+    if flags & RowsFlag.CASCADES_LOGGED and kind is not RowsKind.INSERT:
+        off |= RowsFlag.NO_FOREIGN_KEY_CHECKS
+    return off
 
 
 _T = EventType

@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 import functools
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Final, TypeVar
 
-from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsFlag
+from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsFlag, RowsKind, checks_off
 from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import PlanError
@@ -29,8 +30,13 @@ _BODY: Final = HEADER.size
 _FLAGS_AT: Final = _BODY + FLAGS_IN_BODY
 _TABLE_ID: Final = slice(_BODY, _FLAGS_AT)
 _STMT_END: Final = int(RowsFlag.STMT_END)
+_CASCADES_LOGGED: Final = int(RowsFlag.CASCADES_LOGGED)
+_UNCHECKED: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS)
+_CASCADING_FLAGS: Final = _CASCADES_LOGGED | _UNCHECKED
 _TABLE_MAP: Final = int(EventType.TABLE_MAP)
 _ROWS_TYPES: Final = frozenset(map(int, ROWS_KINDS))
+_CASCADING: Final = frozenset(code for code in _ROWS_TYPES if ROWS_KINDS[code] is not RowsKind.INSERT)
+"""Types of events for which a server's foreign keys change other rows."""
 _FIELDS: Final = struct.Struct("<4xB4xI6x6sH").unpack_from
 """Type and size of an event's header, then its table id and flags."""
 _LEAST: Final = _BODY + TABLE_ID_AND_FLAGS
@@ -90,6 +96,80 @@ def ends_statement(event: bytes) -> bool:
 def ending_statement(event: bytes) -> bytes:
     """The rows event with STMT_END_F."""
     return event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] | _STMT_END]) + event[_FLAGS_AT + 1 :]
+
+
+def without_second_cascades(payload: bytes) -> tuple[bytes, ...]:
+    """A self-contained payload whose updates and deletions switch foreign keys off if their cascades are logged.
+
+    A server takes the checks of a whole statement from its first rows event, so a statement ends where they change. The
+    payload may get longer by that, and is then cut; no part is longer than it was. All other events stay as they are.
+    """
+    marks, is_mixed = _second_cascades(payload)
+    if not is_mixed:
+        marked = bytearray(payload)
+        for at in marks:
+            marked[at] |= _UNCHECKED
+        return (bytes(marked) if marks else payload,)
+    parts, held, size = [], list[bytes](), 0
+    for statement in _statements(payload):
+        for piece in _with_one_check(statement):
+            if held and size + len(piece) > len(payload):
+                parts.append(b"".join(held))
+                held, size = [], 0
+            held.append(piece)
+            size += len(piece)
+    return (*parts, b"".join(held))
+
+
+def _second_cascades(payload: bytes) -> tuple[list[int], bool]:
+    """Where the flags of the events are that would cascade again; whether one of their statements has others, too."""
+    at, end, marks, is_mixed = 0, len(payload), list[int](), False
+    before: bool | None = None
+    # called for every event of a window
+    while at < end:
+        type_code, size, _, flags = _FIELDS(payload, at)
+        if type_code != _TABLE_MAP:
+            cascades = flags & _CASCADING_FLAGS == _CASCADES_LOGGED and type_code in _CASCADING
+            if cascades:
+                marks.append(at + _FLAGS_AT)
+            is_off = cascades or bool(flags & _UNCHECKED)
+            is_mixed |= before is not None and is_off is not before
+            before = None if flags & _STMT_END else is_off
+        at += size
+    return marks, is_mixed and bool(marks)
+
+
+def _cascades_again(event: bytes) -> bool:
+    return event[_TYPE_AT] in _CASCADING and event[_FLAGS_AT] & _CASCADING_FLAGS == _CASCADES_LOGGED
+
+
+def _statements(payload: bytes) -> Iterator[list[bytes]]:
+    """The events of each statement."""
+    held: list[bytes] = []
+    for event in events_of(payload):
+        held.append(event)
+        if not is_table_map(event) and ends_statement(event):
+            yield held
+            held = []
+
+
+def _with_one_check(statement: Sequence[bytes]) -> Iterator[bytes]:
+    """A statement's events; in several statements if some of them have to be checked, and others not."""
+    if not any(map(_cascades_again, statement)):
+        yield b"".join(statement)
+        return
+    maps = {event[_TABLE_ID]: event for event in statement if is_table_map(event)}
+    marked = [_unchecked(event) for event in statement if not is_table_map(event)]
+    for _, run in groupby(marked, key=lambda event: event[_FLAGS_AT] & _UNCHECKED):
+        events = list(run)
+        tables = dict.fromkeys(event[_TABLE_ID] for event in events)
+        yield b"".join((*(maps[table] for table in tables), *events[:-1], ending_statement(events[-1])))
+
+
+def _unchecked(event: bytes) -> bytes:
+    flags = event[_FLAGS_AT]
+    off = checks_off(ROWS_KINDS[event[_TYPE_AT]], flags)
+    return event[:_FLAGS_AT] + bytes([flags | off]) + event[_FLAGS_AT + 1 :]
 
 
 def with_body(event: bytes, body: bytes, type_code: int | None = None) -> bytes:

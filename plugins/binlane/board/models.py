@@ -208,8 +208,10 @@ class Coverage(Answer):
     pending: int
     pending_since: float | None
     """When the oldest pending row was first found different."""
+    pending_without_key: int
+    """Pending rows in tables whose rows only their values tell apart."""
     unshown: list[str]
-    """For each reason why some of them are pending again and again: which, why, and what to do."""
+    """For each reason why some of them are, or will be, pending again: which, why, and what to do."""
     round: FullRound | None
 
 

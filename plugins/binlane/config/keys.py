@@ -15,6 +15,7 @@ from typing import Final
 
 from binlane import collation_rules, rename_rules
 from binlane.choices import (
+    MOST_LANES,
     Assigner,
     Commit,
     Consistency,
@@ -126,7 +127,7 @@ class LanesConfig:
     """How transactions are distributed over parallel lanes."""
 
     count: int = key(
-        integer(1, 256), 4, "Parallel lanes. The serialized lane is always there, in addition.", form="lanes"
+        integer(1, MOST_LANES), 4, "Parallel lanes. The serialized lane is always there, in addition.", form="lanes"
     )
     shard_list: str = key(
         TEXT,

@@ -8,7 +8,7 @@ from binlane.health.durations import span
 from binlane.health.unshown import told
 from binlane.model import plural
 from binlane.state.records.history import Snapshot, seconds_of
-from binlane.state.records.verifications import PENDING
+from binlane.state.records.verifications import PENDING, without_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,10 @@ class Coverage:
     """Rows that differed and that the source has changed since."""
     pending_since: float | None
     """When the oldest of them was first found different."""
+    pending_without_key: int
+    """Those in tables whose rows only their values tell apart."""
     unshown: tuple[str, ...]
-    """For each reason why some of them are pending again and again: which, why, and what to do."""
+    """For each reason why some of them are, or will be, pending again: which, why, and what to do."""
     round: FullRound | None
 
 
@@ -81,6 +83,7 @@ def coverage_of(snapshot: Snapshot) -> Coverage:
         equal_rows=status.equal_rows,
         pending=status.suspects.get(PENDING, 0),
         pending_since=None if since is None else seconds_of(since),
+        pending_without_key=without_key(status.unshown),
         unshown=told(status.unshown),
         round=_round(snapshot),
     )

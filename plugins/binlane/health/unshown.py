@@ -1,40 +1,51 @@
-"""Rows that stay pending although one verification follows another, because no log shows what changes them."""
+"""Rows that stay pending from verification to verification: no log shows what changes them, or which rows they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from binlane.model import plural
-from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, Unshown
+from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, WITHOUT_KEY, Unshown
 
 _SHOWN: Final = 3
 """Tables that are named."""
+_AS_LONG: Final = (
+    "change without showing the rows in the log: pending for as long as this goes on behind every watermark"
+)
 _CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     BY_STATEMENTS: (
-        "statements change",
+        f"which statements {_AS_LONG}",
         "log rows instead (binlog_format = ROW on the source), or verify while they pause",
     ),
-    BY_FOREIGN_KEYS: ("foreign keys change", "verify while no parent row is deleted or gets another key"),
+    BY_FOREIGN_KEYS: (
+        f"which foreign keys {_AS_LONG}",
+        "verify while no parent row is deleted or gets another key",
+    ),
+    WITHOUT_KEY: (
+        "without a primary key that both servers order alike: the source goes on adding or removing equal rows, which "
+        "only their values tell apart",
+        "verify them while they are quiet (`binlane verify CHANNEL --full --table ...`), or copy them again (`binlane "
+        "recopy CHANNEL --table ...`)",
+    ),
 }
 
 
 def told(rows: Sequence[Unshown]) -> tuple[str, ...]:
-    """For each cause a line: how many rows of which tables are pending again, why, and what to do."""
-    return tuple(_line(note, [each for each in rows if each.note == note]) for note in dict.fromkeys(_notes(rows)))
+    """For each cause a line, that of the oldest row first: how many rows of which tables are pending, why, and what to
+    do."""
+    return tuple(_line(note, [each for each in rows if each.note == note]) for note in _notes(rows))
 
 
-def _notes(rows: Sequence[Unshown]) -> list[str]:
-    return [each.note for each in rows]
+def _notes(rows: Sequence[Unshown]) -> Iterable[str]:
+    return dict.fromkeys(each.note for each in sorted(rows, key=lambda each: (each.since == "", each.since)))
 
 
 def _line(note: str, rows: Sequence[Unshown]) -> str:
     cause, way_out = _CAUSES[note]
-    count, since = sum(each.rows for each in rows), min(each.since for each in rows).partition(".")[0]
-    return (
-        f"{plural(count, 'row')} pending since {since} UTC in {names(rows)}, which {cause} without showing the rows in "
-        f"the log: pending for as long as this goes on behind every watermark; {way_out}"
-    )
+    since = min((each.since for each in rows if each.since), default="").partition(".")[0]
+    pending = f"{plural(sum(each.rows for each in rows), 'row')} pending{f' since {since} UTC' if since else ''}"
+    return f"{pending} in {names(rows)}, {cause}; {way_out}"
 
 
 def names(rows: Sequence[Unshown]) -> str:
@@ -46,5 +57,5 @@ def names(rows: Sequence[Unshown]) -> str:
 
 def ways_out(rows: Sequence[Unshown]) -> str:
     """What to do, for all causes."""
-    found = (_CAUSES[note][1] for note in dict.fromkeys(_notes(rows)))
+    found = (_CAUSES[note][1] for note in _notes(rows))
     return "; ".join(f"{each[:1].upper()}{each[1:]}" for each in found)

@@ -71,6 +71,12 @@ class WindowRequest:
         no_end = self.until is None and self.interval_end is None and self.until_position is None
         return self.until == NOW or no_end
 
+    def is_before(self, time: float) -> bool:
+        """Whether the requested end is a time up to ``time`` (seconds since the epoch), as in a backfill over applied
+        windows."""
+        until = self.until_time
+        return until is not None and time >= until.timestamp()
+
 
 def request_of(form: RunForm, interval_end: dt.datetime | None, asked_at: dt.datetime | None = None) -> WindowRequest:
     """The request of an Airflow run: its form, its interval's end (None for a triggered run), and the time when it was

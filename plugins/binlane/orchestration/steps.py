@@ -52,7 +52,7 @@ from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
 from binlane.state.carried.files import Settlement, with_carried
 from binlane.state.carried.prepared import read_open_xa
-from binlane.state.channels import Channel, Watermark, note_complete, read_channel
+from binlane.state.channels import Channel, Watermark, read_channel
 from binlane.state.leases import holder, recopy_lease
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import lane_positions
@@ -65,6 +65,7 @@ from binlane.state.windows import (
     Window,
     WindowBounds,
     finish_window,
+    note_empty,
     open_window,
     read_open_window,
     read_window,
@@ -142,7 +143,7 @@ def _extract(
         check_stopped(endpoints, state, unfinished)
     if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished):
         return _adopt_unfinished(channel, endpoints, request, state, unfinished, told)
-    if _is_applied(request, state):
+    if request.is_before(state.watermark.source_time):
         return _answer(state, finished=True)
     if request.until_position is None:
         _require_no_recopy(endpoints, state)
@@ -164,7 +165,8 @@ def _extract(
     if manifest.transactions == 0:
         folder.remove()
         if not request.dry_run:
-            note_complete(engine, channel.name, state.watermark, through)
+            # an older file of an archive may still be on its way
+            note_empty(engine, state.watermark, manifest, through, moves=channel.source.connection is not None)
         return _answer(state)
     transactions, segments = plural(manifest.transactions, "transaction"), plural(len(manifest.segments), "segment")
     log.info("window %s: %s in %s", window, transactions, segments)
@@ -338,12 +340,6 @@ def read_plan(plan_uri: str) -> WindowPlan:
             "files"
         )
     return plan
-
-
-def _is_applied(request: WindowRequest, state: Channel) -> bool:
-    """Whether the watermark has passed the requested end, as in a backfill over applied windows."""
-    until = request.until_time
-    return until is not None and state.watermark.source_time >= until.timestamp()
 
 
 def _require_no_recopy(endpoints: Endpoints, state: Channel) -> None:

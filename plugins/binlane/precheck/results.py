@@ -41,14 +41,22 @@ def keep_for_lanes(situation: Situation) -> None:
 
 
 def _known_definitions(situation: Situation) -> Schema:
-    """The source's tables that the window alters, and nothing since, in the target's names."""
+    """The source's tables that the window alters, and nothing since, in the target's names.
+
+    Without those whose parents were altered since: their foreign keys may have other names since then.
+    """
     source = situation.source_tables
     altered = [key for key in situation.touched if situation.plan.altered.names(key)]
     behind = situation.source.altered_behind(whole=False) if situation.source is not None and altered else None
     if source is None or behind is None:
         return Schema(situation.plan.flavor, "")
     behind = renamed_alterations(behind, situation.renaming)
-    tables = {key: table for key in altered if not behind.names(key) and (table := source.table(key)) is not None}
+    found = ((key, table) for key in altered if (table := source.table(key)) is not None)
+    tables = {
+        key: table
+        for key, table in found
+        if not any(map(behind.names, (key, *(each.parent for each in table.foreign_keys))))
+    }
     return Schema(source.flavor, source.version, source.settings, tables=tables)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Table, delete, func, insert, select, text, update
+from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, text
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
+from binlane.state.gtid_domains import new_channel_uuid
 from binlane.state.tables import NOW, channels, metadata
 
 
@@ -61,7 +61,7 @@ def create_channel(
             connection.execute(
                 insert(channels).values(
                     channel=name,
-                    uuid=str(uuid.uuid4()),
+                    uuid=new_channel_uuid(connection),
                     source_identity=source_identity,
                     **watermark_values(start),
                     windows=0,
@@ -75,21 +75,6 @@ def create_channel(
                 "needs a new channel"
             )
         return read_channel(connection, name)
-
-
-def note_complete(engine: Engine, name: str, mark: Watermark, through: float | None) -> None:
-    """A run has found nothing to apply behind ``mark``: nothing that the source committed before ``through`` (seconds
-    since the epoch) is missing. None: the run cannot tell. Nothing happens if the watermark has moved since."""
-    values: dict[str, Any] = {"complete_at": NOW}
-    if through is not None:
-        # a later run may ask for an earlier end
-        values["complete_through"] = func.greatest(func.coalesce(channels.c.complete_through, 0.0), through)
-    with engine.begin() as connection:
-        connection.execute(
-            update(channels)
-            .where(channels.c.channel == name, channels.c.watermark_seqno == mark.seqno)
-            .values(**values)
-        )
 
 
 def has_channel(connection: Connection, name: str) -> bool:

@@ -8,13 +8,14 @@ stop moves the watermark once more, before that, into the window (stops.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Row, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Row, delete, func, insert, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
 from binlane.model import LogPosition, RowCounts, plural
+from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import facts_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Channel, Watermark, read_channel, watermark_values
@@ -102,6 +103,25 @@ def open_window(engine: Engine, bounds: WindowBounds) -> Window:
             .values(windows=channels.c.windows + 1, updated_at=NOW)
         )
         return required_window(connection, bounds.channel, bounds.window_id)
+
+
+def note_empty(engine: Engine, mark: Watermark, read: Manifest, through: float | None, *, moves: bool) -> None:
+    """A run has read the log behind the watermark ``mark`` and found no transaction. If it has reached a newer file,
+    the watermark ``moves`` there: a source that writes nothing for long may purge the files before.
+
+    Nothing that the source committed before ``through`` (seconds since the epoch) is missing; None: the run cannot
+    tell. Nothing happens if another run has moved the watermark or opened a window since.
+    """
+    values: dict[str, Any] = {"complete_at": NOW}
+    if through is not None:
+        # a later run may ask for an earlier end
+        values["complete_through"] = func.greatest(func.coalesce(channels.c.complete_through, 0.0), through)
+    if moves and read.end.file != mark.source.file:
+        values |= watermark_values(replace(mark, source=read.end, gtid_set=read.gtid_set, fingerprint=read.fingerprint))
+    with engine.begin() as connection:
+        channel = read_channel(connection, read.channel, for_update=True)
+        if channel.watermark == mark and read_open_window(connection, channel.name) is None:
+            connection.execute(update(channels).where(channels.c.channel == channel.name).values(**values))
 
 
 def drop_unplanned(engine: Engine, window: Window) -> bool:

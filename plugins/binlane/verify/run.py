@@ -57,12 +57,13 @@ from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions, Sees
+from binlane.verify.key_batches import KeyComparison
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, key_shape
 from binlane.verify.rows.pairing import Tables, pair
 from binlane.verify.rows.row_states import Recorder
-from binlane.verify.rows.sides import BATCH, Conditions, Difference, Pair, conditions_of
+from binlane.verify.rows.sides import BATCH, Difference, Pair
 from binlane.verify.settle import Compare, Settled, Settler
 from binlane.verify.throttle import Throttle
 from binlane.work.files import WorkFolder
@@ -190,7 +191,7 @@ class Verifier:
             for key, note in self._tables.not_comparable.items()
             if wrote.covers(key, ())
         ]
-        some = list[tuple[Compared, Collection[Key]]]()
+        some = list[tuple[Compared, set[Key]]]()
         for key, table in self._tables.compared.items():
             if wrote.covers_table(key):
                 after: Key | None = None
@@ -199,26 +200,12 @@ class Verifier:
             elif keys := wrote.keys.get(key):
                 some.append((table, keys))
         with _uncollected():
-            self._by_key(some)
+            for rows, found in KeyComparison(self.pair, self._throttle).compare(some):
+                self._compare.differ(found)
+                self._add(chunks=1, rows=rows)
+        self._compare.keys = {table.target: each for table, each in some}
         self._add(tables=len(some))
         self._stand()
-
-    def _by_key(self, some: Iterable[tuple[Compared, Collection[Key]]]) -> None:
-        """Compare rows of tables; the next statement is written while the servers work on the last one."""
-        batches = _batches(some)
-        ahead = next(batches, None)
-        while ahead is not None:
-            table, keys, conditions = ahead
-            self._throttle.begin()
-            asked = self.pair.ask(table, conditions)
-            try:
-                ahead = next(batches, None)
-            finally:
-                _, found = asked.answer()
-            self._compare.differ(found)
-            self._compare.keys.setdefault(table.target, set()).update(keys)
-            self._add(chunks=1, rows=len(keys))
-            self._throttle.end(len(keys))
 
     def _chunk(self, table: Compared, after: Key | None) -> Key | None:
         """Compare the chunk behind a key, or a whole table that has no usable key; the chunk's end, None for the
@@ -457,14 +444,6 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _batches(some: Iterable[tuple[Compared, Collection[Key]]]) -> Iterator[tuple[Compared, list[Key], Conditions]]:
-    for table, keys in some:
-        ordered = in_order(table, keys)
-        for at in range(0, len(ordered), BATCH):
-            batch = ordered[at : at + BATCH]
-            yield table, batch, conditions_of(table, batch)
 
 
 def _busy(engine: Engine, channel: str, window: Window | None) -> str:

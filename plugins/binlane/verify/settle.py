@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from binlane.model import LogPosition, TableKey
 from binlane.state.channels import Channel
-from binlane.state.records.verifications import DRIFT, PENDING, Suspect
+from binlane.state.records.verifications import DRIFT, PENDING, WITHOUT_KEY, Suspect
 from binlane.verify.changes import Changes
 from binlane.verify.definitions.comparison import NAMED, DefinitionDifference
 from binlane.verify.judge import Proof, Verdict, judge
@@ -53,7 +53,8 @@ class Compare:
         """The keys whose changes behind the watermark matter."""
         found: dict[TableKey, set[Key] | None] = dict.fromkeys(self.ranges)
         for table in {*self.keys, *self.rows} - self.ranges:
-            found[table] = self.keys.get(table, set()) | self.rows.get(table, {}).keys()
+            keys, rows = self.keys.get(table, set()), self.rows.get(table, {})
+            found[table] = keys | rows.keys() if rows else keys
         return found
 
 
@@ -145,7 +146,7 @@ class Settler:
         is_later = later.covers(one.table, one.key)
         if not is_later and one.is_row and counts is not None:
             is_later = counts.take_back(self.tables.compared[one.table].columns, one)
-        why = later.unshown(one.table) if is_later and one.is_row else ""
+        why = later.unshown(one.table) or WITHOUT_KEY if is_later and one.is_row else ""
         return self._suspect(one, PENDING if is_later else DRIFT, at, why)
 
     def _of_definition(self, one: DefinitionDifference, later: Changes, at: str | None) -> Suspect:

@@ -27,6 +27,11 @@ class Throttle:
     """Seconds of pauses because a server was busy."""
     _since: float = field(default=0.0)
 
+    @property
+    def is_on(self) -> bool:
+        """Whether there is any limit."""
+        return self.rows_per_second is not None or self.threads_running is not None
+
     def begin(self) -> None:
         """Before a batch: wait until both servers have time."""
         while self.threads_running is not None and self._busiest() > self.threads_running:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from binlane.apply import block as block_module
-from binlane.apply.ddl import gtid_domain, gtid_uuid, run_ddl
+from binlane.apply.ddl import gtid_uuid, run_ddl
 from binlane.apply.lane.runner import run_lane
 from binlane.errors import ApplyError, TargetUnavailableError, UndecidableError
 from binlane.model import Flavor, SessionContext
+from binlane.state.gtid_domains import gtid_domain
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
 from binlane.state.windows import finish_window

@@ -191,6 +191,55 @@ def test_a_table_that_the_source_alters_right_behind_the_window_does_not_stop_it
     pair.assert_equal()
 
 
+KIN = (
+    *SHOP[:1],
+    "CREATE TABLE tenant_1.parent (id INT PRIMARY KEY, a INT, b INT, UNIQUE KEY (a), UNIQUE KEY (b))",
+    "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, a INT, b INT,"
+    " CONSTRAINT to_a FOREIGN KEY (a) REFERENCES tenant_1.parent (a) ON UPDATE CASCADE,"
+    " CONSTRAINT to_b FOREIGN KEY (b) REFERENCES tenant_1.parent (b) ON DELETE CASCADE)",
+)
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        pytest.param(("ALTER TABLE {parent} RENAME COLUMN a TO x",), id="rename-column"),
+        pytest.param(("ALTER TABLE {parent} CHANGE COLUMN a x INT, CHANGE b y INT",), id="change-column"),
+        pytest.param(("ALTER TABLE {parent} RENAME COLUMN a TO b, RENAME COLUMN b TO a",), id="swapped"),
+        pytest.param(
+            ("ALTER TABLE {parent} RENAME COLUMN a TO x", "ALTER TABLE {parent} RENAME COLUMN x TO y"), id="twice"
+        ),
+        pytest.param(("ALTER TABLE {parent} RENAME COLUMN a TO x, RENAME TO tenant_1.other",), id="and-the-table"),
+        pytest.param(
+            ("RENAME TABLE {parent} TO tenant_1.other", "ALTER TABLE tenant_1.other CHANGE a x INT"), id="behind-rename"
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("is_in_the_window", "alters_child"),
+    [pytest.param(True, False, id="in-the-window"), pytest.param(False, True, id="behind-one-that-alters-the-child")],
+)
+def test_a_column_that_foreign_keys_refer_to_gets_another_name(
+    pair: Channel, ddl: tuple[str, ...], is_in_the_window: bool, alters_child: bool
+) -> None:
+    """The statement does not name the child, whose foreign keys have the new name then."""
+    for server in (pair.source, pair.target):
+        unlogged(server, *KIN)
+    renames = [each.format(parent="tenant_1.parent") for each in ddl]
+    run_on(pair.source, "INSERT INTO tenant_1.parent VALUES (1, 1, 1), (2, 2, 2)")
+    run_on(pair.source, "INSERT INTO tenant_1.child VALUES (1, 1, 1)")
+    if alters_child:
+        run_on(pair.source, "ALTER TABLE tenant_1.child ADD c INT", "INSERT INTO tenant_1.child VALUES (2, 2, 2, 2)")
+    if is_in_the_window:
+        run_on(pair.source, *renames, "UPDATE tenant_1.child SET id = id + 10")
+    window = steps.extract(pair.config, pair.endpoints, WindowRequest("now"))
+    if not is_in_the_window:
+        run_on(pair.source, *renames, "UPDATE tenant_1.child SET id = id + 10")
+    pair.go_on(window)
+    pair.run()
+    pair.assert_equal()
+
+
 def test_a_table_that_differs_since_before_the_window_stops_it_although_others_were_altered_since(
     pair: Channel,
 ) -> None:

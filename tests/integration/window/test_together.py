@@ -370,7 +370,12 @@ def test_a_lane_that_is_killed_leaves_whole_blocks(channel: Channel, text: str, 
     lease = lease_name(channel.status.channel.uuid, window.plain)
     with watched(channel), ThreadPoolExecutor(len(others) + 1) as pool:
         killed = pool.submit(was_killed, killed_lane, *victim)
-        wait_until(lambda: channel.target.query("SELECT IS_USED_LOCK(%s) IS NOT NULL", (lease,)) == [(1,)], pause=0.01)
+        # it may take its lane and die between two looks
+        wait_until(
+            lambda: killed.done()
+            or channel.target.query("SELECT IS_USED_LOCK(%s) IS NOT NULL", (lease,)) == [(1,)],
+            pause=0.01,
+        )  # fmt: skip
         applied = [pool.submit(apply, lane) for lane in others]
         assert killed.result()
         for each in applied:

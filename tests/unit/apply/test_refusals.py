@@ -12,7 +12,8 @@ REFUSALS = [
     (1146, TargetError, r"^t: the server says: said \(1146\); run `binlane init` first.*`The schema binlane is lost`"),
     (1049, TargetError, r"run `binlane init` first: it creates the state tables"),
     (1045, TargetError, r"check user and password of the connection"),
-    (1064, TargetError, r"this step changed nothing"),
+    (1064, TargetError, r"look at the target, then run again: what is committed stays"),
+    (1114, TargetError, r"free space on the target, then run again: what is committed stays"),
     (2003, TargetUnavailableError, r"check host and port"),
 ]
 

@@ -22,6 +22,7 @@ from binlane.binlog.rows_payload import (
     statement_of,
     table_maps_of,
     with_body,
+    without_second_cascades,
 )
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
@@ -39,8 +40,8 @@ def table_map(table_id: int, name: bytes = b"t") -> bytes:
     return event(19, table_id, 0, b"\x04shop\0" + bytes([len(name)]) + name + b"\0\x01\x03\0\0")
 
 
-def rows(table_id: int, *, end: bool = True, type_code: int = 30) -> bytes:
-    return event(type_code, table_id, STMT_END if end else 0, b"\x02\0\x01\xff\0\x01\0\0\0")
+def rows(table_id: int, *, end: bool = True, type_code: int = 30, flags: int = 0) -> bytes:
+    return event(type_code, table_id, flags | (STMT_END if end else 0), b"\x02\0\x01\xff\0\x01\0\0\0")
 
 
 GOOD = [
@@ -141,6 +142,65 @@ def test_a_rows_event_and_its_table_are_parsed() -> None:
 
 def test_a_table_is_known_by_all_of_its_map_but_the_id() -> None:
     assert table_map(1)[DEFINITION] == table_map(2)[DEFINITION] != table_map(1, b"u")[DEFINITION]
+
+
+INSERT, UPDATE, DELETE = 30, 31, 32
+UNCHECKED, LOGGED = 0x02, 0x10
+NOT_AGAIN = UNCHECKED | LOGGED
+
+
+@pytest.mark.parametrize("type_code", [UPDATE, DELETE, 24, 25, 39])
+@pytest.mark.parametrize("others", [0, 0x04, 0x8008])
+def test_a_change_whose_cascades_are_logged_is_sent_without_foreign_keys(type_code: int, others: int) -> None:
+    payload, sent = (table_map(1) + rows(1, type_code=type_code, flags=flags | others) for flags in (LOGGED, NOT_AGAIN))
+    assert without_second_cascades(payload) == (sent,)
+    assert without_second_cascades(sent) == (sent,)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(AGAIN, id="an-older-log"),
+        pytest.param(table_map(1) + rows(1, type_code=DELETE), id="a-deletion-of-an-older-log"),
+        pytest.param(table_map(1) + rows(1, flags=LOGGED), id="insertions"),
+        pytest.param(table_map(1) + rows(1, type_code=23, flags=LOGGED | 0x04), id="insertions-in-version-1"),
+    ],
+)
+def test_all_other_changes_keep_their_flags(payload: bytes) -> None:
+    assert without_second_cascades(payload) == (payload,)
+
+
+def test_a_statement_ends_where_rows_have_to_be_checked_again() -> None:
+    """A server goes by the flags of a statement's first rows event."""
+    before = table_map(1) + rows(1, flags=LOGGED)
+    t, u, unused = table_map(1), table_map(2, b"u"), table_map(3, b"w")
+    mixed = [
+        rows(2, end=False, type_code=UPDATE, flags=NOT_AGAIN),
+        rows(1, end=False, type_code=DELETE, flags=LOGGED),
+        rows(1, end=False, flags=LOGGED),
+        rows(1, type_code=UPDATE, flags=LOGGED),
+    ]
+    pieces = [
+        u + t + rows(2, end=False, type_code=UPDATE, flags=NOT_AGAIN) + rows(1, type_code=DELETE, flags=NOT_AGAIN),
+        t + rows(1, flags=LOGGED),
+        t + rows(1, type_code=UPDATE, flags=NOT_AGAIN),
+    ]
+    payload = before + b"".join((t, u, unused, *mixed)) + before
+    sent = without_second_cascades(payload)
+    assert b"".join(sent) == before + b"".join(pieces) + before
+    for part in sent:
+        check_self_contained(part)
+
+
+def test_what_gets_longer_is_cut_so_that_no_part_is_longer_than_before() -> None:
+    one = [rows(1, end=False, type_code=code, flags=LOGGED) for code in (INSERT, UPDATE)] * 50
+    payload = table_map(1) + b"".join(one) + rows(1, flags=LOGGED)
+    sent = without_second_cascades(payload)
+    assert len(sent) > 1
+    assert max(map(len, sent)) <= len(payload)
+    assert len([each for part in sent for each in events_of(part) if not is_table_map(each)]) == 101
+    for part in sent:
+        check_self_contained(part)
 
 
 def test_a_statement_holds_the_payload_as_base64() -> None:

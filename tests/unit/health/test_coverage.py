@@ -12,7 +12,7 @@ from binlane.state.channels import Channel, Watermark
 from binlane.state.records.coverage import Covered
 from binlane.state.records.history import Snapshot
 from binlane.state.records.journal import ChannelStatus
-from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, PastVerification, Unshown
+from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, WITHOUT_KEY, PastVerification, Unshown
 
 MARK = Watermark(90, LogPosition("binlog.1", 4), "", 0.0, "")
 STATUS = ChannelStatus(
@@ -41,6 +41,17 @@ def test_rows_that_are_pending_again_are_told_by_cause() -> None:
         "15 rows pending since 1970-01-01 00:00:00 UTC in a.t0, a.t1, a.t2 and 2 other tables, which statements change"
     )
     assert by_keys.startswith("1 row pending since 1970-01-01 00:00:09 UTC in b.c, which foreign keys change")
+
+
+def test_rows_of_tables_without_a_key_are_counted_apart() -> None:
+    rows = [Unshown(TableKey("a", name), WITHOUT_KEY, 4, "1970-01-01 00:00:05") for name in ("visits", "hits")]
+    rows.append(Unshown(TableKey("a", "counters"), BY_STATEMENTS, 2, "1970-01-01 00:00:02"))
+    found = coverage_of(replace(SNAPSHOT, status=replace(STATUS, unshown=tuple(rows))))
+    by_statements, without_key = found.unshown
+    assert (found.pending_without_key, by_statements.partition(" ")[0]) == (8, "2")
+    assert without_key.startswith("8 rows pending since 1970-01-01 00:00:05 UTC in a.visits, a.hits, without a primary")
+    assert "--full" in without_key
+    assert "recopy" in without_key
 
 
 @pytest.mark.parametrize(

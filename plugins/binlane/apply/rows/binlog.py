@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sequences import may_hold_sequence, with_whole_rows
-from binlane.binlog.rows_payload import check_self_contained
+from binlane.binlog.rows_payload import check_self_contained, without_second_cascades
 from binlane.binlog.types.literals import identifier
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, RowCounts, TableKey
@@ -26,7 +26,8 @@ _HANDLERS: Final = "SHOW SESSION STATUS WHERE variable_name IN ('Handler_write',
 
 @dataclass(slots=True)
 class BinlogRows:
-    """Sends payloads as they are, or with shorter images of wide rows."""
+    """Sends payloads as they are, or with shorter images of wide rows; with the flags that keep the target's foreign
+    keys from cascading again what the log has as rows."""
 
     session: LaneSession
     guard: TableGuard | None = None
@@ -59,7 +60,8 @@ class BinlogRows:
             tables |= check_self_contained(item.payload)
             if self.guard is not None:
                 self.guard.check(item.payload, seqno)
-            self.session.binlog(self._with_whole_sequences(self._with_short_images(item)))
+            for events in without_second_cascades(self._with_whole_sequences(self._with_short_images(item))):
+                self.session.binlog(events)
             expected += item.rows
         after = self._handler_counts()
         counted = RowCounts(

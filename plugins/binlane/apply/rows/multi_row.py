@@ -16,7 +16,7 @@ import numpy as np
 
 from binlane.apply.rows.change_order import ChangeOrder, Step
 from binlane.apply.rows.statements import LARGEST_SET, MAX_ROWS, RowStatement, chunks, exact_set
-from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
+from binlane.binlog.rows import CHECKS_OFF, COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
 from binlane.binlog.table_map import FLAGS_IN_BODY, TableMap
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.literals import identifier
@@ -47,7 +47,6 @@ _LONGEST_SIGNED: Final = len(str(_LARGEST_SIGNED))
 _NAME: Final = "block"
 _FEWEST: Final = 4
 """Fewer row changes are not worth the arrays."""
-_CHECKS_OFF: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
 _KIND: Final = np.full(256, -1, np.int64)
 """The kind of a row by its event's type, as in ``row_events``; -1: not a plain rows event."""
 for _code, _kind in ROWS_KINDS.items():
@@ -253,7 +252,7 @@ def stretches(
     events = np.flatnonzero((index.number >= 0) & (frames.type_code != EventType.TABLE_MAP))
     flags = frames.data[frames.offset[events] + frames.header_length + FLAGS_IN_BODY]
     may = np.array([table is not None for table in tables], np.bool_)[index.number[events]]
-    may &= (flags & _CHECKS_OFF == 0) & (_KIND[frames.type_code[events]] >= 0)
+    may &= (flags & CHECKS_OFF == 0) & (_KIND[frames.type_code[events]] >= 0)
     images, first = np.empty((0, 4), np.int64), np.zeros(events.size + 1, np.int64)
     if may.any():
         chosen = frames.select(events[may])
@@ -261,7 +260,8 @@ def stretches(
         first[1:][may] = counts
         may[may] = ~lacking
     first = np.cumsum(first)
-    edges = [0, *(np.flatnonzero(np.diff(may)) + 1).tolist(), events.size]
+    logged = flags & RowsFlag.CASCADES_LOGGED
+    edges = [0, *(np.flatnonzero(np.diff(may) | (np.diff(logged) != 0)) + 1).tolist(), events.size]
     for start, end in pairwise(edges):
         part, changes = events[start:end], None
         rows = slice(int(first[start]), int(first[end]))
@@ -269,7 +269,7 @@ def stretches(
             times = np.diff(first[start : end + 1])
             changes = MultiRowChanges(
                 tables, np.repeat(index.number[part], times), np.repeat(_KIND[frames.type_code[part]], times),
-                images[rows], max_bytes,
+                images[rows], int(logged[start]), max_bytes,
             )  # fmt: skip
         yield Stretch(part, changes)
 
@@ -286,6 +286,8 @@ class MultiRowChanges:
     """As in ``row_events``."""
     images: Ints
     """As from ``frames.row_images``."""
+    flags: int
+    """CASCADES_LOGGED, or 0: no other flag matters to events that may be written so."""
     max_bytes: int
     """Usual bytes of a statement."""
     _keys: list[Hashable] = field(init=False)

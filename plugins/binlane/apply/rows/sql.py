@@ -20,7 +20,7 @@ from binlane.apply.rows.multi_row import MultiRowChanges, MultiRowTable, stretch
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
 from binlane.apply.session.retry_verdicts import Verdict, error_code, judge
 from binlane.binlog.row_values import RowDecoder
-from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
+from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind, checks_off
 from binlane.binlog.rows_payload import DEFINITION, check_self_contained, parse_rows, parse_table_map, rows_with_tables
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.columns import Column
@@ -54,7 +54,6 @@ _CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, 1292, 1364, 13
 """Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0."""
 _NAME: Final = "block"
 _SAVEPOINT: Final = "binlane_rows"
-_POST_HEADER_FLAGS: Final = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,8 @@ class SqlRows:
     """By TABLE_MAP without its table id, and the number of the table's definition in the window."""
     _literals: dict[tuple[Column, ...], ColumnLiterals] = field(default_factory=dict)
     """By columns: tables of tenants have the same."""
-    _flags: int = -1
-    """The flags of rows events for which the session's checks are set; -1: not known."""
+    _checks_off: int = -1
+    """The checks that the session has switched off, as ``checks_off``; -1: not known."""
 
     def __post_init__(self) -> None:
         if self.guard is None:
@@ -126,7 +125,7 @@ class SqlRows:
 
     def enter(self) -> None:
         """Set the session up for statements that write logged rows."""
-        self._flags = -1
+        self._checks_off = -1
         self.session.execute(f"SET SESSION {_ENTER}{f'{_CONSTRAINTS}0' if self._on_mariadb else ''}")
 
     def leave(self) -> None:
@@ -151,7 +150,7 @@ class SqlRows:
             for number in part.events.tolist():
                 event = _bytes_of(payload, frames, number)
                 rows = parse_rows(event)
-                self._set_checks(rows.flags & _POST_HEADER_FLAGS)
+                self._set_checks(checks_off(rows.kind, rows.flags))
                 table = tables[int(index.number[number])]
                 counted += self.write_event(table, rows, HEADER.unpack_from(event)[0])
         return counted
@@ -163,10 +162,10 @@ class SqlRows:
             statements = changes.statements(data)
         except (ValueError, struct.error):
             return False
-        self._set_checks(0)
         self.session.execute(f"SAVEPOINT {_SAVEPOINT}")
         try:
             for statement in statements:
+                self._set_checks(checks_off(statement.kind, changes.flags))
                 self._run(statement, 0)
         except (ApplyError, DriftError, pymysql.err.MySQLError) as exc:
             if isinstance(exc, pymysql.err.MySQLError) and judge(exc) is Verdict.RETRY:
@@ -230,13 +229,13 @@ class SqlRows:
         """Usual bytes of a statement."""
         return min(MAX_BYTES, self.session.max_allowed_packet // 2)
 
-    def _set_checks(self, flags: int) -> None:
-        if flags == self._flags:
+    def _set_checks(self, off: int) -> None:
+        if off == self._checks_off:
             return
-        foreign = int(not flags & RowsFlag.NO_FOREIGN_KEY_CHECKS)
-        unique = int(not flags & RowsFlag.RELAXED_UNIQUE_CHECKS)
+        foreign = int(not off & RowsFlag.NO_FOREIGN_KEY_CHECKS)
+        unique = int(not off & RowsFlag.RELAXED_UNIQUE_CHECKS)
         self.session.execute(f"SET SESSION foreign_key_checks = {foreign}, unique_checks = {unique}")
-        self._flags = flags
+        self._checks_off = off
 
     def _run(self, statement: RowStatement, timestamp: int) -> None:
         affected = self.execute(statement, timestamp)

@@ -24,6 +24,7 @@ const WORDS = {
   "Took": "From the window's opening to its end, or from the beginning of a verification to its end.",
   "Through seqno": "The watermark when the verification began: its result holds up to there.",
   "Drift": "Rows or definitions that differ although the source has not changed them since the watermark.",
+  "Pending because": "Why rows stay pending, and what settles them.",
   "Pending": "Rows that differed and that the source has changed meanwhile: the next verification compares them again.",
   "Last applied": "The last transaction with a change of the database that is on the target: its seqno and its commit time on the source.",
   "Verified": "The newest verification that found the database equal: every row, or the rows of one window that changes it. None if a later verification may have found it different.",

@@ -207,8 +207,8 @@ function proved(found) {
     ["Last verification", `${plural(found.equal_rows, "row")} equal`],
     found.rows_through > found.through ? ["Rows of windows", `seqno ${number(found.rows_after + 1)} to ${number(found.rows_through)} compared; a full verification closes the gap before them`] : null,
     ["All tables", found.full_at === null ? "never" : `through seqno ${number(found.full_through)}, at ${moment(found.full_at)}`],
-    found.pending ? ["Pending", `${plural(found.pending, "row")}, the oldest since ${moment(found.pending_since)}`] : null,
-    ...found.unshown.map((line) => ["Pending again", line]),
+    found.pending ? ["Pending", `${plural(found.pending, "row")}${found.pending_without_key ? `, ${number(found.pending_without_key)} of them in tables without a primary key` : ""}, the oldest since ${moment(found.pending_since)}`] : null,
+    ...found.unshown.map((line) => ["Pending because", line]),
     round ? ["Full round", roundText(round)] : null,
   ].filter(Boolean);
   return h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", { title: meaning(name) }, name), h("dd", {}, value)]));

@@ -17,7 +17,7 @@ from binlane.safe_text import one_line
 from binlane.state.orders.orders import NOW
 from binlane.state.records.history import Snapshot
 from binlane.state.records.journal import WHOLE_WINDOW, ChannelStatus
-from binlane.state.records.verifications import DRIFT, PENDING
+from binlane.state.records.verifications import DRIFT, PENDING, without_key
 from binlane.state.windows import Window
 
 
@@ -181,6 +181,7 @@ def _verified_json(status: ChannelStatus) -> dict[str, Any]:
         "equal_rows": status.equal_rows,
         "pending": status.suspects.get(PENDING, 0),
         "pending_since": status.pending_since,
+        "pending_without_key": without_key(status.unshown),
         "unshown": [asdict(each) for each in status.unshown],
     }
 
@@ -208,7 +209,9 @@ def _verified(status: ChannelStatus) -> str:
     if drift := status.suspects.get(DRIFT, 0):
         parts.append(f"{drift:,} drift")
     if pending := status.suspects.get(PENDING, 0):
-        parts.append(f"{pending:,} pending, the oldest since {str(status.pending_since).partition('.')[0]} UTC")
+        keyless = without_key(status.unshown)
+        apart = f", {keyless:,} of them in tables without a primary key" if keyless else ""
+        parts.append(f"{pending:,} pending{apart}, the oldest since {str(status.pending_since).partition('.')[0]} UTC")
     parts += told(status.unshown)
     return "; ".join(parts)
 

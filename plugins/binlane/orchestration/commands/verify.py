@@ -29,7 +29,7 @@ from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, in_background, kept_connections
 from binlane.source.server import translated
-from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect, unshown_among
+from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect, unshown_among, without_key
 from binlane.verify.definitions.comparison import Sees
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.row_text import changed_values, key_values, words
@@ -138,6 +138,7 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str, *, acc
         "rows": last.counts.rows,
         "equal": last.counts.equal + last.counts.logged,
         "pending": len(last.of_state(PENDING)),
+        "pending_without_key": without_key(unshown_among(last.of_state(PENDING))),
     }
 
 
@@ -166,11 +167,14 @@ def outcome_text(outcome: Outcome) -> str:
     if is_part:
         lines.append(_left_text(outcome))
     if pending:
+        unshown = unshown_among(pending)
+        keyless = without_key(unshown)
+        apart = f", {keyless:,} of them in tables without a primary key" if keyless else ""
         lines.append(
-            f"{len(pending):,} pending{pending_since(pending)}: the source has changed them since the "
+            f"{len(pending):,} pending{pending_since(pending)}{apart}: the source has changed them since the "
             "watermark, and its log does not show what they were; the next verification checks them again"
         )
-        lines += [f"  {one_line(line)}" for line in told(unshown_among(pending))]
+        lines += [f"  {one_line(line)}" for line in told(unshown)]
     if drift:
         lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
         lines += [f"  {one_line(text)}" for text in _drift_texts(outcome, drift[:_SHOWN])]

@@ -13,6 +13,7 @@ from binlane.schema.letter_case import lower
 from binlane.schema.model import ForeignKey, Schema, Table
 
 _RENAMED = TableKey("", "(a table that was altered)")
+_A_COLUMN = "(a column)"
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,16 @@ class Alterations:
 
 
 def without_altered_parents(schema: Schema, *alterations: Alterations) -> Schema:
-    """The schema, with one placeholder as parent in all foreign keys to altered tables.
+    """The schema, with placeholders for parent and its columns in all foreign keys to altered tables.
 
-    RENAME changes the foreign keys of tables that it does not name: definitions from before and after it would differ
-    in these alone.
+    A new name of a table, or of a column, changes the foreign keys of tables that the statement does not name:
+    definitions from before and after it would differ in these alone.
     """
 
     def parent(one: ForeignKey) -> ForeignKey:
-        altered = any(each.names(one.parent) for each in alterations)
-        return replace(one, parent=_RENAMED) if altered else one
+        if not any(each.names(one.parent) for each in alterations):
+            return one
+        return replace(one, parent=_RENAMED, parent_columns=(_A_COLUMN,) * len(one.parent_columns))
 
     def changed(table: Table) -> Table:
         keys = tuple(map(parent, table.foreign_keys))

@@ -17,6 +17,9 @@ RUNNING, CLEAN, PENDING, DRIFT = "running", "clean", "pending", "drift"
 BY_STATEMENTS: Final = "statements change the rows of this table, and the log does not show which"
 BY_FOREIGN_KEYS: Final = "foreign keys change the rows of this table, and the log does not show which"
 """Notes of pending rows that the next verification may find pending again, for as long as this goes on."""
+WITHOUT_KEY: Final = "the table has no key that tells its rows apart, and the source adds or removes equal ones"
+"""The note of pending rows that are known by their values alone: the log behind the watermark may be the reason."""
+_NOTES: Final = (BY_STATEMENTS, BY_FOREIGN_KEYS, WITHOUT_KEY)
 
 _Texts = tuple[str, ...]
 _Row = tuple[str | None, ...]
@@ -114,12 +117,13 @@ class Suspect:
 def with_times(found: Iterable[Suspect], stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
     """Suspects with the times of those that were stored before them.
 
-    A row without a key that is pending again has other values by now: it waits for as long as such rows of its table.
+    A row without a key that is pending again because no log shows its changes has other values by now: it waits for as
+    long as such rows of its table.
     """
     before, waiting = dict[tuple[object, ...], Suspect](), dict[tuple[TableKey, str], str]()
     for one in stored:
         before[one.identity] = one
-        if one.key == () and one.note and one.since is not None:
+        if one.key == () and one.note in (BY_STATEMENTS, BY_FOREIGN_KEYS) and one.since is not None:
             waiting[one.table, one.note] = min(one.since, waiting.get((one.table, one.note), one.since))
     known = (one.known_since(before.get(one.identity)) for one in found)
     return tuple(
@@ -354,35 +358,46 @@ def oldest_pending(connection: Connection, channel: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Unshown:
-    """The pending rows of one table whose changes no log shows, and that were pending before, too."""
+    """The pending rows of one table whose changes no log shows, and that were pending before, too; of a table without a
+    key all that are pending."""
 
     table: TableKey
     note: str
-    """BY_STATEMENTS or BY_FOREIGN_KEYS."""
+    """BY_STATEMENTS, BY_FOREIGN_KEYS or WITHOUT_KEY."""
     rows: int
     since: str
-    """When the oldest of them was first found different; UTC, by the target's clock."""
+    """When the oldest of them was first found different; UTC, by the target's clock. Empty: now."""
 
 
 def unshown_among(pending: Iterable[Suspect]) -> tuple[Unshown, ...]:
     """Of one verification's pending rows, by table, the most rows first."""
-    found: dict[tuple[TableKey, str], list[str]] = {}
+    found: dict[tuple[TableKey, str], list[str | None]] = {}
     for one in pending:
-        if one.note in (BY_STATEMENTS, BY_FOREIGN_KEYS) and one.since is not None:
+        if one.note == WITHOUT_KEY or (one.note in _NOTES and one.since is not None):
             found.setdefault((one.table, one.note), []).append(one.since)
-    return _most_first(Unshown(*of, len(since), min(since)) for of, since in found.items())
+    return _most_first(
+        Unshown(*of, len(since), min((each for each in since if each is not None), default=""))
+        for of, since in found.items()
+    )
 
 
 def unshown_rows(connection: Connection, channel: str) -> tuple[Unshown, ...]:
     """By table, the most rows first."""
     c = suspects.c
+    since = func.min(func.coalesce(c.since, c.at)).label("since")
     rows = connection.execute(
-        select(c.table_schema, c.table_name, c.note, func.count().label("rows"), func.min(c.since).label("since"))
-        .where(c.channel == channel, c.state == PENDING, c.note.in_((BY_STATEMENTS, BY_FOREIGN_KEYS)), c.since < c.at)
+        select(c.table_schema, c.table_name, c.note, func.count().label("rows"), since)
+        .where(c.channel == channel, c.state == PENDING, c.note.in_(_NOTES))
+        .where(or_(c.note == WITHOUT_KEY, c.since < c.at))
         .group_by(c.table_schema, c.table_name, c.note)
     )
     found = (Unshown(TableKey(row[0], row[1]), row.note, int(row.rows), str(row.since)) for row in rows)
     return _most_first(found)
+
+
+def without_key(found: Iterable[Unshown]) -> int:
+    """How many of these rows belong to tables without a key."""
+    return sum(each.rows for each in found if each.note == WITHOUT_KEY)
 
 
 def _most_first(found: Iterable[Unshown]) -> tuple[Unshown, ...]:

@@ -33,6 +33,12 @@ def one(statement: str, left: str = "") -> Mend:
     return Mend((statement,), left)
 
 
+def replaced(alter: str, dropped: str | None, added: str | None, *, apart: bool) -> tuple[str, ...]:
+    """The statements that drop a part of a table and add another. ``apart``: one statement with both would not do."""
+    clauses = [*([] if dropped is None else [f"DROP {dropped}"]), *([] if added is None else [f"ADD {added}"])]
+    return tuple(f"{alter} {clause}" for clause in (clauses if apart else [", ".join(clauses)]))
+
+
 def nothing(why: str) -> Mend:
     """No statement."""
     return Mend((), why)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from binlane.verify.definitions.mend import Mend, nothing, one
+from binlane.verify.definitions.mend import Mend, nothing, one, replaced
 
 _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), what)
@@ -116,12 +116,12 @@ def _column(
 def _replaced(table: str, what: str, name: str, source: str | None, target: str | None) -> Mend:
     kind, left = _REPLACED[what]
     dropped = kind if what == "primary key" else f"{kind} {name}"
-    steps = [*([] if target is None else [f"DROP {dropped}"]), *([] if source is None else [f"ADD {source}"])]
-    # no server drops and adds a foreign key of one name in one statement (1826, 1005)
-    clauses = steps if what == "foreign key" else [", ".join(steps)]
+    # no server drops and adds a foreign key of one name in one statement (1826, 1005); MySQL takes an index of one name
+    # for the same if only its parser differs, and does nothing
+    apart = what == "foreign key" or any(" WITH PARSER " in (text or "") for text in (source, target))
     plain = what == "index" and all(text is None or text.startswith("KEY ") for text in (source, target))
     why = "only the target has it" if source is None else "" if plain else left
-    return Mend(tuple(f"ALTER TABLE {table} {clause}" for clause in clauses), why)
+    return Mend(replaced(f"ALTER TABLE {table}", target and dropped, source, apart=apart), why)
 
 
 def _option(option: str, parts: Mapping[str, str], source: str | None) -> tuple[str, str]:

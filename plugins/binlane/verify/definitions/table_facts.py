@@ -18,7 +18,14 @@ from binlane.schema.compare import Difference, Rules, Severity, compare
 from binlane.schema.model import Column, ForeignKey, Schema, Table
 from binlane.schema.normalize import comparable
 from binlane.servers.variables import version_number
-from binlane.verify.definitions.indexes import IndexFacts, differing_indexes, hidden_indexes, kept_by
+from binlane.verify.definitions.indexes import (
+    INDEX_COMMENTS,
+    PARSERS,
+    IndexFacts,
+    differing_indexes,
+    hidden_indexes,
+    kept_by,
+)
 from binlane.verify.definitions.mend import Mend, one
 from binlane.verify.definitions.parts import Part, listed
 from binlane.verify.definitions.show_create import table_mend
@@ -50,7 +57,8 @@ class TableFacts:
 
 def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
     """The facts of all tables of ``schema``'s databases."""
-    found = {key: TableFacts(indexes=kept_by(schema)) for key in schema.tables}
+    parsers = frozenset(name for [name] in side.texts(PARSERS) if name)
+    found = {key: TableFacts(indexes=replace(kept_by(schema), parsers=parsers)) for key in schema.tables}
     if not schema.databases:
         return found
     chosen = ", ".join(quoted(name) for name in sorted(schema.databases))
@@ -65,17 +73,24 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
         facts.comment = comment
     for facts, [column, comment] in rows(_COLUMN_COMMENTS):
         facts.column_comments[column.lower()] = comment
-    if schema.flavor is Flavor.MARIADB or version_number(schema.version) >= _CHECKS_SINCE:
-        for facts, [clause] in rows(_CHECKS[schema.flavor]):
-            facts.checks += [] if _JSON.fullmatch(clause) else [clause]
+    for facts, [clause] in rows(_checks_of(schema)):
+        facts.checks += [] if _JSON.fullmatch(clause) else [clause]
     for facts, [given] in rows(_GIVEN):
         named = ((each["name"].upper(), each["value"].strip("'\"")) for each in _OPTION.finditer(given))
         facts.options |= {name: value for name, value in named if name in _OPTIONS}
     for facts, values in rows(_PARTITIONS):
         facts.partitions.append(tuple(values))
+    for facts, [index, comment] in rows(INDEX_COMMENTS):
+        facts.indexes.comments[index.lower()] = comment
     for facts, [index] in rows(hidden_indexes(schema)):
         facts.indexes.add_hidden(index)
     return found
+
+
+def _checks_of(schema: Schema) -> str:
+    """The query for database, table and clause of its checks."""
+    has_checks = schema.flavor is Flavor.MARIADB or version_number(schema.version) >= _CHECKS_SINCE
+    return _CHECKS[schema.flavor] if has_checks else _NO_CHECKS
 
 
 def differing_parts(
@@ -90,7 +105,7 @@ def differing_parts(
     name = f"ALTER TABLE {identifier(target.key.database)}.{identifier(target.key.table)}"
     yield from _columns(name, source, target, rules, flavors, texts)
     ours, theirs = facts
-    yield from differing_indexes(name, (source.keys, target.keys), (ours.indexes, theirs.indexes), flavors[1])
+    yield from differing_indexes(name, (source.keys, target.keys), (ours.indexes, theirs.indexes), flavors[1], texts)
     foreign = (source.foreign_keys, target.foreign_keys)
     yield from listed(name, "foreign key", *foreign, _foreign_text, "FOREIGN KEY", _refuses)
     if ours.comment != theirs.comment:
@@ -234,6 +249,7 @@ _CHECKS: Final = {
     "ON one.constraint_schema = other.constraint_schema AND one.constraint_name = other.constraint_name "
     "WHERE one.constraint_schema IN ({databases}) AND one.constraint_type = 'CHECK' ORDER BY other.constraint_name",
 }
+_NO_CHECKS: Final = "SELECT NULL, NULL, NULL FROM DUAL WHERE FALSE AND '' IN ({databases})"
 _REBUILDS: Final = "it rebuilds the table"
 _OPTIONS: Final = frozenset(
     {

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+import numpy as np
+
 from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.json_typed import typed_json
@@ -183,11 +185,19 @@ def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) ->
 
 def in_order(table: Compared, keys: Iterable[Key]) -> list[Key]:
     """Keys as an index has them, nearly: integers by value, all others by their text."""
-    columns = list(zip(*keys, strict=True))
+    given = list(keys)
+    columns = list(zip(*given, strict=True))
+    if given and all(map(is_integer, table.key)):
+        numbers = [
+            np.array(list(map(int, texts)), np.uint64 if column.unsigned else np.int64)
+            for column, texts in zip(table.key, columns, strict=True)
+        ]
+        # the last of these is what it sorts by first
+        return [given[at] for at in np.lexsort(numbers[::-1]).tolist()]
     values = (
         map(int, texts) if is_integer(column) else texts for column, texts in zip(table.key, columns, strict=False)
     )
-    return [entry[-1] for entry in sorted(zip(*values, zip(*columns, strict=True), strict=True))]
+    return [entry[-1] for entry in sorted(zip(*values, given, strict=True))]
 
 
 def is_of(table: Compared, key: Key, shape: str | None) -> bool:

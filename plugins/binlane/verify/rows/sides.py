@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -78,14 +79,16 @@ def source_side(engine: Engine, name: str) -> Iterator[Side]:
     """A session on the source, whose errors name it. Raises SourceError."""
     with translated(name):
         raw = _raw(engine)
+    # statements of several threads: one after the other
+    lock = threading.Lock()
     try:
 
         def execute(sql: str) -> Sequence[Sequence[Any]]:
-            with translated(name):
+            with translated(name), lock:
                 return _execute(raw, sql)
 
         def texts(sql: str) -> list[tuple[str | None, ...]]:
-            with translated(name):
+            with translated(name), lock:
                 return _texts(raw, sql)
 
         for statement in _SET_UP:
@@ -98,11 +101,20 @@ def source_side(engine: Engine, name: str) -> Iterator[Side]:
 @contextlib.contextmanager
 def target_side(engine: Engine) -> Iterator[Side]:
     """A session on the target; raises the driver's errors unchanged."""
-    raw = _raw(engine)
+    raw, lock = _raw(engine), threading.Lock()
     try:
+
+        def execute(sql: str) -> Sequence[Sequence[Any]]:
+            with lock:
+                return _execute(raw, sql)
+
+        def texts(sql: str) -> list[tuple[str | None, ...]]:
+            with lock:
+                return _texts(raw, sql)
+
         for statement in _SET_UP:
-            _execute(raw, statement)
-        yield Side(lambda sql: _execute(raw, sql), lambda sql: _texts(raw, sql), is_source=False)
+            execute(statement)
+        yield Side(execute, texts, is_source=False)
     finally:
         raw.close()
 
@@ -141,13 +153,16 @@ class Asked:
     conditions: Conditions
     hashes: tuple[Future[tuple[int, ...]], Future[tuple[int, ...]]]
 
-    def answer(self) -> tuple[int, list[Difference]]:
-        """Wait for both. The number of the target's rows, and the rows that differ."""
+    def is_equal(self) -> bool:
+        """Wait for both. Whether no row differs."""
         wait(self.hashes)
         source, target = (each.result() for each in self.hashes)
-        if source == target:
-            return target[0], []
-        return target[0], self.pair.differences(self.table, self.conditions)
+        return source == target
+
+    def answer(self) -> tuple[int, list[Difference]]:
+        """Wait for both. The number of the target's rows, and the rows that differ."""
+        found = [] if self.is_equal() else self.pair.differences(self.table, self.conditions)
+        return self.hashes[1].result()[0], found
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +171,10 @@ class Pair:
 
     source: Side
     target: Side
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "binlane-verify"), repr=False)
+    _threads: tuple[ThreadPoolExecutor, ThreadPoolExecutor] = field(
+        default_factory=lambda: (ThreadPoolExecutor(1, "binlane-source"), ThreadPoolExecutor(1, "binlane-target")),
+        repr=False,
+    )
 
     def end_of_chunk(self, table: Compared, after: Key | None, rows: int) -> Key | None:
         """The key of the target's last row of a chunk of ``rows``; None for the last chunk, which has no end."""
@@ -184,9 +202,10 @@ class Pair:
         return self.ask(table, conditions_of(table, keys)).answer()
 
     def ask(self, table: Compared, conditions: Conditions) -> Asked:
-        """Let both servers begin with rows. The next call is the answer's."""
+        """Let both servers begin with rows, after what each was asked before."""
         source, target = (
-            self._pool.submit(_checksum, each, table, conditions[each.flavor(table)]) for each in self.sides
+            thread.submit(_checksum, each, table, conditions[each.flavor(table)])
+            for thread, each in zip(self._threads, self.sides, strict=True)
         )
         return Asked(self, table, conditions, (source, target))
 
@@ -214,7 +233,7 @@ class Pair:
 
     def _both(self, ask: Callable[[Side], T]) -> tuple[T, T]:
         """The answers of source and target, which work at the same time."""
-        source = self._pool.submit(ask, self.source)
+        source = self._threads[0].submit(ask, self.source)
         try:
             target = ask(self.target)
         finally:

@@ -12,32 +12,13 @@ from binlane.errors import BinlaneError, ConfigError
 from binlane.orchestration.filter_job.class_archive import with_class_archive, write_class_archive
 from binlane.orchestration.filter_job.engines import FILTER_ENGINES
 from binlane.work.files import WorkFolder
-
-SPARK_SUBMIT = """#!/bin/sh
-for word in $SPARK_SUBMIT_OPTS; do case $word in -XX:ArchiveClassesAtExit=*) echo classes > "${word#*=}";; esac; done
-echo "$SPARK_SUBMIT_OPTS"; exit ${ENDS:-0}
-"""
+from tests.spark.spark_machine import spark_machine
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a Java, a Spark and a cache of its own; its spark-submit writes an archive as a JVM does."""
-    java = tmp_path / "java"
-    for file in (java / "bin" / "java", java / "lib" / "server" / "libjvm.so", tmp_path / "spark" / "jars" / "a.jar"):
-        file.parent.mkdir(parents=True)
-        file.write_text("1")
-    program = tmp_path / "bin" / "spark-submit"
-    program.parent.mkdir()
-    program.write_text(SPARK_SUBMIT)
-    program.chmod(0o755)
-    monkeypatch.setattr("sys.executable", str(program.with_name("python")))
-    for name, value in (
-        ("JAVA_HOME", java),
-        ("SPARK_HOME", tmp_path / "spark"),
-        ("XDG_CACHE_HOME", tmp_path / "cache"),
-    ):
-        monkeypatch.setenv(name, str(value))
-    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
+    """See ``spark_machine``."""
+    spark_machine(tmp_path, monkeypatch)
     return tmp_path
 
 

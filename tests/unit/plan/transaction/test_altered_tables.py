@@ -9,8 +9,8 @@ from binlane.schema.model import ForeignKey, Schema, Table, Trigger
 OLD, NEW, OTHER, CHILD = (TableKey("d", name) for name in ("old", "new", "other", "child"))
 
 
-def schema(parent: TableKey, on_delete: str = "CASCADE") -> Schema:
-    key = ForeignKey("f", ("ref",), parent, ("id",), "RESTRICT", on_delete)
+def schema(parent: TableKey, on_delete: str = "CASCADE", columns: tuple[str, ...] = ("id",)) -> Schema:
+    key = ForeignKey("f", ("ref",), parent, columns, "RESTRICT", on_delete)
     tables = Table(CHILD, "InnoDB", (), foreign_keys=(key,)), Table(OTHER, "InnoDB", ())
     return Schema(Flavor.MARIADB, "10.11.1", tables={table.key: table for table in tables})
 
@@ -23,6 +23,16 @@ def test_foreign_keys_to_a_renamed_table_are_the_same_before_and_behind_it() -> 
     assert without_altered_parents(schema(OTHER), window).tables == schema(OTHER).tables
     assert without_altered_parents(schema(OLD), Alterations(), Alterations({OLD: (0,)})).tables != schema(OLD).tables
     assert without_altered_parents(schema(OLD), Alterations()) == schema(OLD)
+
+
+def test_foreign_keys_to_a_renamed_column_are_the_same_before_and_behind_it() -> None:
+    window = Alterations({OLD: (3,)})
+    before, behind, other = (
+        without_altered_parents(schema(OLD, columns=names), window) for names in (("id",), ("x",), ("id", "x"))
+    )
+    assert before.tables == behind.tables != other.tables
+    found = (without_altered_parents(schema(NEW, columns=names), window).tables for names in (("id",), ("x",)))
+    assert next(found) != next(found)
 
 
 def test_a_dropped_trigger_is_no_part_of_its_table_before_the_statement() -> None:

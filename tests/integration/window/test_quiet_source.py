@@ -1,0 +1,109 @@
+"""A source that writes no transaction for long, and purges its log: the watermark goes into its newest file."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.servers.engines import engine_of
+from binlane.state.channels import Watermark
+from binlane.state.windows import note_empty
+from binlane.work.files import WorkFolder
+from binlane.work.plan_inputs import read_inputs
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
+
+
+@pytest.fixture(params=("mariadb", "mysql"))
+def quiet(channel_of: ChannelOf, request: pytest.FixtureRequest) -> Channel:
+    """A channel at its source's end, behind which the source has begun other files."""
+    channel = channel_of(request.param, request.param)
+    channel.traffic(20)
+    channel.run()
+    for _ in range(3):
+        channel.source.query("FLUSH BINARY LOGS")
+    return channel
+
+
+def watermark(channel: Channel) -> Watermark:
+    return channel.status.channel.watermark
+
+
+def newest(channel: Channel) -> str:
+    return str(channel.source.query("SHOW BINARY LOGS")[-1][0])
+
+
+def test_a_purge_behind_an_empty_window_loses_nothing(quiet: Channel) -> None:
+    before = watermark(quiet)
+    assert quiet.run() is None
+    after = watermark(quiet)
+    assert after.source.file == newest(quiet) != before.source.file
+    assert (after.seqno, after.gtid_set, after.source_time) == (before.seqno, before.gtid_set, before.source_time)
+    quiet.source.query(f"PURGE BINARY LOGS TO '{newest(quiet)}'")
+    quiet.traffic(20, seed=2)
+    assert quiet.run() is not None
+    quiet.assert_equal()
+
+
+def test_the_watermark_s_new_file_is_known_again(quiet: Channel) -> None:
+    quiet.run()
+    there = watermark(quiet)
+    assert quiet.run() is None
+    assert watermark(quiet) == there
+    quiet.source.query("FLUSH BINARY LOGS")
+    assert quiet.run(WindowRequest("2020-01-01T00:00:00Z")) is None
+    assert watermark(quiet) == there, "a window that was applied long ago reads nothing"
+    assert quiet.run() is None
+    assert watermark(quiet).source.file == newest(quiet)
+
+
+def test_a_dry_run_leaves_the_watermark(quiet: Channel) -> None:
+    before = watermark(quiet)
+    assert not steps.extract(quiet.config, quiet.endpoints, WindowRequest("now", dry_run=True))["work"]
+    assert watermark(quiet) == before
+
+
+def test_a_run_that_was_slower_leaves_another_one_s_window_and_watermark(quiet: Channel) -> None:
+    engine, read = engine_of(quiet.endpoints.target), watermark(quiet)
+    quiet.traffic(5, seed=3)
+    window = steps.extract(quiet.config, quiet.endpoints, WindowRequest("now"))
+    found = read_inputs(WorkFolder(window["work"])).manifest
+    empty = replace(found, last_seqno=read.seqno)
+    note_empty(engine, read, empty, None, moves=True)
+    assert watermark(quiet) == read, "a window is open"
+    quiet.go_on(window)
+    done = watermark(quiet)
+    note_empty(engine, read, empty, None, moves=True)
+    assert watermark(quiet) == done
+    quiet.assert_equal()
+
+
+@pytest.mark.parametrize("quiet", ["mariadb"], indirect=True)
+def test_a_place_behind_the_last_transaction_in_its_file_says_less_than_that_transaction(quiet: Channel) -> None:
+    """A transaction tells a log that was replaced; a place without one has only its file's header."""
+    before = watermark(quiet)
+    quiet.traffic(5, seed=3)
+    window = steps.extract(quiet.config, quiet.endpoints, WindowRequest("now"))
+    found = read_inputs(WorkFolder(window["work"])).manifest
+    quiet.go_on(window)
+    after = watermark(quiet)
+    behind = replace(after.source, offset=after.source.offset + 40)
+    empty = replace(found, last_seqno=after.seqno, end=behind, fingerprint=before.fingerprint)
+    note_empty(engine_of(quiet.endpoints.target), after, empty, None, moves=True)
+    assert watermark(quiet) == after
+
+
+@pytest.mark.parametrize("quiet", ["mariadb"], indirect=True)  # a MySQL server and its archive are two sources
+def test_an_archive_whose_files_may_still_arrive_is_read_from_where_it_was(quiet: Channel, tmp_path: Path) -> None:
+    before, archive = watermark(quiet), tmp_path / "archive"
+    archive.mkdir()
+    for name, *_ in quiet.source.query("SHOW BINARY LOGS"):
+        shutil.copy(quiet.source.datadir / name, archive)
+    file = quiet.channels / f"{CHANNEL}.toml"
+    file.write_text(file.read_text().replace('connection = "source_server"', f'archive = "{archive}"'))
+    assert quiet.run() is None
+    assert watermark(quiet) == before
