@@ -23,7 +23,7 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 
 test: setup ## lint, types and every test, on private servers
 	@$(MAKE) --no-print-directory -j2 lint compiled
-	$(PYTHON) -m pytest tests/chaos tests $(SPREAD)
+	@$(PYTHON) -m tests $(SPREAD) tests/chaos tests
 
 # option NAME: NAME=value of the command line as --name value
 lower = $(shell echo $(1) | tr A-Z a-z)

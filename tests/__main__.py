@@ -1,0 +1,50 @@
+"""``make test``: all tests side by side; files of tests that failed there once more, alone.
+
+Thousands of tests share two cores with two dozen servers, and some of them wait for processes that the machine may
+hold up. A file that passes alone is told as unsteady in the last lines, for somebody to look at; a file that fails
+alone, too, fails the run.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+_FAILED: Final = 1
+"""pytest's exit code for tests that failed: others are of runs that were interrupted, or never began."""
+_MOST_FILES: Final = 5
+"""Failures in more files have a cause that no quiet machine takes away."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run pytest with the arguments; if tests have failed, their files alone, one after the other.
+
+    Returns pytest's exit code: of the second run, if there was one.
+    """
+    code = _pytest("--cache-clear", *arguments)
+    files = _failed_files() if code == _FAILED else []
+    if not 0 < len(files) <= _MOST_FILES:
+        return code
+    print(f"\nFailed beside other tests, run again alone: {', '.join(files)}", flush=True)
+    code = _pytest(*files)
+    for file in sorted({*files} - {*_failed_files()}):
+        print(f"unsteady: {file} failed beside other tests and passed alone")
+    return code
+
+
+def _pytest(*arguments: str) -> int:
+    return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
+
+
+def _failed_files() -> list[str]:
+    """The files of the tests that failed in the last run, relative to the current folder."""
+    cache = Path(".pytest_cache/v/cache/lastfailed")
+    return sorted({node.partition("::")[0] for node in json.loads(cache.read_text())}) if cache.exists() else []
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))
