@@ -22,6 +22,13 @@ _ACCOUNTS: Final = "".join(
     for host in ("%", "localhost")
 )
 _MADE_FOR: Final = "--lower-case-table-names="
+_SMALL_MYSQL: Final = (
+    *("--innodb-log-buffer-size=8M", "--table-open-cache=400", "--table-definition-cache=400"),
+    *("--performance-schema-digests-size=0", "--performance-schema-events-statements-history-long-size=0"),
+    *("--performance-schema-error-size=0", "--performance-schema-max-memory-classes=0"),
+)
+"""320 instead of 540 MB of memory for an idle MySQL 9.7: tests run several servers at a time. Without the parts of the
+performance schema that binlane does not read."""
 
 
 def common_options(flavor: Flavor, program: Path) -> list[str]:
@@ -37,7 +44,7 @@ def common_options(flavor: Flavor, program: Path) -> list[str]:
         *_as_root(),
     ]
     if flavor is Flavor.MYSQL:
-        options += ["--mysqlx=OFF", "--innodb-redo-log-capacity=100M"]
+        options += ["--mysqlx=OFF", "--innodb-redo-log-capacity=100M", *_SMALL_MYSQL]
     else:
         options += ["--innodb-log-file-size=48M", "--collation-server=utf8mb4_general_ci"]
     return options

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from lab.histories.history import History
 from lab.histories.results import Result, Results
 from lab.histories.shrink import shrunk
 from lab.histories.trial import Outcome, Trials, Verdict
+from lab.priority import in_background
 from lab.programs import has_mysql
 
 _MEMORY: Final = Path("/dev/shm")
@@ -155,7 +155,7 @@ def _end(_number: int, _frame: object) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _end)
-    os.nice(10)
+    in_background()
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(main)
     app()

@@ -16,6 +16,7 @@ from typing import Final
 
 from binlane.model import Flavor
 from lab.commit import commit
+from lab.priority import in_background
 from lab.programs import LabError, series_of, server_binary
 from lab.refusals import REFUSALS
 from lab.suites import driver, report
@@ -236,6 +237,7 @@ def _end(_number: int, _frame: object) -> None:
 if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
+    in_background()
     try:
         sys.exit(main(sys.argv[1:]))
     except LabError as exc:

@@ -74,7 +74,7 @@ def lines(
     for name in ("PYTHONPATH", "MALLOC_ARENA_MAX"):
         variables.pop(name, None)
     run = subprocess.Popen(
-        ["nice", "-n", "10", *command(installed, folder, binlog_format, tests)],
+        command(installed, folder, binlog_format, tests),
         cwd=installed.tests,
         env=variables,
         stdin=subprocess.DEVNULL,
