@@ -161,7 +161,7 @@ def _extract(
         if manifest.transactions > 0:
             write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
-                open_window(engine, _bounds(manifest, folder))
+                open_window(engine, _bounds(manifest, folder), manifest.start)
     if manifest.transactions == 0:
         folder.remove()
         if not request.dry_run:

@@ -70,8 +70,11 @@ class Window:
         return self.state == FINISHED
 
 
-def open_window(engine: Engine, bounds: WindowBounds) -> Window:
+def open_window(engine: Engine, bounds: WindowBounds, begin: LogPosition | None = None) -> Window:
     """Store a window's bounds as the channel's open window. If the same window exists, open or finished, return it.
+
+    ``begin``: the place from which the log was read; None: not checked. A window whose files are lost is read again
+    from the watermark, and from another place, even an equivalent one, its segments would be others.
 
     Raises WindowBusyError if another window is open or this one has different bounds, SourceIdentityError if the source
     is not the channel's, PositionError if the window does not begin at the watermark.
@@ -86,7 +89,7 @@ def open_window(engine: Engine, bounds: WindowBounds) -> Window:
         current = read_open_window(connection, bounds.channel)
         if current is not None:
             return _same_window(current, bounds)
-        _check_begin(channel, bounds)
+        _check_begin(channel, bounds, begin)
         connection.execute(
             insert(windows).values(
                 **_bounds_values(bounds),
@@ -176,7 +179,7 @@ def _content(bounds: WindowBounds) -> tuple[object, ...]:
     )
 
 
-def _check_begin(channel: Channel, bounds: WindowBounds) -> None:
+def _check_begin(channel: Channel, bounds: WindowBounds, begin: LogPosition | None) -> None:
     if channel.source_identity != bounds.source_identity:
         raise SourceIdentityError(
             f"channel {channel.name}: its watermark belongs to source {channel.source_identity}, "
@@ -186,6 +189,11 @@ def _check_begin(channel: Channel, bounds: WindowBounds) -> None:
         raise PositionError(
             f"channel {channel.name}: window {bounds.window_id} has seqnos {bounds.first_seqno}..{bounds.last_seqno}, "
             f"expected to begin at {channel.watermark.seqno + 1}, behind the watermark; extract the window again"
+        )
+    if begin not in (None, channel.watermark.source):
+        raise PositionError(
+            f"channel {channel.name}: window {bounds.window_id} was read from {begin}, and an empty run has moved the "
+            f"watermark to {channel.watermark.source} since; extract the window again"
         )
 
 

@@ -147,7 +147,8 @@ class Verifier:
         channel = read_channel(connection, self.channel, for_update=for_update)
         window = read_open_window(connection, self.channel)
         before = self._standing
-        moved = before is not None and (channel.windows, channel.watermark) != (before.windows, before.watermark)
+        # an empty window moves the watermark into another file, and changes no row
+        moved = before is not None and _stands_at(channel) != _stands_at(before)
         if window is not None or moved:
             raise WindowBusyError(
                 f"channel {self.channel}: {_busy(self.engine, self.channel, window)}; rows can be compared only "
@@ -384,9 +385,9 @@ class Verifier:
 
     def _settled(self, stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
         """Settle what was compared in this step, and count what is proved."""
-        assert self._standing is not None
         compare, settled = self._compare, Settled()
-        self._stand()
+        # the log is read from here: the file in which the watermark stood before may be purged
+        self._standing = self._stand()
         if compare.wanted or compare.others or compare.definitions:
             folders = [WorkFolder(window.work) for window in self._windows if window.work]
             settler = Settler(self._standing, self._tables, self.pair, self._read_later, self._reader, folders)
@@ -444,6 +445,10 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _stands_at(channel: Channel) -> tuple[str, int, int]:
+    return channel.uuid, channel.windows, channel.watermark.seqno
 
 
 def _busy(engine: Engine, channel: str, window: Window | None) -> str:

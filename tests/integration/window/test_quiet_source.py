@@ -5,14 +5,22 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from binlane.orchestration import steps
+from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.inputs import write_inputs
 from binlane.orchestration.request import WindowRequest
+from binlane.plan.manifest import Manifest
 from binlane.servers.engines import engine_of
 from binlane.state.channels import Watermark
+from binlane.state.records.verifications import CLEAN, PENDING
 from binlane.state.windows import note_empty
+from binlane.verify.outcome import Options
+from binlane.verify.rows.column_text import Compared, Key
+from binlane.verify.run import Verifier
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
@@ -80,6 +88,49 @@ def test_a_run_that_was_slower_leaves_another_one_s_window_and_watermark(quiet: 
     note_empty(engine, read, empty, None, moves=True)
     assert watermark(quiet) == done
     quiet.assert_equal()
+
+
+def test_a_run_that_read_before_the_watermark_moved_reads_again(
+    quiet: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From another beginning a window whose files are lost would get other segments, and another plan."""
+    empty = list[Manifest]()
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "note_empty", lambda engine, mark, read, through, moves: empty.append(read))
+        assert quiet.run() is None
+    quiet.traffic(5, seed=3)
+
+    def slower(*arguments: Any) -> None:
+        # another run, which has read before the traffic
+        note_empty(engine_of(quiet.endpoints.target), watermark(quiet), empty[0], None, moves=True)
+        write_inputs(*arguments)
+
+    monkeypatch.setattr(steps, "write_inputs", slower)
+    window = steps.extract(quiet.config, quiet.endpoints, WindowRequest("now"))
+    there = watermark(quiet)
+    assert there.source == empty[0].end
+    assert read_inputs(WorkFolder(window["work"])).manifest.start == there.source
+    quiet.go_on(window)
+    quiet.assert_equal()
+
+
+def test_an_empty_run_beside_a_verification_does_not_end_it(quiet: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, chunk = list[str](), Verifier._chunk
+
+    def beside(self: Verifier, table: Compared, after: Key | None) -> Key | None:
+        if not compared:
+            assert quiet.run() is None
+            quiet.source.query(f"PURGE BINARY LOGS TO '{newest(quiet)}'")
+            quiet.traffic(5, seed=3)
+        compared.append(str(table.target))
+        return chunk(self, table, after)
+
+    before = watermark(quiet)
+    monkeypatch.setattr(Verifier, "_chunk", beside)
+    outcome = verify_channel(quiet.config, quiet.endpoints, Options(full=True))
+    assert watermark(quiet).source != before.source
+    assert outcome.state in (CLEAN, PENDING)
+    assert outcome.counts.rows > 0
 
 
 @pytest.mark.parametrize("quiet", ["mariadb"], indirect=True)

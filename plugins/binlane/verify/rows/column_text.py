@@ -6,6 +6,7 @@ the checksums is visible in the rows.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -188,12 +189,14 @@ def in_order(table: Compared, keys: Iterable[Key]) -> list[Key]:
     given = list(keys)
     columns = list(zip(*given, strict=True))
     if given and all(map(is_integer, table.key)):
-        numbers = [
-            np.array(list(map(int, texts)), np.uint64 if column.unsigned else np.int64)
-            for column, texts in zip(table.key, columns, strict=True)
-        ]
-        # the last of these is what it sorts by first
-        return [given[at] for at in np.lexsort(numbers[::-1]).tolist()]
+        # a stored key may be of a time when its column had another sign
+        with contextlib.suppress(OverflowError):
+            numbers = [
+                np.array(list(map(int, texts)), np.uint64 if column.unsigned else np.int64)
+                for column, texts in zip(table.key, columns, strict=True)
+            ]
+            # the last of these is what it sorts by first
+            return [given[at] for at in np.lexsort(numbers[::-1]).tolist()]
     values = (
         map(int, texts) if is_integer(column) else texts for column, texts in zip(table.key, columns, strict=False)
     )

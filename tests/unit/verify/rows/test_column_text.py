@@ -72,6 +72,12 @@ def test_consecutive_integers_are_one_range_where_that_is_asked_for() -> None:
     )
 
 
+def test_a_key_of_a_time_when_its_column_had_another_sign_has_a_place_too() -> None:
+    numbers = [-(1 << 63), -5, 7, (1 << 64) - 1]
+    keys = [(str(n),) for n in numbers]
+    assert in_order(table(("number",)), keys[::-1]) == keys
+
+
 def test_no_keys_are_in_order_too() -> None:
     assert in_order(table(("number",)), ()) == []
 
