@@ -220,7 +220,10 @@ class _Waits:
 
     interval: float
     _pause: float = FIRST_PAUSE
-    _since: float = field(default_factory=time.monotonic)
+    _since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._since = time.monotonic()
 
     def looks_closer(self, *, sleeps: bool = True) -> bool:
         """Pause; returns whether an interval has passed since the last time it did."""
