@@ -44,7 +44,7 @@ REFUSALS: Final = (
     ),
     Refusal(
         "a definition that the source logged in two character sets",
-        r"^UnsupportedEventError.*which the source logged in another character set than the rest",
+        r"^UnsupportedEventError.*which the source logged (in another character set than the rest|with escapes that)",
         "Definitions that a server logs in two character sets at once",
     ),
 )

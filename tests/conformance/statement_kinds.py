@@ -209,6 +209,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.LOAD_DATA}::test_every_way_to_load_a_file_arrives_byte_for_byte",
         f"{proofs.LOAD_DATA}::test_a_row_that_the_target_would_skip_is_an_error_and_nothing_is_written",
     ),
+    supported(
+        "LOAD DATA of a session with NO_BACKSLASH_ESCAPES, or of a client that is not UTF-8",
+        "the same rows; the servers' own replicas misread separators and values, or stop with 1083; refused like other "
+        "definitions in two character sets if the log does not tell enough",
+        f"{proofs.LOAD_DATA}::test_a_session_without_backslash_escapes_loads_the_same_rows",
+        f"{proofs.LOAD_DATA}::test_values_of_a_session_in_another_character_set_arrive",
+    ),
     refused(
         "LOAD XML, which servers log as LOAD DATA",
         "refused by name",

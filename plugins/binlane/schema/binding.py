@@ -6,6 +6,7 @@ share a type code in the log. ``logged`` has compared the two before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from binlane.binlog.table_map import TableMap, columns_of
@@ -15,7 +16,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.errors import TableMismatchError
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.logged import hidden_columns
-from binlane.schema.model import Column, Table
+from binlane.schema.model import Column, Generated, Table
 
 _JSON_TEXT = "utf8mb4"
 """The character set in which MariaDB's JSON text is sent to MySQL, which parses it."""
@@ -33,6 +34,8 @@ class BoundTable:
     """Columns of the primary key; empty if there is none."""
     renewed: frozenset[int]
     """Columns with ON UPDATE CURRENT_TIMESTAMP: an UPDATE changes them unless it sets them."""
+    row_end: int | None = None
+    """The ROW END column of a system-versioned table."""
 
     @property
     def name(self) -> str:
@@ -58,7 +61,14 @@ def bind(logged: TableMap, source: Flavor, target: Table) -> BoundTable:
         written=frozenset(number for number in shown if wanted[number].generated is None),
         primary_key=tuple(place[name] for name in names if name is not None),
         renewed=frozenset(number for number in shown if wanted[number].on_update),
+        row_end=_row_end(wanted) if target.system_versioned else None,
     )
+
+
+def _row_end(columns: Sequence[Column]) -> int | None:
+    shown = (number for number, column in enumerate(columns) if column.generated is Generated.ROW_END)
+    hidden = (number for number, column in enumerate(columns) if column.name == "row_end")
+    return next(shown, next(hidden, None))
 
 
 def _bound(logged: LoggedColumn, target: Column) -> LoggedColumn:

@@ -45,10 +45,20 @@ _NO_BACKSLASH_ESCAPES: Final = 0x100000
 """Bits of the logged sql_mode, the same on both servers."""
 
 
+def has_plain_backslashes(context: SessionContext) -> bool:
+    """Whether a backslash in a literal of that session stands for itself (sql_mode NO_BACKSLASH_ESCAPES)."""
+    return bool((context.sql_mode or 0) & _NO_BACKSLASH_ESCAPES)
+
+
+def is_utf8_client(context: SessionContext) -> bool:
+    """Whether statements of that session are read as UTF-8."""
+    return _charset(context.charset_client) in _UTF8
+
+
 def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
     """The lexer's rules for a statement of that session."""
     mode = context.sql_mode or 0
-    return Dialect(flavor, bool(mode & _ANSI_QUOTES), bool(mode & _NO_BACKSLASH_ESCAPES))
+    return Dialect(flavor, bool(mode & _ANSI_QUOTES), has_plain_backslashes(context))
 
 
 def charset_is_read(context: SessionContext) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 
 from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.model import Flavor, SessionContext
+from binlane.sql.charset import has_plain_backslashes
 
 _FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?=[ \n]|\Z)")
 """Stands between the columns and the options. The server writes a line break inside a literal as ``\\n``."""
@@ -40,7 +41,6 @@ _REWRITES: Final = (8, 0, 0)
 """From MySQL 8.0 on a GRANT of privileges has no literals, and all its names come from the server's dictionary."""
 _COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
 _IS_ROUTINE: Final = re.compile(rb"CREATE [^\n(]*?\b(?:PROCEDURE|FUNCTION) ")
-_NO_BACKSLASH_ESCAPES: Final = 0x100000
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4", "binary"})
 _WHAT_TO_DO: Final = (
     "(skip it, and make it on the target by hand or on the source from a client with SET NAMES utf8mb4 and without "
@@ -82,7 +82,7 @@ def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, compos
     ``composed``: the server wrote the whole text."""
     charset = charset_name(collation_name(context.charset_client, Flavor.MYSQL) or "") if context.charset_client else ""
     other_charset = charset not in ("", *_UTF8)
-    plain_backslashes = bool((context.sql_mode or 0) & _NO_BACKSLASH_ESCAPES)
+    plain_backslashes = has_plain_backslashes(context)
     if not other_charset and not plain_backslashes:
         return None
     if composed:

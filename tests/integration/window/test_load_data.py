@@ -16,6 +16,7 @@ from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
 
 BY_STATEMENT = "SET SESSION binlog_format = STATEMENT"
+TAB = b"\t"
 LINES = "FIELDS TERMINATED BY ','"
 
 
@@ -55,6 +56,8 @@ def load(channel: Channel, *statements: str) -> None:
         for statement in statements:
             with contextlib.suppress(pymysql.err.IntegrityError):
                 cursor.execute(statement)
+            if statement.startswith("SET NAMES"):
+                connection.encoding = statement.split()[-1]
 
 
 def test_every_way_to_load_a_file_arrives_byte_for_byte(loading: Channel, tmp_path: Path) -> None:
@@ -85,6 +88,36 @@ def test_every_way_to_load_a_file_arrives_byte_for_byte(loading: Channel, tmp_pa
     assert loading.run() is not None
     loading.assert_equal()
     assert loading.run() is None
+
+
+def test_a_session_without_backslash_escapes_loads_the_same_rows(loading: Channel, tmp_path: Path) -> None:
+    """Servers log the separators with backslashes whatever the session's sql_mode is. Their own replicas then stop with
+    1083, or, without an escape character, read the file as one line."""
+    rows = file(tmp_path, "tabs.csv", b"1\tone\t1\n2\tt\\wo\t2\n")
+    load(
+        loading,
+        "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'",
+        f"LOAD DATA INFILE '{file(tmp_path, 'one.csv', b'1' + TAB + b'one' + TAB + b'1')}' INTO TABLE t",
+        f"LOAD DATA INFILE '{rows}' INTO TABLE t FIELDS ESCAPED BY '' (@id, s, n) SET id = @id + 10",
+        f"LOAD DATA INFILE '{rows}' INTO TABLE t FIELDS TERMINATED BY 0x09 OPTIONALLY ENCLOSED BY '\\' ESCAPED BY '' "
+        "LINES STARTING BY '' TERMINATED BY X'0A' IGNORE 1 LINES (@id, s, n) SET id = @id + 20, s = '\\n'",
+    )
+    assert loading.source.query("SELECT COUNT(*) FROM tenant_1.t") == [(4,)]
+    assert loading.run() is not None
+    loading.assert_equal()
+
+
+def test_values_of_a_session_in_another_character_set_arrive(loading: Channel, tmp_path: Path) -> None:
+    """MariaDB logs the expressions in UTF-8, and their own replicas read them in the session's character set."""
+    rows = file(tmp_path, "pairs.csv", b"1\xe41\n2\xe42\n")
+    load(
+        loading,
+        "SET NAMES latin1",
+        f"LOAD DATA INFILE '{rows}' INTO TABLE t FIELDS TERMINATED BY 'ä' (id, n) SET s = CONCAT('ä', id)",
+    )
+    assert loading.source.query("SELECT HEX(s) FROM tenant_1.t ORDER BY id") == [("E431",), ("E432",)]
+    assert loading.run() is not None
+    loading.assert_equal()
 
 
 def test_a_row_that_the_target_would_skip_is_an_error_and_nothing_is_written(loading: Channel, tmp_path: Path) -> None:

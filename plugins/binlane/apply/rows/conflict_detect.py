@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.before_image import BeforeImages
 from binlane.apply.rows.sql import KnownTable, SqlRows
@@ -25,6 +25,9 @@ from binlane.state.records.conflicts import Conflict, ConflictKind
 if TYPE_CHECKING:
     from binlane.apply.rows.writers import RowWriter
 
+_CURRENT: Final = frozenset({"2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999", (1 << 64) - 1})
+"""The end of a current row: the greatest TIMESTAMP up to MariaDB 11.4 and from 11.5 on, and the greatest transaction
+id."""
 RowName = tuple[TableKey, tuple[object, ...]]
 """A row of the log: its table and the values of its key."""
 
@@ -105,6 +108,8 @@ class ComparingRows:
             if not key:
                 continue
             for change in table.decoder.changes(event):
+                if change.before is not None and _is_history(table, change.before):
+                    continue
                 name = None if change.before is None else _name(table, key, change.before)
                 if change.before is not None and name is not None and name not in touched:
                     part = change.after is not None and not is_full(table, change.after)
@@ -152,6 +157,13 @@ class ComparingRows:
             place = seqnos.get(name, seqno)
             key = key_in(one.table, row)
             self.note(Conflict(place, one.table.bound.key, one.change, ConflictKind.DIFFERENT, key, row))
+
+
+def _is_history(table: KnownTable, image: Image) -> bool:
+    """Whether a row of a system-versioned table is an earlier version, which DELETE HISTORY removes. Queries by the key
+    alone find the current row instead, and the server itself finds an earlier version by key and end."""
+    end = None if table.bound.row_end is None else image[table.bound.row_end]
+    return end is not None and not isinstance(end, Absent) and end not in _CURRENT
 
 
 def _key(table: KnownTable) -> tuple[int, ...]:

@@ -50,8 +50,10 @@ _CONSTRAINTS: Final = ", check_constraint_checks = "
 _NULL_NOT_ALLOWED: Final = 1048
 _NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
-_CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, 1292, 1364, 1366, 1406})
-"""Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0."""
+_NO_DEFAULT: Final = 1364
+_CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, 1292, _NO_DEFAULT, 1366, 1406})
+"""Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0 and for
+images without all columns."""
 _NAME: Final = "block"
 _SAVEPOINT: Final = "binlane_rows"
 
@@ -255,16 +257,16 @@ class SqlRows:
             )
         if statement.by_default:
             self.session.at_time(timestamp)
-        if statement.lenient:
+        allowed = _allowed(statement)
+        if allowed:
             self.session.execute(f"SET SESSION sql_mode = '{_MODE}'")
         try:
             affected = self.session.execute(statement.sql)
             warnings = self.session.rows("SHOW WARNINGS") if self.session.cursor.warning_count else []
         finally:
-            if statement.lenient:
+            if allowed:
                 self.session.execute(f"SET SESSION sql_mode = '{_STRICT}'")
-        forbidden = _CHANGED - {_TRUNCATED} if statement.lenient else _CHANGED
-        bad = [str(text) for level, code, text in warnings if level != "Note" and int(code) in forbidden]
+        bad = [str(text) for level, code, text in warnings if level != "Note" and int(code) in _CHANGED - allowed]
         if bad:
             raise miscounted(statement, affected, f"; the target warned: {'; '.join(bad[:3])}")
         return affected
@@ -294,6 +296,13 @@ class SqlRows:
             literals = ColumnLiterals.of(bound.columns, decoder.rules, self.session.flavor)
             self._literals[bound.columns] = literals
         return MultiRowTable.of(bound, target, literals, self.session.flavor, self.session.version)
+
+
+def _allowed(statement: RowStatement) -> frozenset[int]:
+    """The warnings that a statement may cause. In a mode that is not strict the source leaves columns without a default
+    out of partial images, and they get the default of their type."""
+    codes = ((_TRUNCATED, statement.lenient), (_NO_DEFAULT, statement.by_default))
+    return frozenset(code for code, is_allowed in codes if is_allowed)
 
 
 def _bytes_of(payload: bytes, frames: Frames, event: int) -> bytes:

@@ -36,7 +36,7 @@ from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan.transaction import error_outcome
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.filter import decide, without_filtered
-from binlane.plan.transaction.load_data import LoadedFiles, local_statement
+from binlane.plan.transaction.load_data import LoadedFiles, local_query
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.transaction.rename import Unsafe, renamed_parts
 from binlane.shards.renaming import Renaming
@@ -212,8 +212,9 @@ class _Dissection:
         load = self.log.parse(event)
         assert isinstance(load, ExecuteLoadQuery)
         with self._naming(event):
-            sql, file = local_statement(load), self._files.take(load.file_id)
-        return self._statement(event, replace(load.query, sql=sql), file)
+            file = self._files.take(load.file_id)
+            query = local_query(load, file, self.log.format.flavor)
+        return self._statement(event, query, file)
 
     def _file(self, event: RawEvent) -> None:
         block = self.log.parse(event)

@@ -8,12 +8,16 @@ statement, at the offsets that the event names (MySQL ``Execute_load_query_log_e
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from binlane.binlog.query import Duplicates, ExecuteLoadQuery
+from binlane.binlog.collations import UTF8MB4_GENERAL_CI
+from binlane.binlog.query import Duplicates, ExecuteLoadQuery, Query
+from binlane.model import Flavor, SessionContext
+from binlane.sql.charset import has_plain_backslashes, is_utf8_client
 
 FILE_NAME: Final = "binlane"
 """The file name that the target asks for; no such file exists."""
@@ -23,6 +27,19 @@ _WORDS: Final[Mapping[Duplicates, bytes]] = {
     Duplicates.REPLACE: b" REPLACE",
 }
 _XML: Final = re.compile(rb"\sLINES TERMINATED BY '<[^']*>'")
+_LITERAL: Final = rb"'(?:[^'\\]|\\.)*'"
+_SEPARATORS: Final = re.compile(
+    rb" FIELDS TERMINATED BY %b(?: OPTIONALLY)? +ENCLOSED BY %b ESCAPED BY (?P<escape>%b)"
+    rb" LINES(?: STARTING BY %b)? TERMINATED BY %b" % ((_LITERAL,) * 5),
+    re.DOTALL,
+)
+"""The clauses that the server composes, whatever the client's text was: with all separators, and with backslashes,
+whatever the session's sql_mode is. The rest of the statement is the client's text, or has no literals."""
+_ESCAPED: Final[Mapping[bytes, bytes]] = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+"""What the servers write behind a backslash (``pretty_print_str``); other bytes stand for themselves."""
+
+_WITH_CHARSET: Final = re.compile(rb"\b_\w+\s*(?:'[^']*[\x80-\xff]|\"[^\"]*[\x80-\xff])")
+"""A literal with a character set of its own: _latin1'...'."""
 
 
 @dataclass(slots=True)
@@ -59,13 +76,64 @@ class LoadedFiles:
         return pieces
 
 
-def local_statement(event: ExecuteLoadQuery) -> bytes:
-    """The statement with LOCAL and the served file name. Raises ValueError if the log does not allow an exact one."""
+def local_query(event: ExecuteLoadQuery, pieces: Iterable[memoryview], flavor: Flavor) -> Query:
+    """The statement with LOCAL and the served file name, in one character set and for its session's sql_mode.
+
+    Raises ValueError if the log does not allow an exact one. ``pieces``: of its file.
+    """
     sql, start, end = event.query.sql, event.file_name_start, event.file_name_end
     if not re.fullmatch(rb" (?:LOCAL )?INFILE '.*'(?: IGNORE| REPLACE)? INTO", sql[start:end], re.DOTALL):
         raise ValueError(f"a LOAD DATA without a file name at bytes {start}..{end} of its statement")
     if _XML.search(sql, end):
         # both servers log LOAD XML as LOAD DATA with the tag, and their replicas load the tags as text
         raise ValueError("LOAD XML, which servers log as LOAD DATA with LINES TERMINATED BY a tag,")
+    context = event.query.context
+    plain = has_plain_backslashes(context)
+    if plain and (found := _SEPARATORS.search(sql, end)) is not None and found["escape"] == rb"'\\'":
+        _check_escapes(pieces)
+    spelled = functools.partial(_in_hexadecimal, plain_backslashes=plain)
+    tail = _SEPARATORS.sub(lambda clauses: re.sub(_LITERAL, spelled, clauses[0], flags=re.DOTALL), sql[end:], count=1)
     name = b" LOCAL INFILE '" + FILE_NAME.encode() + b"'"
-    return sql[:start] + name + _WORDS[event.duplicates] + b" INTO" + sql[end:]
+    whole = sql[:start] + name + _WORDS[event.duplicates] + b" INTO" + tail
+    return replace(event.query, sql=whole, context=_in_one_charset(tail, context, flavor))
+
+
+def _check_escapes(pieces: Iterable[memoryview]) -> None:
+    """Raises ValueError for a file with backslashes: the server logs ESCAPED BY a backslash also where the client gave
+    no escape character, and under NO_BACKSLASH_ESCAPES only a given one is used."""
+    if any(b"\\" in bytes(piece) for piece in pieces):
+        raise ValueError(
+            "a LOAD DATA of a file with backslashes, which the source logged with escapes that its sql_mode does not "
+            "have (load it with FIELDS ESCAPED BY '' or without NO_BACKSLASH_ESCAPES)"
+        )
+
+
+def _in_one_charset(tail: bytes, context: SessionContext, flavor: Flavor) -> SessionContext:
+    """The context with the character set of the text behind INTO: names are logged in UTF-8, and on MariaDB the
+    expressions behind SET as well; on MySQL these are logged in the session's character set. Raises ValueError for a
+    text in both."""
+    if is_utf8_client(context) or tail.isascii():
+        return context
+    composed, _, expressions = tail.partition(b" SET `")
+    if flavor is Flavor.MYSQL and composed.isascii():
+        return context
+    # the bytes of a literal with a character set are not converted
+    is_whole = expressions.isascii() if flavor is Flavor.MYSQL else _WITH_CHARSET.search(expressions) is None
+    try:
+        tail.decode()
+    except UnicodeDecodeError:
+        is_whole = False
+    if not is_whole:
+        raise ValueError(
+            "a LOAD DATA, which the source logged in another character set than the rest (load it with SET NAMES "
+            "utf8mb4)"
+        )
+    return replace(context, charset_client=UTF8MB4_GENERAL_CI)
+
+
+def _in_hexadecimal(literal: re.Match[bytes], *, plain_backslashes: bool) -> bytes:
+    """A separator as a literal that is read alike in every sql_mode and character set."""
+    if literal[0].isascii() and not (plain_backslashes and b"\\" in literal[0]):
+        return literal[0]
+    text = re.sub(rb"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), literal[0][1:-1], flags=re.DOTALL)
+    return b"X'" + text.hex().encode() + b"'"

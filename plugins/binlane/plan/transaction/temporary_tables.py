@@ -68,6 +68,8 @@ class TemporaryStep:
     """Old and new names."""
     not_copied: str | None = None
     """Why the created table cannot be copied."""
+    prepared: bool = False
+    """It is in a prepared XA transaction, whose changes are applied at its XA COMMIT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,8 @@ def lives(
             done += _lost(tables, first, starts.pop(0), where)
             _check_dropped(calls)
         was_open = bool(tables.tables)
+        if step.prepared and (tables.has(step.session) or not all(map(is_known, step.used))):
+            raise in_prepared(step.where)
         if not tables.has(step.session):
             _check_known(step, is_known, calls)
         hidden = _made_by_call(step, tables.take(step), is_known, calls)
@@ -274,6 +278,14 @@ def _unknown(step: TemporaryStep, table: TableKey) -> UnsupportedEventError:
         "target and is not created in this window: a temporary table that was created before the channel began, "
         "or by a routine and not dropped in this window; nothing of the window was written; begin the channel "
         "after this statement, or with a backup from before the table"
+    )
+
+
+def in_prepared(where: str) -> UnsupportedEventError:
+    """The error for a prepared XA transaction that uses temporary tables."""
+    return UnsupportedEventError(
+        f"{where}: a prepared XA transaction with a statement that depends on its connection (a temporary table); "
+        "nothing of the window was written; see docs/conformance.md"
     )
 
 

@@ -9,7 +9,7 @@ from the segment that holds the XA PREPARE.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from binlane.binlog.gtids import XaName
@@ -19,7 +19,7 @@ from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart, dissect
 from binlane.plan.transaction.route_key import TransactionClass, classify
-from binlane.plan.transaction.temporary_tables import TemporaryStep, steps
+from binlane.plan.transaction.temporary_tables import TemporaryStep, in_prepared, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,12 @@ class Halves:
         parts = dissect(transaction, log)
         described = classify(parts)
         found = steps(seqno, parts, str(log.position(transaction)))
+        if transaction.ending is Ending.XA_PREPARE:
+            # a server also marks statements that only might use a temporary table
+            found = [replace(step, prepared=True) for step in found]
+            if any(step.opened is not None or step.closed or step.calls for step in found):
+                raise in_prepared(str(log.position(transaction)))
         self.temporary += found
-        if found and transaction.ending is Ending.XA_PREPARE:
-            raise UnsupportedEventError(
-                f"{log.position(transaction)}: a prepared XA transaction with a statement that depends on its "
-                "connection (a temporary table); nothing of the window was written; see docs/conformance.md"
-            )
         if transaction.ending not in _HALVES:
             return described, True
         name = transaction.xa

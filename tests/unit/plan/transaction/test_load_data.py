@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -39,18 +40,21 @@ def execute(
     tail: bytes = b" TABLE `t` (`a`)",
     error: int = 0,
     shift: int = 0,
+    status: bytes = b"",
 ) -> bytes:
     sql = b"LOAD DATA" + span + tail
-    body = struct.pack("<IIBHH", 6, 0, 1, error, 0)
+    body = struct.pack("<IIBHH", 6, 0, 1, error, len(status))
     body += struct.pack("<IIIB", file_id, 9 + shift, 9 + len(span), duplicates)
-    return wire(T.EXECUTE_LOAD_QUERY, body + b"a\0" + sql)
+    return wire(T.EXECUTE_LOAD_QUERY, body + status + b"a\0" + sql)
 
 
-def parts(*events: bytes) -> tuple[StatementPart, ...]:
+def parts(*events: bytes, flavor: Flavor = Flavor.MARIADB) -> tuple[StatementPart, ...]:
     data, segment = segment_of([(GTID, *events, XID)])
     reader = LogReader(data, segment.source_file)
     (transaction,) = transactions(reader)
-    found = dissect(transaction, LogFormat(reader.format, segment.source_file, 0, Flavor.MARIADB))
+    version = reader.format.server_version if flavor is Flavor.MARIADB else "9.7.0"
+    log_format = replace(reader.format, server_version=version)
+    found = dissect(transaction, LogFormat(log_format, segment.source_file, 0, flavor))
     return tuple(part for part in found if isinstance(part, StatementPart))
 
 
@@ -71,6 +75,59 @@ def test_the_place_that_the_event_names_gets_the_local_name(span: bytes, duplica
     (part,) = parts(begin(1, b"1\n"), execute(1, span, duplicates))
     assert part.sql == expected
     assert content(part) == b"1\n"
+
+
+NO_BACKSLASH_ESCAPES = b"\x01" + struct.pack("<Q", 0x100000)
+LATIN1 = b"\x04" + struct.pack("<HHH", 8, 8, 8)
+SEPARATORS = b" FIELDS TERMINATED BY '%b' OPTIONALLY  ENCLOSED BY '%b' ESCAPED BY '%b' LINES TERMINATED BY '%b' (`a`)"
+
+DEFAULTS = b" TABLE `t`" + SEPARATORS % (rb"\t", b"", rb"\\", rb"\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "separators", "expected"),
+    [
+        (b"", (rb"\t", b"", rb"\\", rb"\n"), (rb"'\t'", b"''", rb"'\\'", rb"'\n'")),
+        (NO_BACKSLASH_ESCAPES, (rb"\t", b"", rb"\\", rb"\n"), (b"X'09'", b"''", b"X'5c'", b"X'0a'")),
+        (NO_BACKSLASH_ESCAPES, (rb"\'\0", b'"', b"", rb"\r\n"), (b"X'2700'", b"'\"'", b"''", b"X'0d0a'")),
+        (LATIN1, (b"\xe4", b"", rb"\\", rb"\n"), (b"X'e4'", b"''", rb"'\\'", rb"'\n'")),
+    ],
+)
+def test_separators_are_read_alike_in_every_session(
+    status: bytes, separators: tuple[bytes, ...], expected: tuple[bytes, ...]
+) -> None:
+    tail = b" TABLE `t`" + SEPARATORS % separators + rb" SET `b` = '\n'"
+    (part,) = parts(begin(1, b"1\n"), execute(1, tail=tail, status=status))
+    said = (SEPARATORS.replace(b"'%b'", b"%b") % expected).decode("latin-1")
+    assert part.sql.decode("latin-1") == f"LOAD DATA LOCAL INFILE 'binlane' INTO TABLE `t`{said} SET `b` = '\\n'"
+
+
+UTF8, LATIN = "ä".encode(), "ä".encode("latin-1")
+IN_SETS = [
+    (Flavor.MARIADB, b"", UTF8, 45),
+    (Flavor.MARIADB, UTF8, UTF8, 45),
+    (Flavor.MARIADB, LATIN, b"", None),
+    (Flavor.MARIADB, UTF8, b"', _latin1'" + UTF8, None),
+    (Flavor.MYSQL, b"", LATIN, 8),
+    (Flavor.MYSQL, UTF8, b"", 45),
+    (Flavor.MYSQL, UTF8, LATIN, None),
+    (Flavor.MYSQL, UTF8, UTF8, None),
+]
+
+
+@pytest.mark.parametrize(("flavor", "name", "value", "expected"), IN_SETS)
+def test_names_and_values_are_in_one_character_set(
+    flavor: Flavor, name: bytes, value: bytes, expected: int | None
+) -> None:
+    """A session of latin1: both servers log names in UTF-8, MariaDB the rest, too."""
+    tail = b" TABLE `t%b` (`a`) SET `b`= concat('%b')" % (name, value)
+    events = (begin(1, b"1\n"), execute(1, tail=tail, status=LATIN1))
+    if expected is None:
+        with pytest.raises(UnsupportedEventError, match="another character set than the rest"):
+            parts(*events, flavor=flavor)
+        return
+    (part,) = parts(*events, flavor=flavor)
+    assert part.context.charset_client == expected
 
 
 def test_files_of_several_ids_may_come_in_between_each_other() -> None:
@@ -96,6 +153,10 @@ REFUSED = [
     pytest.param(
         (begin(1, b"a"), execute(1, tail=b" TABLE `t` FIELDS TERMINATED BY '\\t' LINES TERMINATED BY '<row>' (`a`)")),
         "LOAD XML", id="load-xml",
+    ),
+    pytest.param(
+        (begin(1, b"a"), append(1, b"\\N"), execute(1, tail=DEFAULTS, status=NO_BACKSLASH_ESCAPES)),
+        "logged with escapes that its sql_mode does not have", id="escapes-or-not",
     ),
     pytest.param((query(b"LOAD DATA INFILE '/x' INTO TABLE t"),), "without the events of its file", id="by-its-text"),
     pytest.param((wire(T.CREATE_FILE, bytes(60)),), "CREATE_FILE", id="mysql-4"),

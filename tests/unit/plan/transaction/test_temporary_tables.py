@@ -10,7 +10,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import ItemKind, TableKey, TemporaryCopies
 from binlane.plan.routing import Routing
 from binlane.plan.window_plan import WindowPlan
-from tests.unit.plan.logs import EMPTY_SCHEMA, Filtered, alone, bound, filtered, prepare, rows, settings
+from tests.unit.plan.logs import EMPTY_SCHEMA, Filtered, alone, bound, ends, filtered, prepare, rows, settings
 
 CHOSEN = settings(shard_list="a=0\nb=1\nc=2\n", fold_gap=5)
 ALL = (0, 1, 2, 3)
@@ -23,6 +23,11 @@ CALL, DROP_MADE = "INSERT INTO t VALUES (f())", "DROP TEMPORARY TABLE `made` /* 
 
 def stretches(found: Filtered) -> list[tuple[int, int, bool]]:
     return [(barrier.first, barrier.last, barrier.together) for barrier in found.routing.barriers]
+
+
+def prepared(seqno: int, text: str) -> tuple[bytes, ...]:
+    """A prepared XA transaction of one statement that is marked as one of temporary tables."""
+    return (*prepare(seqno, "x", "a")[:1], bound(seqno, text)[1], prepare(seqno, "x")[-1])
 
 
 @EACH
@@ -183,9 +188,12 @@ REFUSED = [
         [bound(1, "INSERT INTO t SELECT * FROM tmp")], "uses a.tmp, which does not exist", id="unknown-use"
     ),
     pytest.param(
-        [(*prepare(1, "x", "a")[:1], bound(1, "INSERT INTO t VALUES (1)")[1], prepare(1, "x")[-1])],
-        "prepared XA transaction with a statement that depends on its connection", id="inside-xa",
+        [bound(1, CREATE, alone=True), prepared(2, "INSERT INTO t SELECT * FROM tmp"), bound(3, DROP, alone=True)],
+        "prepared XA transaction with a statement that depends on its connection", id="used-in-xa",
     ),
+    pytest.param([prepared(1, CREATE)], "prepared XA transaction with a statement", id="created-in-xa"),
+    pytest.param([prepared(1, "INSERT INTO tmp VALUES (1)")], "prepared XA transaction", id="unknown-in-xa"),
+    pytest.param([prepared(1, CALL)], "prepared XA transaction with a statement", id="routine-in-xa"),
     pytest.param(
         [bound(1, "CREATE TEMPORARY WHATEVER TABLE tmp", alone=True)], "cannot be parsed", id="unreadable"
     ),
@@ -205,6 +213,18 @@ def test_statements_that_cannot_be_applied_exactly_are_refused_with_their_positi
 def test_a_statement_that_asks_for_its_connection_alone_is_none_of_this() -> None:
     found = filtered([bound(1, "INSERT INTO t VALUES (CONNECTION_ID())")], CHOSEN, schema=SCHEMA)
     assert not any(barrier.together for barrier in found.routing.barriers)
+
+
+@EACH
+def test_a_marked_statement_in_xa_is_applied_where_it_commits_if_its_connection_has_no_table(columnar: bool) -> None:
+    """MariaDB marks every DELETE of two tables that names one table twice."""
+    log = [
+        bound(1, CREATE, thread=9, alone=True), prepared(2, "DELETE l, r FROM t l JOIN t r"),
+        bound(3, DROP, thread=9, alone=True), ends(4, "COMMIT", "x"),
+    ]  # fmt: skip
+    found = filtered(log, CHOSEN, columnar=columnar, schema=SCHEMA)
+    assert stretches(found)[0] == (1, 3, True)
+    assert [first for first, _ in found.seqnos(0)] == [4]
 
 
 @EACH
