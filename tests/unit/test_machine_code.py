@@ -103,3 +103,40 @@ def test_machine_code_that_is_cached_is_loaded_ahead_and_none_is_compiled(tmp_pa
 
 def test_with_another_numba_nothing_is_loaded_ahead() -> None:
     load_cached(object())
+
+
+LATE = """
+import numpy
+from binlane.binlog.vector.compiled import inlined, kernel
+
+@inlined
+def doubled(value):
+    return 2 * value
+
+@kernel
+def doubles(values):
+    found = numpy.empty(values.size, numpy.int64)
+    for index in range(values.size):
+        found[index] = doubled(values[index])
+    return found
+"""
+TOLD = """
+import sys, numpy
+from kernel import doubles
+numbers = numpy.arange(3) if len(sys.argv) == 1 else numpy.arange(3.0)
+print(doubles(numbers).tolist(), "numba.np.linalg" in sys.modules)
+"""
+
+
+def test_a_kernel_of_the_cache_needs_no_compiler_and_another_gets_one(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(LATE)
+    assert run_beside_kernel(TOLD, tmp_path) == "[0, 2, 4] True"
+    # a module that only compilations import shows whether numba has prepared for one
+    assert run_beside_kernel(TOLD, tmp_path) == "[0, 2, 4] False"
+    assert run_beside_kernel(TOLD.replace("sys.argv", "[0, 1]"), tmp_path) == "[0, 2, 4] True"
+    assert run_beside_kernel(TOLD.replace("sys.argv", "[0, 1]"), tmp_path) == "[0, 2, 4] False"
+
+
+def test_without_a_compiler_a_kernel_is_a_function(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(LATE)
+    assert run_beside_kernel(TOLD, tmp_path, NUMBA_DISABLE_JIT="1") == "[0, 2, 4] False"

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from binlane.binlog.vector.compiled import kernel
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -45,7 +46,7 @@ _N, _U, _L = 0x4E, 0x55, 0x4C
 _IS_NULL, _IS_DAMAGED = -1, -2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spell_rows(
     data: Bytes, at: int, end: int, around: Bytes, places: Ints, flags: Ints, checked: bool, out: Bytes, filled: int,
     pending: int, limit: int,
@@ -86,7 +87,7 @@ def spell_rows(
         filled, at, rows = put, stop, rows + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _special(data: Bytes, here: int, length: int) -> int:
     """The code of a packet that is not a row; OK for a row."""
     if length == 0:
@@ -96,7 +97,7 @@ def _special(data: Bytes, here: int, length: int) -> int:
     return END if data[here] == _EIGHT and length < 9 else OK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spell_row(
     data: Bytes, here: int, stop: int, around: Bytes, places: Ints, flags: Ints, out: Bytes, put: int
 ) -> int:  # fmt: skip
@@ -122,7 +123,7 @@ def _spell_row(
     return put + 1 if here == stop else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _size(data: Bytes, here: int, stop: int) -> tuple[int, int]:
     """(beginning of the value, its bytes); bytes below 0: NULL, or damaged."""
     if here >= stop:
@@ -141,7 +142,7 @@ def _size(data: Bytes, here: int, stop: int) -> tuple[int, int]:
     return here + wide, size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spell_value(data: Bytes, at: int, end: int, flags: int, out: Bytes, put: int) -> int:
     if flags & ESCAPES == 0:
         has_exponent = False
@@ -163,7 +164,7 @@ def _spell_value(data: Bytes, at: int, end: int, flags: int, out: Bytes, put: in
     return put
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _copy(data: Bytes, at: int, end: int, out: Bytes, put: int) -> int:
     for byte in range(at, end):
         out[put] = data[byte]

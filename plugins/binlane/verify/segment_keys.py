@@ -86,8 +86,7 @@ def _integers(data: Bytes, start: Ints, size: int, signed: bool) -> list[int]:
 
 
 def load() -> None:
-    """Load the machine code of this module: 0.4 s of a core, most of them numba's own start; longer where it must be
-    compiled first."""
+    """Load the machine code of this module: 0.2 s of a core; longer where it must be compiled first."""
     frames = frame(b"", 0, CHECKSUM_LENGTH)
     verify_checksums(frames, "")
     index = index_rows(frames, "")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.binlog.types.columns import Column
@@ -20,6 +19,7 @@ from binlane.binlog.types.literals import introducer, literal
 from binlane.binlog.types.sql_types import SQL_TYPES, reader_of
 from binlane.binlog.types.type_codes import ColumnType, LengthRule
 from binlane.binlog.vector.arrays import Bytes, Ints
+from binlane.binlog.vector.compiled import kernel
 from binlane.model import Flavor
 
 _C: Final = ColumnType
@@ -289,7 +289,7 @@ def _lists(*parts: Ints) -> list[list[int]]:
     return [part.tolist() for part in parts]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _places(data: Bytes, images: Ints, width: int, rule: Bytes, length: Ints, start: Ints, end: Ints) -> None:
     """Fills ``start`` and ``end`` of the first columns' values in each full image of ``width`` columns."""
     for row in range(images.size):

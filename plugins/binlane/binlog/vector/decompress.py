@@ -13,13 +13,13 @@ from typing import Final
 
 import numpy as np
 import zstandard
-from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
 from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Sizes
+from binlane.binlog.vector.compiled import kernel
 from binlane.binlog.vector.frame_kernels import little, packed
 from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets, as_array
 from binlane.binlog.wire import HEADER, EventType
@@ -176,7 +176,7 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
     return as_array(out), BufferOffsets(at), SegmentOffsets(source)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """(offset of the zstd stream in the body [at, end), decompressed size); (-1, -1) for an unusual head."""
     fields = np.full(4, -1, np.int64)
@@ -196,7 +196,7 @@ def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
     return at, fields[_INFLATED]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _payload_heads(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, most: int, room: int, found: Ints
 ) -> int:
@@ -214,7 +214,7 @@ def _payload_heads(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rows_head(data: Bytes, at: int, end: int, bitmaps: int, has_extra: bool) -> int:
     """Offset of the compressed part in the rows body [at, end); -1 for an unusual head."""
     at += _ROWS_HEAD
@@ -232,7 +232,7 @@ def _rows_head(data: Bytes, at: int, end: int, bitmaps: int, has_extra: bool) ->
     return at if at < end else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rows_heads(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, tail: int, most: int, room: int, found: Ints
 ) -> int:
@@ -264,7 +264,7 @@ def _rows_heads(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def plain_inside(data: Bytes, start: Ints, first: int, last: int, between: Flags, is_plain: Flags) -> None:
     """Fills ``is_plain``: whether [start[n], start[n + 1]) consists of whole events of the allowed types."""
     for place in range(start.size - 1):
@@ -283,7 +283,7 @@ def plain_inside(data: Bytes, start: Ints, first: int, last: int, between: Flags
         is_plain[place] = count > 0 and at == end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _events(data: Bytes, start: Ints, end: Ints) -> int:
     """The number of events."""
     count = 0
@@ -295,7 +295,7 @@ def _events(data: Bytes, start: Ints, end: Ints) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lay_out(
     data: Bytes, offset: Ints, size: Sizes, event: Ints, inner: Bytes, start: Ints, end: Ints, tail: int,
     out: Bytes, at: Ints, source: Ints,

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Numbers, Words
+from binlane.binlog.vector.compiled import inlined, kernel
 
 PRIMARY: Final = 1
 UNIQUE: Final = 2
@@ -37,7 +37,7 @@ _SEED = np.uint64(14695981039346656037)
 _SHIFT = np.uint64(29)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _column_end(data: Bytes, at: int, rule: int, param: int) -> int:
     """The end of a column's value; the image's length was checked before."""
     if rule == 0:
@@ -48,7 +48,7 @@ def _column_end(data: Bytes, at: int, rule: int, param: int) -> int:
     return int(at + rule + length)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def hash_of_key(
     data: Bytes, at: int, table: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints, flags: Bytes,
     flag_at: int,
@@ -68,7 +68,7 @@ def hash_of_key(
     return value ^ (value >> _SHIFT)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def same(
     data: Bytes, left: int, right: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints, flags: Bytes,
     flag_at: int, mask: int,
@@ -98,7 +98,7 @@ def same(
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _number(
     data: Bytes, at: int, first: int, width: int, rule: Bytes, param: Ints, column: int, signed: int
 ) -> np.uint64:
@@ -119,7 +119,7 @@ def _number(
     return value
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _slot(
     data: Bytes, image: int, table: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints,
     flags: Bytes, flag_at: int, value: np.uint64, slots: Numbers, key_hash: Words, key_image: Ints, entry_table: Ints,
@@ -139,7 +139,7 @@ def _slot(
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fold(
     data: Bytes, images: Ints, table_of: Ints, tables: Ints, rule: Bytes, param: Ints, flags: Bytes, counters: Ints,
     slots: Numbers, key_hash: Words, key_image: Ints, entry_table: Ints, before: Ints, now: Ints, kept: Ints,
@@ -202,7 +202,7 @@ def fold(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def judge(
     data: Bytes, count: int, entry_table: Ints, before: Ints, now: Ints, tables: Ints, rule: Bytes, param: Ints,
     flags: Bytes, counters: Ints, was_absent: Bytes, left: Ints, written: Words, unsure: Bytes,
@@ -232,7 +232,7 @@ def judge(
             written[table] = max(written[table], number)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _same_bytes(data: Bytes, left: Ints, right: Ints) -> bool:
     if left[1] - left[0] != right[1] - right[0]:
         return False
@@ -242,7 +242,7 @@ def _same_bytes(data: Bytes, left: Ints, right: Ints) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def places(left: Ints, entry_table: Ints, is_restored: Flags, bucket_end: Ints) -> int:
     """Fills ``bucket_end``, per table and phase (``PHASES``): number of rows up to its end. Returns the total."""
     for table in range(is_restored.size):
@@ -259,7 +259,7 @@ def places(left: Ints, entry_table: Ints, is_restored: Flags, bucket_end: Ints) 
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def arrange(
     left: Ints, entry_table: Ints, before: Ints, now: Ints, is_restored: Flags, kept: Ints, bucket_end: Ints,
     bucket: Ints, images: Ints,

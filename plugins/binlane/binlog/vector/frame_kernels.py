@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from binlane.binlog import rows as plain
 from binlane.binlog.vector.arrays import Bytes, Halves, Ints, Numbers, Sizes, Words
+from binlane.binlog.vector.compiled import kernel
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 
 OK: Final = 0
@@ -71,7 +71,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def little(data: Bytes, at: int, length: int) -> int:
     """A little-endian unsigned integer of up to eight bytes."""
     value = np.int64(0)
@@ -80,7 +80,7 @@ def little(data: Bytes, at: int, length: int) -> int:
     return int(value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def packed(data: Bytes, at: int, end: int, longest: int) -> tuple[int, int]:
     """A length-encoded integer of up to ``longest`` bytes (3, or 8 below 2**63) and the offset behind it; (-1, at) if
     it is invalid."""
@@ -96,7 +96,7 @@ def packed(data: Bytes, at: int, end: int, longest: int) -> tuple[int, int]:
     return max(value, -1), at + 1 + length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _u32(data: Bytes, at: int) -> int:
     return int(
         np.int64(data[at])
@@ -106,7 +106,7 @@ def _u32(data: Bytes, at: int) -> int:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def frame(
     data: Bytes,
     start: int,
@@ -138,7 +138,7 @@ def frame(
     return count, OK, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def whole_events(data: Bytes, least: int) -> tuple[int, int]:
     """Bytes of whole events at the beginning of ``data``, and OK, or SMALL_SIZE for an event_size below ``least``."""
     at, end = 0, data.size
@@ -152,7 +152,7 @@ def whole_events(data: Bytes, least: int) -> tuple[int, int]:
     return at, OK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _crc32(data: Bytes, at: int, end: int, cleared: int) -> np.uint32:
     """zlib.crc32 of [at, end), with bit 0 of the byte at ``cleared`` as 0 (-1: no byte)."""
     crc = _ONES
@@ -178,7 +178,7 @@ def _crc32(data: Bytes, at: int, end: int, cleared: int) -> np.uint32:
     return crc ^ _ONES
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_bad_crc(data: Bytes, offset: Ints, kind: Bytes, size: Sizes) -> int:
     """The first event with a wrong CRC32; the number of events if there is none."""
     for event in range(offset.size):
@@ -190,7 +190,7 @@ def first_bad_crc(data: Bytes, offset: Ints, kind: Bytes, size: Sizes) -> int:
     return offset.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hash(data: Bytes, at: int, end: int) -> np.uint64:
     value = np.uint64(end - at) * _MIX
     while end - at >= 8:
@@ -205,7 +205,7 @@ def _hash(data: Bytes, at: int, end: int) -> np.uint64:
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _same(data: Bytes, left: int, right: int, length: int) -> bool:
     for index in range(length):  # numba compiles no generators
         if data[left + index] != data[right + index]:
@@ -213,7 +213,7 @@ def _same(data: Bytes, left: int, right: int, length: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number_of_definition(
     data: Bytes, at: int, end: int, count: int, slots: Numbers, hashes: Words, bodies: Ints
 ) -> int:
@@ -237,7 +237,7 @@ def _number_of_definition(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slot_of_id(table_id: int, ids: Ints) -> int:
     """The slot of ``table_id`` in ``ids``, or the free slot (-1) for it."""
     mask = ids.size - 1
@@ -247,7 +247,7 @@ def _slot_of_id(table_id: int, ids: Ints) -> int:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def index(
     data: Bytes,
     offset: Ints,
@@ -306,7 +306,7 @@ def index(
     return count, OK, offset.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def appearances(number: Numbers, seen: Numbers, used: Ints, first: Ints) -> int:
     """Fills ``used`` with the numbers from 0 up in the order of their first events, and ``first`` with these events.
 
@@ -321,7 +321,7 @@ def appearances(number: Numbers, seen: Numbers, used: Ints, first: Ints) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
     """Bytes written, or (-1 - index) of the first range that is outside ``data`` or does not fit into ``out``."""
     used = 0
@@ -334,7 +334,7 @@ def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
     return used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def strip(data: Bytes, offset: Ints, size: Sizes, wanted: Ints, header_len: int, tail: int, out: Bytes) -> int:
     """Bytes written. ``out`` has room for all ``wanted`` events, which are numbers into ``offset``."""
     used = 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from binlane.binlog.vector.arrays import Bytes, Ints
+from binlane.binlog.vector.compiled import kernel
 from binlane.binlog.vector.fold_rows import PRIMARY, hash_of_key, same
 from binlane.binlog.vector.row_events import DELETE, INSERT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lanes_of(
     data: Bytes, images: Ints, table: Ints, tables: Ints, rule: Bytes, param: Ints, flags: Bytes, seeds: Ints,
     lanes: int, lane: Ints,
@@ -26,7 +26,7 @@ def lanes_of(
         lane[row] = np.int64(value % np.uint64(lanes))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_key(
     data: Bytes, images: Ints, kind: Ints, table: Ints, tables: Ints, rule: Bytes, param: Ints, flags: Bytes,
     out_table: Ints, out_kind: Ints, out_images: Ints,

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from binlane.binlog.rows import RowsFlag
+from binlane.binlog.vector import compiled
 from binlane.binlog.vector.arrays import Bytes, Ints, Numbers, Sizes
+from binlane.binlog.vector.compiled import kernel
 from binlane.binlog.vector.frame_kernels import little
 from binlane.binlog.vector.frames import Frames, TableLayouts, frame, index_rows, table_layouts
 from binlane.binlog.wire import HEADER, EventType
@@ -66,10 +67,10 @@ def load() -> None:
 
 def is_loaded() -> bool:
     """Whether this process has the machine code of ``narrowed``."""
-    return bool(_narrow.signatures)
+    return compiled.is_loaded(_narrow)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _narrow(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, number: Numbers, tables: Ints, rule: Bytes, param: Ints,
     key_from: Ints, key_columns: Ints, out: Bytes,
@@ -103,7 +104,7 @@ def _narrow(
     return used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _images_at(data: Bytes, start: int, end: int, shape: int, width: int) -> int:
     """Offset of an event's row images if they have all columns; else -1."""
     at = start + _HEADER + _POST_HEADER
@@ -127,7 +128,7 @@ def _images_at(data: Bytes, start: int, end: int, shape: int, width: int) -> int
     return at + halves * length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _columns(data: Bytes, at: int, end: int, width: int, first: int, rule: Bytes, param: Ints, found: Ints) -> int:
     """The end of an image with all columns, -1 if it is not within ``end``. Fills ``found`` with begin and end of each
     value, with its length; -1 for NULL."""
@@ -153,7 +154,7 @@ def _columns(data: Bytes, at: int, end: int, width: int, first: int, rule: Bytes
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _differ(data: Bytes, one: int, other: int, length: int) -> bool:
     found = np.uint8(0)
     for byte in range(length):  # no early end: so it is compiled to vector instructions
@@ -161,7 +162,7 @@ def _differ(data: Bytes, one: int, other: int, length: int) -> bool:
     return bool(found)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_changed(
     data: Bytes, at: int, end: int, shape: int, width: int, first: int, rule: Bytes, param: Ints, before: Ints,
     after: Ints, is_sent: Bytes,
@@ -189,7 +190,7 @@ def _find_changed(
     return rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bitmap(wanted: Bytes, width: int, out: Bytes, at: int) -> int:
     length = (width + 7) >> 3
     out[at : at + length] = 0
@@ -199,7 +200,7 @@ def _bitmap(wanted: Bytes, width: int, out: Bytes, at: int) -> int:
     return at + length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _image(data: Bytes, found: Ints, wanted: Bytes, width: int, out: Bytes, at: int) -> int:
     """Writes an image of the wanted columns."""
     present = 0
@@ -220,7 +221,7 @@ def _image(data: Bytes, found: Ints, wanted: Bytes, width: int, out: Bytes, at: 
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_event(
     data: Bytes, start: int, at: int, end: int, rows: int, shape: int, width: int, first: int, rule: Bytes,
     param: Ints, before: Ints, after: Ints, is_key: Bytes, is_sent: Bytes, out: Bytes, used: int,

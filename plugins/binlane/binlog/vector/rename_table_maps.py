@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.arrays import Bytes, Ints, Sizes
+from binlane.binlog.vector.compiled import kernel
 from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER
 
@@ -57,7 +57,7 @@ class NewNames:
         return out.tobytes()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strip(
     data: Bytes,
     offset: Ints,

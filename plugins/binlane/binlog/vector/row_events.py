@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.rows import RowsFlag
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints
+from binlane.binlog.vector.compiled import kernel
 from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import RowCounts
@@ -142,7 +142,7 @@ def _statements(payload: Ints, has_map: NDArray[np.bool_]) -> Ints:
     return np.asarray(payload * (maps[-1] + 1) + (maps - 1 - before[payload]) // TABLES)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(table: Ints, kind: Ints, length: Ints, limit: int, first: Ints) -> int:
     """Fills the first row of each event; returns the number of events."""
     count, used = 0, 0
@@ -155,7 +155,7 @@ def _cut(table: Ints, kind: Ints, length: Ints, limit: int, first: Ints) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pack(table: Ints, size: Ints, map_size: Ints, limit: int, payload: Ints, has_map: Flags) -> None:
     """Fills, per event: its payload's number, and whether a TABLE_MAP precedes it."""
     number, used = 0, 0
@@ -170,14 +170,14 @@ def _pack(table: Ints, size: Ints, map_size: Ints, limit: int, payload: Ints, ha
         used += needed if has_map[event] else size[event]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _little(value: int, length: int, out: Bytes, at: int) -> int:
     for byte in range(length):
         out[at + byte] = (value >> (8 * byte)) & 0xFF
     return at + length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _head(table_map: Bytes, code: int, size: int, flags: int, width: int, is_v2: bool, out: Bytes, at: int) -> int:
     """Writes a rows event up to its bitmaps; log_pos and the header's flags are 0."""
     out[at : at + _HEADER] = table_map[:_HEADER]
@@ -193,7 +193,7 @@ def _head(table_map: Bytes, code: int, size: int, flags: int, width: int, is_v2:
     return _little(width, 2, out, _little(252, 1, out, at))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write(
     data: Bytes, images: Ints, first: Ints, table: Ints, code: Bytes, size: Ints, has_map: Flags, is_last: Flags,
     group: Ints, maps: Bytes, map_size: Ints, width: Ints, is_v2: Flags, out: Bytes,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from binlane.binlog import rows as plain
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Numbers, Sizes
+from binlane.binlog.vector.compiled import inlined, kernel
 from binlane.binlog.vector.frame_kernels import (
     BAD_EXTRA,
     BAD_OPTIONS,
@@ -49,7 +49,7 @@ for _code, _kind in plain.ROWS_KINDS.items():
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _image_end(
     data: Bytes, at: int, end: int, bitmap: int, width: int, rule: Bytes, param: Ints, first: int
 ) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def _image_end(
     return at, OK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _partial_head(data: Bytes, at: int, end: int, json_columns: int) -> tuple[int, int]:
     """(offset of the after-image behind its head, code)."""
     options, at = packed(data, at, end, _LONGEST)
@@ -101,7 +101,7 @@ def _partial_head(data: Bytes, at: int, end: int, json_columns: int) -> tuple[in
     return at, OK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_head(data: Bytes, at: int, end: int, shape: int, expected: int) -> tuple[int, int, int]:
     """(code, offset of the first bitmap, offset of the images) of a rows body [at, end)."""
     at += 8
@@ -123,7 +123,7 @@ def rows_head(data: Bytes, at: int, end: int, shape: int, expected: int) -> tupl
     return OK, at, at + bitmaps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_event(
     data: Bytes, at: int, end: int, shape: int, table: Ints, rule: Bytes, param: Ints, images: Ints, used: int
 ) -> tuple[int, int]:
@@ -158,7 +158,7 @@ def _count_event(
     return count, OK
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _full_images(data: Bytes, at: int, end: int, shape: int, width: int) -> int:
     """Offset of the images in a rows body if they have all columns and nothing is unusual; else -1."""
     at += 8
@@ -182,7 +182,7 @@ def _full_images(data: Bytes, at: int, end: int, shape: int, width: int) -> int:
     return at + bitmaps
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _value_end(data: Bytes, at: int, end: int, prefix: int) -> int:
     """The end of a value whose first ``prefix`` bytes are its length; beyond ``end`` if it does not fit."""
     if prefix > 4 or prefix > end - at:
@@ -193,7 +193,7 @@ def _value_end(data: Bytes, at: int, end: int, prefix: int) -> int:
     return int(at + prefix + length)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _full_rows(
     data: Bytes, at: int, end: int, shape: int, width: int, first: int, rule: Bytes, param: Ints, images: Ints,
     used: int,
@@ -230,7 +230,7 @@ def _full_rows(
     return rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lacks_columns(data: Bytes, at: int, end: int, shape: int, width: int) -> bool:
     """Whether the images of a rows body with a complete head lack columns."""
     _, bitmap, images = rows_head(data, at, end, shape, width)
@@ -243,7 +243,7 @@ def _lacks_columns(data: Bytes, at: int, end: int, shape: int, width: int) -> bo
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_partial(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, number: Numbers, width: Ints,
     found: Flags,
@@ -263,7 +263,7 @@ def find_partial(
             found[table] = code != OK or _lacks_columns(data, at, end, shape, width[table])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, number: Numbers, tables: Ints,
     rule: Bytes, param: Ints, rows: Ints, images: Ints, lacking: Flags,
@@ -295,7 +295,7 @@ def count(
     return OK, offset.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def value_ranges(data: Bytes, images: Ints, width: int, rule: Bytes, param: Ints, column: int, ranges: Ints) -> bool:
     """Fills ``ranges`` with start and end of a column's value in each full image; whether none of them is NULL.
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.gtids import MariadbExtraFlag, MariadbGtidFlag
 from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Words
+from binlane.binlog.vector.compiled import kernel
 from binlane.binlog.vector.decompress import open_payloads
 from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER, EventType
@@ -189,7 +189,7 @@ def _begun(frames: Frames) -> Flags:
     return begun
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_begun(data: Bytes, start: Ints, event: Ints, begun: Flags) -> None:
     for place in range(event.size):
         at, end = start[place], start[place + 1]
@@ -199,7 +199,7 @@ def _find_begun(data: Bytes, start: Ints, event: Ints, begun: Flags) -> None:
         begun[event[place]] = size <= end - at and _is_begin(data, at + _HEADER, at + size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number(data: Bytes, at: int, length: int) -> np.uint64:
     value = np.uint64(0)
     for index in range(length):
@@ -207,7 +207,7 @@ def _number(data: Bytes, at: int, length: int) -> np.uint64:
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mariadb(data: Bytes, header: int, at: int, end: int, line: Words) -> bool:
     """Whether the GTID event with its body at [at, end) is of a kind that is known here; fills ``line``.
 
@@ -229,7 +229,7 @@ def _mariadb(data: Bytes, header: int, at: int, end: int, line: Words) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mysql(data: Bytes, at: int, end: int, line: Words) -> int:
     """Microseconds of the commit, -1 if the GTID event does not hold them, or ``_UNKNOWN``; fills ``line``.
 
@@ -255,7 +255,7 @@ def _mysql(data: Bytes, at: int, end: int, line: Words) -> int:
     return time
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_begin(data: Bytes, at: int, end: int) -> bool:
     """Whether the QUERY with its body at [at, end) says BEGIN and nothing else."""
     if end - at < _QUERY_HEAD:
@@ -269,7 +269,7 @@ def _is_begin(data: Bytes, at: int, end: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next(
     data: Bytes, role: int, at: int, end: int, knows_query: bool, event: int, opened: int, needs_begin: bool
 ) -> tuple[int, bool, bool]:
@@ -291,7 +291,7 @@ def _next(
     return -1, False, False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_numbered(
     data: Bytes, offset: Ints, kind: Bytes, size: NDArray[np.uint32], header_length: int, tail: int, knows_query: bool,
     is_whole: Flags, first: Ints, last: Ints, time: Ints, line: Words,
@@ -319,7 +319,7 @@ def _find_numbered(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_of_one_database(
     data: Bytes, offset: Ints, kind: Bytes, size: NDArray[np.uint32], tail: int, knows_query: bool,
     number: NDArray[np.int32], database_of: NDArray[np.int32], first: Ints, last: Ints, database: NDArray[np.int32],

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Words
+from binlane.binlog.vector.compiled import inlined, kernel
 
 SIZES: Final = (10, 100, 1000)
 """Transactions in a row. Each divides the next, so that a block begins only where all smaller ones do."""
@@ -31,7 +31,7 @@ _PRIME = np.uint64(1099511628211)
 _SHIFT = np.uint64(29)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _columns(data: Bytes, at: int, width: int, first: int, rule: Bytes, length: Ints, ranges: Ints) -> None:
     """Fills ``ranges`` with begin and end of each value of a full image, without the bytes of its length; -1: NULL."""
     nulls = at
@@ -51,7 +51,7 @@ def _columns(data: Bytes, at: int, width: int, first: int, rule: Bytes, length: 
         ranges[column, 1] = at
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _hash(
     data: Bytes, ranges: Ints, seed: np.uint64, kind: int, place: Ints, cut: Ints, at: int, end: int
 ) -> np.uint64:
@@ -72,7 +72,7 @@ def _hash(
     return max(value ^ (value >> _SHIFT), np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_to(seqno: int, blocks: Ints, sizes: Ints, depth: Ints, slots: Words, used: Ints) -> None:
     """End the blocks that end before ``seqno``. ``used``: the slots that are in use, their number in front."""
     for size in range(sizes.size):
@@ -94,7 +94,7 @@ def move_to(seqno: int, blocks: Ints, sizes: Ints, depth: Ints, slots: Words, us
                 used[0] = 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _slot(value: np.uint64, slots: Words, who: Ints, used: Ints) -> int:
     """The slot of a key, made if it is new; -1 if there is no room."""
     mask = slots.size - 1
@@ -111,7 +111,7 @@ def _slot(value: np.uint64, slots: Words, who: Ints, used: Ints) -> int:
     return slot
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _touch(slot: int, seqno: int, reads: bool, who: Ints) -> int:
     """Note that a transaction touches a key; returns the last other one that it shares the key with. ``who``, by slot:
     the last writer, the last reader, and the last reader that is another transaction than this one."""
@@ -127,7 +127,7 @@ def _touch(slot: int, seqno: int, reads: bool, who: Ints) -> int:
     return int(max(other, who[slot, 2] if who[slot, 1] == seqno else who[slot, 1]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _follow(now: int, other: int, blocks: Ints, sizes: Ints, depth: Ints) -> None:
     """A transaction has to wait for an earlier one, if that is in its block: its chain is longer by one."""
     for size in range(sizes.size):
@@ -137,7 +137,7 @@ def _follow(now: int, other: int, blocks: Ints, sizes: Ints, depth: Ints) -> Non
             blocks[size, CHAIN] = max(blocks[size, CHAIN], depth[size, now - begin])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(  # noqa: C901 -- a call with arrays costs more than reading an image
     data: Bytes, images: Ints, seqno: Ints, number: Ints, tables: Ints, rule: Bytes, length: Ints, ranges: Ints,
     is_told: Flags, table_id: Ints, opened: Ints, key_at: Ints, seed: Words, kind: Ints, place_at: Ints, place: Ints,

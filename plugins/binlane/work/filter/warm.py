@@ -9,5 +9,5 @@ from __future__ import annotations
 from binlane.binlog.vector import frames
 from binlane.work.filter import tasks  # noqa: F401 -- for its import
 
-# numba starts when the first kernel is loaded, not when it is imported
+# what all machine code needs is made when the first kernel is loaded, not when numba is imported
 frames.frame(b"", 0, 0)
