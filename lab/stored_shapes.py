@@ -25,7 +25,7 @@ from binlane.json_codec.codec import Codec
 from binlane.json_codec.layout import hints_of
 from binlane.model import ItemKind, SessionContext
 from binlane.plan import database_activity, manifest, routing, settings, window_facts, window_plan
-from binlane.precheck import results
+from binlane.precheck import definitions, results
 from binlane.repair import plan as repair_plan
 from binlane.schema import codec as schema_codec
 from binlane.schema.model import Schema
@@ -42,6 +42,7 @@ RECORDS: Final[Mapping[str, tuple[tuple[Codec, Any], ...]]] = {
     "manifest.json": ((manifest.MANIFEST, manifest.Manifest),),
     "channel.json": ((settings.SETTINGS, settings.FilterSettings), (selection.SELECTION, selection.Selection)),
     "schema.json": ((schema_codec.SCHEMA, schema_codec.Document), (schema_codec.SCHEMA, Schema)),
+    "definitions.json": ((definitions.FILE, definitions.ReadDefinitions),),
     "context.json": ((routing.CONTEXT, routing.Routing),),
     "lane files": ((lane_files.SESSION, SessionContext), (lane_files.SESSION, ItemKind)),
     "databases.json": ((database_activity.ACTIVITY, database_activity.WindowActivity),),

@@ -22,10 +22,12 @@ from binlane.plan.manifest import Manifest
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import name_of, renamed_schema, sources_of
+from binlane.precheck.definitions import ReadDefinitions, counts_of_source, counts_of_target, note_definitions
 from binlane.precheck.row_writer import chosen_writer
 from binlane.schema.codec import schema_to_json
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
+from binlane.schema.statement_counts import StatementCounts
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
 from binlane.shards.assigners import ASSIGNERS, shard_of_group
@@ -51,12 +53,14 @@ def write_inputs(
     """
     with engine_of(endpoints.target).connect() as connection:
         renaming = renaming_of(channel, read_schema(connection, ()))
+        counts = counts_of_target(connection)
         databases = read_databases(connection)
         with in_background(partial(_source_schema, channel, endpoints, renaming, databases)) as source:
             schema = read_schema(connection, databases)
             by_sql = not sends_row_events(chosen_writer(connection, channel.apply.writer))
             check_collations(channel, schema)
-            differing = _tables_with_other_keys(source(), schema, Collations(channel.collations).given)
+            theirs, source_counts = source()
+            differing = _tables_with_other_keys(theirs, schema, renaming, Collations(channel.collations).given)
     settings = settings_of(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     check_division(channel, shard_list)
@@ -69,6 +73,8 @@ def write_inputs(
     groups = schema.known().foreign_key_groups
     Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     write_formats(folder, OF_WINDOW, last=files.MANIFEST)
+    asked = sources_of(renaming, databases)
+    note_definitions(folder, ReadDefinitions(counts, source_counts, asked), schema, theirs)
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
@@ -126,25 +132,30 @@ def check_collations(channel: ChannelConfig, schema: Schema) -> None:
 
 
 def _tables_with_other_keys(
-    source: Schema | None, target: Schema, collations: Mapping[str, str] | None = None
+    source: Schema | None, target: Schema, renaming: Renaming, collations: Mapping[str, str]
 ) -> list[list[str]]:
-    """Tables whose keys differ between ``source`` (in the target's names) and target; their changes are not reduced."""
+    """Tables whose keys differ between ``source`` (in its own names) and target; their changes are not reduced."""
     if source is None:
         return []
-    common = [key for key in target.tables if source.table(key) is not None]
-    differences = compare_schemas(source, target, common, rules_for(source, target, collations=collations))
+    named = renamed_schema(source, partial(name_of, renaming))
+    common = [key for key in target.tables if named.table(key) is not None]
+    differences = compare_schemas(named, target, common, rules_for(named, target, collations=collations))
     return sorted([key.database, key.table] for key in not_reduced(differences))
 
 
 def _source_schema(
     channel: ChannelConfig, endpoints: Endpoints, renaming: Renaming, databases: frozenset[str]
-) -> Schema | None:
-    """The source's tables in these ``databases``, by the target's names; None if nothing is reduced, or for an archive,
-    whose source cannot be queried: then the target's keys are taken for the source's."""
+) -> tuple[Schema | None, StatementCounts | None]:
+    """The source's tables in these ``databases`` of the target, in the source's names, and the counts of before.
+
+    None if nothing is reduced, or for an archive, whose source cannot be queried: then the target's keys are taken for
+    the source's.
+    """
     if endpoints.source is None or channel.blocks.reduce == Reduce.OFF:
-        return None
+        return None, None
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
-        return renamed_schema(read_schema(connection, sources_of(renaming, databases)), partial(name_of, renaming))
+        counts = counts_of_source(connection)
+        return read_schema(connection, sources_of(renaming, databases)), counts
 
 
 def _block_transactions(channel: ChannelConfig, request: WindowRequest) -> int | None:

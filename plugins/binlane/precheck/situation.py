@@ -6,10 +6,13 @@ comparing source, log and target is a property here, so that a check is a functi
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+
+from sqlalchemy import Connection
 
 from binlane.apply.refusals import driver_errors
 from binlane.apply.rows.writers import sends_row_events
@@ -31,6 +34,7 @@ from binlane.plan.transaction.rename import (
 )
 from binlane.plan.window.fold import EMPTY
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.definitions import read_definitions, source_as_it_is, target_as_it_is
 from binlane.precheck.facts import Source, Target
 from binlane.precheck.parser import Asked, ask_parser
 from binlane.precheck.row_writer import writer_of, written_by_sql
@@ -38,7 +42,7 @@ from binlane.schema.compare import Difference, Severity, compare_schemas, letter
 from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema
-from binlane.servers.catalog import read_databases, read_schema
+from binlane.servers.catalog import read_databases
 from binlane.servers.engines import engine_of, in_background
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
@@ -310,14 +314,15 @@ def situation_of(
     selection: Selection,
 ) -> Iterator[Situation]:
     """The situation of a plan in its folder ``plans``, for as long as the block runs. The servers are asked at once."""
-    databases = databases_of(plan)
-    engine = engine_of(endpoints.target)
+    databases, window_folder = databases_of(plan), WorkFolder(posixpath.dirname(plans.uri))
+    engine, known = engine_of(endpoints.target), read_definitions(window_folder)
     with ExitStack() as stack:
         target, source = stack.enter_context(Target(engine)), None
         if endpoints.source is not None:
-            asked = partial(_source_schema, endpoints.source, databases, inputs.settings.renaming)
+            source_reader = partial(source_as_it_is, known=known, folder=window_folder)
+            asked = partial(_source_schema, endpoints.source, databases, inputs.settings.renaming, source_reader)
             source = Source(channel, endpoints.source, plan, stack.enter_context(in_background(asked)))
-        tables = target.ask(read_schema, databases)
+        tables = target.ask(target_as_it_is, databases, known.target, inputs.schema)
         wanted = channel.apply.writer
         writer = writer_of(target.grants, target.flavor, target.number) if wanted == Writer.AUTO else wanted
         by_sql = written_by_sql(plan, tables, writer)
@@ -370,9 +375,14 @@ def databases_of(plan: WindowPlan) -> frozenset[str]:
     return frozenset(names | set(map(lower, names)))
 
 
-def _source_schema(endpoint: Endpoint, databases: frozenset[str], renaming: Renaming) -> Schema:
+def _source_schema(
+    endpoint: Endpoint,
+    databases: frozenset[str],
+    renaming: Renaming,
+    read: Callable[[Connection, frozenset[str]], Schema],
+) -> Schema:
     """The source's schema as it is now, in its own names. ``databases``: the target's names."""
     with translated(str(endpoint)), driver_errors(), engine_of(endpoint).connect() as connection:
         # with those that stand under the new names: they would be one with the renamed
         named = namesakes(renaming, read_databases(connection), databases) if renaming else frozenset()
-        return read_schema(connection, databases | named)
+        return read(connection, databases | named)

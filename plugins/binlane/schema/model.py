@@ -6,7 +6,7 @@ a table, ``codec`` writes and reads schema.json.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -171,6 +171,18 @@ class Schema:
     references: frozenset[tuple[TableKey, TableKey]] = frozenset()
     """(child, parent) of every foreign key with a child or parent in these databases, and each MERGE table with every
     table of its UNION."""
+
+    def of(self, databases: Set[str]) -> Schema:
+        """The part that is about these databases."""
+        return replace(
+            self,
+            databases=self.databases & databases,
+            tables={key: table for key, table in self.tables.items() if key.database in databases},
+            views=frozenset(key for key in self.views if key.database in databases),
+            routines=frozenset(pair for pair in self.routines if pair[0] in databases),
+            events=frozenset(pair for pair in self.events if pair[0] in databases),
+            references=frozenset(pair for pair in self.references if any(key.database in databases for key in pair)),
+        )
 
     @property
     def folds_names(self) -> bool:

@@ -1,0 +1,119 @@
+"""Definitions that a window's extraction has read, taken again by its precheck while no server has changed one since.
+
+Counts of statements (``schema.statement_counts``) are noted before the definitions are read. The precheck compares them
+with the counts of then, and reads everything anew if one differs, or if it cannot tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlalchemy import Connection
+
+from binlane.json_codec.codec import Codec
+from binlane.precheck.privileges import read_grants
+from binlane.schema.canonical import canonical_json
+from binlane.schema.codec import schema_from_json, schema_to_json
+from binlane.schema.model import Schema
+from binlane.schema.statement_counts import StatementCounts
+from binlane.servers.catalog import read_databases, read_schema
+from binlane.servers.statement_counts import may_be_changing, read_statement_counts
+from binlane.work import files
+from binlane.work.files import WorkFolder
+
+_OWN_ENGINES: Final = frozenset(
+    {"innodb", "myisam", "aria", "memory", "csv", "mrg_myisam", "blackhole", "archive", "rocksdb"}
+)
+"""Engines whose definitions are this server's alone: no other server and no file from elsewhere changes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDefinitions:
+    """definitions.json: when a window's definitions were read, in the servers' own counts."""
+
+    target: StatementCounts | None = None
+    """None: nothing tells whether they are still those that schema.json has."""
+    source: StatementCounts | None = None
+    """The same for source_schema.json; None also if the source was not asked."""
+    asked: frozenset[str] = frozenset()
+    """The databases that source_schema.json is about, by the source's names."""
+
+
+FILE: Final = Codec("remove the file and run the task again")
+
+
+def counts_of_target(connection: Connection) -> StatementCounts | None:
+    """The target's counts, before its definitions are read; None if a definition may change without a later count.
+
+    A statement is counted when it begins. One that began earlier is seen among the running ones, if the account has
+    PROCESS.
+    """
+    counts = read_statement_counts(connection)
+    unseen = counts is None or read_grants(connection).missing(("PROCESS",)) or may_be_changing(connection)
+    return None if unseen else counts
+
+
+def counts_of_source(connection: Connection) -> StatementCounts | None:
+    """The source's counts, before its definitions are read.
+
+    A statement that is running by now changes nothing about the window's rows: their log was read before.
+    """
+    return read_statement_counts(connection)
+
+
+def note_definitions(folder: WorkFolder, found: ReadDefinitions, target: Schema, source: Schema | None) -> None:
+    """Write into a window's folder what its precheck may take again. ``source``: in its own names."""
+    known = ReadDefinitions(
+        found.target if _is_own(target) else None,
+        found.source if source is not None and _is_own(source) else None,
+        found.asked,
+    )
+    if source is not None and known.source is not None:
+        _replace(folder, files.SOURCE_SCHEMA, schema_to_json(source))
+    _replace(folder, files.DEFINITIONS, canonical_json(FILE.dump(known)))
+
+
+def read_definitions(folder: WorkFolder) -> ReadDefinitions:
+    """What was noted; nothing in a folder of an older binlane. Raises PlanError for a damaged file."""
+    if not folder.exists(files.DEFINITIONS):
+        return ReadDefinitions()
+    return FILE.read(ReadDefinitions, folder.read(files.DEFINITIONS), folder.path(files.DEFINITIONS))
+
+
+def target_as_it_is(
+    connection: Connection, databases: Set[str], counts: StatementCounts | None, read_then: Schema
+) -> Schema:
+    """The target's definitions of these databases: ``read_then`` if nothing has changed one since ``counts``."""
+    if counts is None or not counts.hold_until(read_statement_counts(connection)):
+        return read_schema(connection, databases)
+    return _with_settings_of_now(connection, read_then.of(databases))
+
+
+def source_as_it_is(connection: Connection, databases: Set[str], known: ReadDefinitions, folder: WorkFolder) -> Schema:
+    """The source's definitions of these databases: what the window's ``folder`` has if nothing has changed since."""
+    counts = known.source
+    if counts is None or not counts.hold_until(read_statement_counts(connection)):
+        return read_schema(connection, databases)
+    # those that the target did not have were not asked for, as it would get them by the window's own statements
+    if not databases & read_databases(connection) <= known.asked:
+        return read_schema(connection, databases)
+    read_then = schema_from_json(folder.read(files.SOURCE_SCHEMA), folder.path(files.SOURCE_SCHEMA))
+    return _with_settings_of_now(connection, read_then.of(databases))
+
+
+def _with_settings_of_now(connection: Connection, known: Schema) -> Schema:
+    """SET GLOBAL is not counted as a change of definitions."""
+    now = read_schema(connection, ())
+    return replace(known, flavor=now.flavor, version=now.version, settings=now.settings, collations=now.collations)
+
+
+def _is_own(schema: Schema) -> bool:
+    return all(engine.lower() in _OWN_ENGINES for engine in {table.engine for table in schema.tables.values()})
+
+
+def _replace(folder: WorkFolder, name: str, data: bytes) -> None:
+    """The counts of a second attempt in the same folder are others, and none of the two decides about the plan."""
+    with folder.create(name) as file:
+        file.write(data)
