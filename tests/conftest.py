@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +40,12 @@ class Started(Protocol):
     """Gives the session's server of a name, started when it is asked for first; of another program, if it is given."""
 
     def __call__(self, flavor: Flavor, name: str, program: Path | None = None, /) -> PrivateServer: ...
+
+
+def pytest_configure() -> None:
+    """A shell starts programs in the background with SIGINT ignored; those that tests interrupt would inherit it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
