@@ -89,6 +89,14 @@ MUTATIONS: Final = (
     ),
     Mutation(
         2,
+        "a lane that wanted to be alone is not seen again where it stood",
+        "state/meetings.py",
+        "        self._held.pop(lane, None)\n        return self._run(calls)[0] == 1",
+        "        return self._run(calls)[0] == 1",
+        ("integration/state/test_meetings.py",),
+    ),
+    Mutation(
+        2,
         "a share that is rolled back stays ready",
         "apply/lane/together.py",
         "        self.signals.withdraw(lane, at)\n",

@@ -98,12 +98,29 @@ def test_one_lane_at_a_time_is_alone_and_then_neither_works_nor_is_ready(lanes: 
     assert second.begin_alone(1)
 
 
+@pytest.mark.parametrize("first_is_alone", [True, False])
+def test_whoever_wanted_to_be_alone_is_seen_again_where_it_stood(lanes: list[Signals], first_is_alone: bool) -> None:
+    """An order, or another lane, has kept it from applying the block."""
+    first, second, third = lanes
+    if not first_is_alone:
+        assert third.begin_alone(2)
+    first.arrive(0, 7)
+    assert first.begin_alone(0) is first_is_alone
+    if first_is_alone:
+        first.end_alone()
+    first.arrive(0, 7)
+    assert looks(second, 1, 7) == (set(), {0}, not first_is_alone)
+
+
 def test_what_is_said_of_a_lane_that_was_released_is_gone(lanes: list[Signals]) -> None:
     first, second, _ = lanes
     first.arrive(0, 7)
     first.report(0, 7, 9)
     first.leave(0)
     assert second.look(1, 7) == second.look(1, 9) == NOBODY
+    # adopted once more, where it stood
+    first.arrive(0, 9)
+    assert looks(second, 1, 9) == (set(), {0}, False)
 
 
 def test_only_the_connection_that_holds_a_lane_speaks_for_it(engine: Engine, lanes: list[Signals]) -> None:
