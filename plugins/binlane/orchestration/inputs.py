@@ -137,7 +137,7 @@ def _tables_with_other_keys(
     """Tables whose keys differ between ``source`` (in its own names) and target; their changes are not reduced."""
     if source is None:
         return []
-    named = renamed_schema(source, partial(name_of, renaming))
+    named = renamed_schema(source, partial(name_of, renaming)) if renaming else source
     common = [key for key in target.tables if named.table(key) is not None]
     differences = compare_schemas(named, target, common, rules_for(named, target, collations=collations))
     return sorted([key.database, key.table] for key in not_reduced(differences))

@@ -296,5 +296,10 @@ PLAN: Final = Codec(
 the member ``demands``."""
 
 
+def without_digest(data: bytes, digest: str) -> bytes:
+    """The bytes of a plan.json as they were when its digest was taken: ``to_json`` without the digest."""
+    return data.replace(b'"digest": "%s"' % digest.encode(), b'"digest": ""', 1)
+
+
 def _range(barrier: Barrier) -> str:
     return f"{barrier.first}..{barrier.last}"

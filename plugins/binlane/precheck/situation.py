@@ -7,7 +7,7 @@ comparing source, log and target is a property here, so that a check is a functi
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -149,6 +149,8 @@ class Situation(TargetSituation):
         """The same in the target's names."""
         if self.source_as_named is None:
             return None
+        if not self.renaming:
+            return self.source_as_named
         return renamed_schema(self.source_as_named, partial(name_of, self.renaming))
 
     @cached_property
@@ -251,6 +253,8 @@ class Situation(TargetSituation):
         is_only_key = self.source is None or not plan.complete_images
         other_key = Severity.FATAL if is_only_key else Severity.NOT_REDUCED
         across = plan.flavor is not self.tables.flavor
+        # compared once for all tenants that have the same tables
+        alike = set[Hashable]()
         for key in plan.table_maps:
             table = self.tables.table(key)
             if self.begun and plan.altered.names(key):
@@ -261,9 +265,16 @@ class Situation(TargetSituation):
                 if table is None:
                     yield key, seqno, None
                     continue
+                kind = logged.column_types, logged.metadata, logged.null_bitmap, logged.optional, table.kind
+                if kind in alike:
+                    continue
                 differences = compare_table_map(logged, plan.flavor, table, across=across)
                 # names of other columns say enough
-                yield key, seqno, tuple(differences or compare_logged_key(logged, table, other_key))
+                found = tuple(differences or compare_logged_key(logged, table, other_key))
+                if found:
+                    yield key, seqno, found
+                else:
+                    alike.add(kind)
 
     @property
     def letter_case_conflicts(self) -> tuple[tuple[str, str, str, str], ...]:

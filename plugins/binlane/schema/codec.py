@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -37,9 +37,14 @@ class Document:
 def schema_to_json(schema: Schema) -> bytes:
     """The schema as canonical JSON."""
     numbers: dict[Table, int] = {}
+    # comparing whole definitions takes longer than writing them
+    known: dict[Hashable, int] = {}
     tables: dict[str, dict[str, int]] = defaultdict(dict)
     for key in sorted(schema.tables, key=lambda key: (key.database, key.table)):
-        number = numbers.setdefault(_definition(schema.tables[key]), len(numbers))
+        table = schema.tables[key]
+        number = known.get(kind := table.kind)
+        if number is None:
+            number = known[kind] = numbers.setdefault(_definition(table), len(numbers))
         tables[key.database][key.table] = number
     document = {
         "format": _FORMAT.version,

@@ -120,19 +120,13 @@ def compare_schemas(
         if ours is None or key in altered or key in created:
             found.extend(_target_alone(theirs, rules))
             continue
-        kind = _kind(ours), _kind(theirs)
+        kind = ours.kind, theirs.kind
         if kind not in alike:
             differences = compare(ours, theirs, rules)
             found.extend(differences)
             if not differences:
                 alike.add(kind)
     return (*_name_collisions(touched, target), *found)
-
-
-def _kind(table: Table) -> Hashable:
-    """A key that is equal for tables that differ only in their names."""
-    rest = replace(table, key=TableKey("", ""), columns=(), keys=(), foreign_keys=table.references)
-    return id(table.columns), id(table.keys), rest
 
 
 def compare(source: Table, target: Table, rules: Rules | None = None) -> tuple[Difference, ...]:

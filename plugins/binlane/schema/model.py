@@ -6,7 +6,7 @@ a table, ``codec`` writes and reads schema.json.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -134,6 +134,15 @@ class Table:
     def transactional(self) -> bool:
         """Whether a ROLLBACK undoes this table's changes."""
         return self.engine.lower() in TRANSACTIONAL_ENGINES
+
+    @property
+    def kind(self) -> Hashable:
+        """All but the names: equal for tenants' tables of one schema, which share the objects. Valid as long as the
+        schema is; tables of two schemas that are the same have others."""
+        return (
+            *(self.engine, id(self.columns), id(self.keys), self.references, self.triggers),
+            *(self.system_versioned, self.without_overlaps),
+        )
 
     @property
     def references(self) -> tuple[ForeignKey, ...]:

@@ -191,3 +191,23 @@ def test_names_are_found_as_the_server_would_find_them() -> None:
 
 def test_tables_with_triggers_are_known_by_name() -> None:
     assert FULL.tables_with_triggers == {ORDERS}
+
+
+OTHERS: dict[str, Any] = {
+    "engine": "MyISAM",
+    "columns": (Column("other", 1, "int"),),
+    "keys": (Key("other", unique=False, primary=False, columns=(KeyColumn("id"),)),),
+    "foreign_keys": (ForeignKey("f", ("id",), TableKey("a", "p"), ("id",), "RESTRICT", "RESTRICT"),),
+    "triggers": (Trigger("t", "BEFORE", "INSERT"),),
+    "system_versioned": True,
+    "without_overlaps": True,
+}
+
+
+def test_tables_of_one_kind_differ_in_their_names_alone() -> None:
+    """Each kind is compared, and written, once: a field that it did not see would hide a difference."""
+    one = table()
+    assert {each.name for each in dataclasses.fields(Table)} == {*OTHERS, "key"}
+    for name, other in OTHERS.items():
+        assert dataclasses.replace(one, **{name: other}).kind != one.kind, name
+    assert dataclasses.replace(one, key=TableKey("tenant_2", "t")).kind == one.kind

@@ -33,11 +33,12 @@ class Alterations:
 
     def names(self, key: TableKey) -> bool:
         """Whether any statement of the window may alter the table."""
-        return bool(self.unread) or _lower(key) in self._lower
+        return bool(self.unread) or (bool(self.tables) and _lower(key) in self._lower)
 
     def before(self, key: TableKey, seqno: int) -> int:
         """Number of statements that may have altered the table up to ``seqno``: identifies its definition there."""
-        return bisect_right(self._lower.get(_lower(key), ()), seqno) + bisect_right(self.unread, seqno)
+        named = self._lower.get(_lower(key), ()) if self.tables else ()
+        return bisect_right(named, seqno) + bisect_right(self.unread, seqno)
 
     @cached_property
     def _lower(self) -> Mapping[TableKey, tuple[int, ...]]:
