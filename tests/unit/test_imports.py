@@ -76,7 +76,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "precheck": (*WINDOW, "apply.lane"),
     "verify.rows": (*TRANSACTIONS, *STATE, "source"),
     "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
-    "verify": (*TRANSACTIONS, "work", *STATE, "source", *VERIFY),
+    "verify": (*TRANSACTIONS, "kept_imports", "work", *STATE, "source", *VERIFY),
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", *VERIFY),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),

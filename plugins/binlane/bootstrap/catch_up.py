@@ -8,7 +8,7 @@ same from the first snapshot on, with more keys: docs/decisions/0009-a-first-cop
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
@@ -113,7 +113,7 @@ class CatchUp:
                 writer.execute("ROLLBACK")
                 del self._tables[key]
 
-    def _read_again(self, keys: Mapping[TableKey, set[Key]]) -> None:
+    def _read_again(self, keys: Mapping[TableKey, Collection[Key]]) -> None:
         batches = [
             (table, ordered[at : at + _BATCH])
             for table, found in keys.items()

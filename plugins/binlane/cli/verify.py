@@ -10,6 +10,7 @@ import typer
 from binlane.cli.fleet import of_each
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, MaybeChannel, Tag, out
 from binlane.errors import ConfigError
+from binlane.kept_imports import kept_imports
 from binlane.model import plural
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def verify(
 
 def _compare(channel: str | None, tag: str | None, channels: Path, options: Options) -> None:
     """Exit code 1 if a channel has drift."""
-    from binlane.orchestration.commands import verify as verification
+    with kept_imports():
+        from binlane.orchestration.commands import verify as verification
 
     drifted: list[str] = []
 

@@ -13,6 +13,7 @@ from typing import Final
 from binlane.model import TableKey
 from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS
 from binlane.verify.rows.column_text import Key
+from binlane.verify.rows.keys import KeySet
 
 _OF_ACCOUNTS: Final = TableKey("", "")
 """The name of an account's ``SchemaObject``."""
@@ -22,7 +23,7 @@ _OF_ACCOUNTS: Final = TableKey("", "")
 class Changes:
     """The changes of a log, by the target's names."""
 
-    keys: dict[TableKey, set[Key]] = field(default_factory=lambda: defaultdict(set))
+    keys: dict[TableKey, KeySet] = field(default_factory=lambda: defaultdict(KeySet))
     tables: set[TableKey] = field(default_factory=set)
     """Tables in which any row may have changed."""
     databases: set[str] = field(default_factory=set)

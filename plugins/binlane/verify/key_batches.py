@@ -8,7 +8,7 @@ its equality proves that of the keys; if it is not equal, its keys are compared 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,7 +16,8 @@ from typing import Final
 
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, TableKey
-from binlane.verify.rows.column_text import Compared, Key, in_order, is_integer
+from binlane.verify.rows.column_text import Compared, Key, is_integer
+from binlane.verify.rows.keys import KeySet
 from binlane.verify.rows.sides import BATCH, Asked, Difference, Pair, conditions_of
 from binlane.verify.throttle import Throttle
 
@@ -54,7 +55,7 @@ class KeyComparison:
     _differs: set[TableKey] = field(default_factory=set)
     """Tables in whose ranges other rows than the keys' differ."""
 
-    def compare(self, some: Iterable[tuple[Compared, Collection[Key]]]) -> Iterator[tuple[int, list[Difference]]]:
+    def compare(self, some: Iterable[tuple[Compared, KeySet]]) -> Iterator[tuple[int, list[Difference]]]:
         """The number of keys and the rows that differ, batch by batch."""
         batches, limit = self._batches(some), 1 if self.throttle.is_on else _UNDER_WAY
         begun = deque[tuple[Batch, Asked]]()
@@ -97,7 +98,7 @@ class KeyComparison:
             return self.pair.differences(batch.table, conditions_of(batch.table, batch.keys))
         return [one for part in parts for one in self._ask(part).answer()[1]]
 
-    def _batches(self, some: Iterable[tuple[Compared, Collection[Key]]]) -> Iterator[Batch]:
+    def _batches(self, some: Iterable[tuple[Compared, KeySet]]) -> Iterator[Batch]:
         stretches = (stretch for table, keys in some for stretch in _stretches(table, keys))
         while looked_at := list(islice(stretches, _LOOKED_AT)):
             ranges = self._ranges(looked_at)
@@ -145,7 +146,7 @@ def between(table: Compared, keys: Sequence[Key]) -> str:
     return " AND ".join(conditions)
 
 
-def _stretches(table: Compared, keys: Collection[Key]) -> Iterator[Batch]:
-    ordered = in_order(table, keys)
+def _stretches(table: Compared, keys: KeySet) -> Iterator[Batch]:
+    ordered = keys.in_order(table)
     for at in range(0, len(ordered), _STRETCH):
         yield Batch(table, ordered[at : at + _STRETCH])

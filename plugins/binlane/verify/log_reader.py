@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +18,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.vector.frames import Frames, frame, index_rows, table_maps, verify_checksums
+from binlane.binlog.vector.frames import Frames, frame, index_rows, table_maps
 from binlane.binlog.wire import HEADER, LOG_BEGIN, Buffer, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, TableKey
@@ -106,8 +106,7 @@ class _SegmentKeys:
     name: str
     log_format: FormatDescription
     frames: Frames
-    keys: list[tuple[TableKey, Iterator[Key]]]
-    """Decoded when they are taken."""
+    keys: list[tuple[TableKey, Collection[Key]]]
     others: set[tuple[TableKey, RowsKind]]
     """Tables whose keys are not known from the log, and how their rows are changed."""
     told: list[int]
@@ -149,7 +148,7 @@ class ChangeReader:
         start: LogPosition,
         gtid_set: str,
         prepared: Iterable[tuple[str, bytes]] = (),
-        spill: Callable[[dict[TableKey, set[Key]]], None] | None = None,
+        spill: Callable[[Mapping[TableKey, Collection[Key]]], None] | None = None,
     ) -> Changes:
         """The changes from ``start`` to the log's present end. Raises SourceError, BinlogError.
 
@@ -202,7 +201,6 @@ class ChangeReader:
         frames.check(name)
         if not can_read(frames):
             return None
-        verify_checksums(frames, name)
         index = index_rows(frames, name)
         maps = table_maps(frames, index, name, log_format.flavor)
         tables = [self._logged(each, log_format.flavor, name) for each in maps]

@@ -60,7 +60,8 @@ from binlane.verify.definitions.comparison import DefinitionDifference, Definiti
 from binlane.verify.key_batches import KeyComparison
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.outcome import Options, Outcome
-from binlane.verify.rows.column_text import Compared, Key, in_order, is_of, key_shape
+from binlane.verify.rows.column_text import Compared, Key, is_of, key_shape
+from binlane.verify.rows.keys import KeySet, in_order
 from binlane.verify.rows.pairing import Tables, pair
 from binlane.verify.rows.row_states import Recorder
 from binlane.verify.rows.sides import BATCH, Difference, Pair
@@ -192,7 +193,7 @@ class Verifier:
             for key, note in self._tables.not_comparable.items()
             if wrote.covers(key, ())
         ]
-        some = list[tuple[Compared, set[Key]]]()
+        some = list[tuple[Compared, KeySet]]()
         for key, table in self._tables.compared.items():
             if wrote.covers_table(key):
                 after: Key | None = None
@@ -370,14 +371,15 @@ class Verifier:
             elif table is not None:
                 compare.differ(self.pair.whole(table)[1])
             return
-        known = {*compare.keys.get(name, ()), *compare.rows.get(name, ())}
-        exact = in_order(table, {key for key, shape in keys if is_of(table, key, shape)} - known)
+        known = compare.keys.get(name, KeySet()), compare.rows.get(name, {})
+        own = {key for key, shape in keys if is_of(table, key, shape)}
+        exact = in_order(table, (key for key in own if not any(key in each for each in known)))
         self._again |= {(name, key) for key in exact}
         for at in range(0, len(exact), BATCH):
             compare.differ(self.pair.of_keys(table, exact[at : at + BATCH])[1])
         if name in compare.ranges:
             return
-        compare.keys.setdefault(name, set()).update(exact)
+        compare.keys.setdefault(name, KeySet()).update(exact)
         if not all(is_of(table, *each) for each in keys):
             # the table had another primary key when its rows were stored
             compare.ranges.add(name)

@@ -1,10 +1,10 @@
-"""The keys of a segment's row changes, found in machine code; each distinct key is decoded once."""
+"""The keys of a segment's row changes, found over arrays; each distinct key is decoded once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -15,23 +15,15 @@ from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.binlog.types.columns import Column as LoggedColumn
 from binlane.binlog.types.readers import Reader
 from binlane.binlog.types.type_codes import LengthRule
-from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.arrays import Bytes, Ints
-from binlane.binlog.vector.frames import (
-    Frames,
-    TableIndex,
-    TableLayouts,
-    frame,
-    index_rows,
-    row_images,
-    table_layouts,
-    verify_checksums,
-)
+from binlane.binlog.vector.frames import Frames, TableIndex, frame, index_rows, row_images, table_layouts
 from binlane.binlog.vector.row_kernels import value_ranges
 from binlane.binlog.wire import CHECKSUM_LENGTH, EventType
 from binlane.errors import UnsupportedEventError
+from binlane.kept_imports import kept_imports
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import Key, key_text
+from binlane.verify.rows.keys import IntegerKeys, Integers
 
 _HIDDEN: Final = np.zeros(256, np.bool_)
 """Events whose rows are not in the log as they are."""
@@ -60,41 +52,48 @@ class KeyColumns:
     rules: tuple[LengthRule, ...]
     """Of all columns up to the key's last."""
 
-    def keys(self, data: Bytes, images: Ints, width: int) -> Iterator[Key] | None:
-        """The keys of the full images that begin at ``images``; None if a column is NULL, which no key's column is."""
+    def keys(self, data: Bytes, images: Ints, width: int) -> Collection[Key] | None:
+        """The distinct keys of the full images that begin at ``images``; None if a column is NULL, which no key's
+        column is."""
         rule, length = (np.array(part, kind) for part, kind in zip(zip(*self.rules, strict=True), _RULE, strict=True))
-        texts: list[Iterator[str]] = []
-        for column, logged, read, place in zip(self.columns, self.logged, self.readers, self.places, strict=True):
-            ranges = np.empty((images.size, 2), np.int64)
-            if not value_ranges(data, images, width, rule, length, place, ranges):
+        ranges = []
+        for place in self.places:
+            found = np.empty((images.size, 2), np.int64)
+            if not value_ranges(data, images, width, rule, length, place, found):
                 return None
-            if bits := LOGGED_TYPES[logged.type_code].bits:
-                texts.append(map(str, _integers(data, ranges[:, 0], bits >> 3, not logged.unsigned)))
-            else:
-                values = map(read, (data[start:end].tobytes() for start, end in ranges.tolist()))
-                texts.append(map(partial(key_text, column), values))
-        return zip(*texts, strict=True)
+            ranges.append(found)
+        if all(LOGGED_TYPES[each.type_code].bits for each in self.logged):
+            numbers = (_integers(data, found[:, 0], each) for found, each in zip(ranges, self.logged, strict=True))
+            return IntegerKeys.distinct([tuple(numbers)])
+        values = ([data.data[start:end].tobytes() for start, end in found.tolist()] for found in ranges)
+        distinct = zip(*set(zip(*values, strict=True)), strict=True)
+        texts = (
+            map(partial(key_text, column), map(read, raw))
+            for column, read, raw in zip(self.columns, self.readers, distinct, strict=True)
+        )
+        return set(zip(*texts, strict=True))
 
 
-def _integers(data: Bytes, start: Ints, size: int, signed: bool) -> list[int]:
-    """Little-endian integers of ``size`` bytes."""
+def _integers(data: Bytes, start: Ints, column: LoggedColumn) -> Integers:
+    """The little-endian integers of a column."""
+    size = LOGGED_TYPES[column.type_code].bits >> 3
     raw = np.zeros((start.size, 8), np.uint8)
     raw[:, :size] = data[start[:, None] + np.arange(size)]
-    values, unused = raw.view("<i8" if signed else "<u8").ravel(), 64 - 8 * size
-    found: list[int] = (values << unused >> unused).tolist()
-    return found
+    values, unused = raw.view("<u8" if column.unsigned else "<i8").ravel(), 64 - 8 * size
+    integers: Integers = values << unused >> unused
+    return integers
 
 
+@cache
 def load() -> None:
-    """Load the machine code of this module: 0.2 s of a core; longer where it must be compiled first."""
-    frames = frame(b"", 0, CHECKSUM_LENGTH)
-    verify_checksums(frames, "")
-    index = index_rows(frames, "")
-    _, images, _ = row_images(frames.select(index.first), index.number, table_layouts(()), "")
-    rule, length = np.zeros(1, _RULE[0]), np.zeros(1, _RULE[1])
-    key = KeyColumns((), (), (), (0,), ((0, 1),))
-    _folded(frames.data, index.first, images, TableLayouts(np.array([[0, 1, 0]], np.int64), rule, length), (key,))
-    value_ranges(frames.data, index.first, 1, rule, length, 0, np.empty((0, 2), np.int64))
+    """Load the machine code of this module; it takes longer where it must be compiled first."""
+    with kept_imports():
+        frames = frame(b"", 0, CHECKSUM_LENGTH)
+        index = index_rows(frames, "")
+        row_images(frames.select(index.first), index.number, table_layouts(()), "")
+        value_ranges(
+            frames.data, index.first, 1, np.zeros(1, _RULE[0]), np.zeros(1, _RULE[1]), 0, np.empty((0, 2), np.int64)
+        )
 
 
 def can_read(frames: Frames) -> bool:
@@ -121,7 +120,7 @@ def statements(frames: Frames, post_header: int) -> Ints:
 
 def distinct_keys(
     frames: Frames, index: TableIndex, maps: Sequence[TableMap], wanted: Sequence[KeyColumns | None], name: str
-) -> dict[int, Iterator[Key]] | None:
+) -> dict[int, Collection[Key]] | None:
     """The distinct keys by the number of their table. ``wanted``: by number; None: its rows are of no interest.
 
     None if an image lacks columns, or a column's length is not known from the log: the rows have to be read one by one.
@@ -131,49 +130,23 @@ def distinct_keys(
     events = events[keyed[index.number[events]]] if keyed.size else events[:0]
     if not events.size:
         return {}
-    chosen, number = frames.select(events), index.number[events]
-    layouts = table_layouts(maps)
     try:
-        counts, images, lacking = row_images(chosen, number, layouts, name)
+        counts, images, lacking = row_images(frames.select(events), index.number[events], table_layouts(maps), name)
     except UnsupportedEventError:
         return None
     if lacking.any():
         return None
-    return _folded(frames.data, np.repeat(number, counts).astype(np.int64), images, layouts, wanted)
-
-
-def _folded(
-    data: Bytes, table_of: Ints, images: Ints, layouts: TableLayouts, wanted: Sequence[KeyColumns | None]
-) -> dict[int, Iterator[Key]] | None:
-    """The keys that ``fold_rows`` finds; its net changes are not used."""
-    widths = layouts.tables[:, 1]
-    flag_at = np.concatenate((np.zeros(1, np.int64), np.cumsum(widths)[:-1]))
-    flags = np.zeros(int(widths.sum()), np.uint8)
-    ends = np.zeros(len(wanted), np.int64)
-    for number, each in enumerate(wanted):
-        if each is not None:
-            flags[flag_at[number] + np.array(each.places)] = fold_rows.PRIMARY
-            ends[number] = len(each.rules)
-    tables = np.column_stack((layouts.tables[:, :2], flag_at, ends, np.zeros_like(ends)))
-    rows, count = 2 * images.shape[0], len(wanted)
-    slots = np.full(1 << (2 * rows + 1).bit_length(), -1, np.int32)
-    entry_table, hashes, image = np.empty(rows, np.int64), np.empty(rows, np.uint64), np.empty(rows, np.int64)
-    before, now = np.empty((rows, 2), np.int64), np.empty((rows, 2), np.int64)
-    found = fold_rows.fold(
-        data, images, table_of, tables, layouts.rule, layouts.length, flags, np.full((count, 2), -1, np.int64),
-        slots, hashes, image, entry_table, before, now, np.zeros((count, 3), np.int64),
-        np.zeros((count, 2), np.uint64), np.empty(rows, np.uint8), np.zeros(count, np.uint8),
-    )  # fmt: skip
-    if not found:
-        return {}
-    order = np.argsort(entry_table[:found], kind="stable")
-    used, begin = np.unique(entry_table[order], return_index=True)
+    # numpy sorts numbers of two bytes in linear time
+    table_of = np.repeat(index.number[events].astype(np.min_scalar_type(len(maps))), counts)
+    order = np.argsort(table_of, kind="stable")
+    used, first = np.unique(table_of[order], return_index=True)
     keys = {}
-    for number, entries in zip(used.tolist(), np.split(order, begin[1:]), strict=True):
-        columns = wanted[number]
+    # the beginnings of the images before and after each change; -1: it has no such image
+    for table, pairs in zip(used.tolist(), np.split(images[:, ::2][order], first[1:]), strict=True):
+        columns = wanted[table]
         assert columns is not None
-        own = columns.keys(data, image[entries], int(widths[number]))
+        own = columns.keys(frames.data, pairs[pairs >= 0], maps[table].width)
         if own is None:
             return None
-        keys[number] = own
+        keys[table] = own
     return keys

@@ -8,7 +8,7 @@ Tables whose changes row events do not show are pending where they differ: the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from binlane.model import LogPosition, TableKey
@@ -18,7 +18,8 @@ from binlane.verify.changes import Changes
 from binlane.verify.definitions.comparison import NAMED, DefinitionDifference
 from binlane.verify.judge import Proof, Verdict, judge
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.rows.column_text import Key, Row, in_order, key_shape
+from binlane.verify.rows.column_text import Key, Row, key_shape
+from binlane.verify.rows.keys import KeySet, in_order
 from binlane.verify.rows.pairing import Tables
 from binlane.verify.rows.row_counts import LaterRows, RowCounts
 from binlane.verify.rows.row_states import FirstStates, Keys, LastStates, Recorder, RowState, Unknown
@@ -30,7 +31,7 @@ from binlane.work.files import WorkFolder
 class Compare:
     """What was read since the log was last read to its end."""
 
-    keys: dict[TableKey, set[Key]] = field(default_factory=dict)
+    keys: dict[TableKey, KeySet] = field(default_factory=dict)
     """Compared by key."""
     ranges: set[TableKey] = field(default_factory=set)
     """Tables of which ranges were compared."""
@@ -51,9 +52,9 @@ class Compare:
     @property
     def wanted(self) -> Keys:
         """The keys whose changes behind the watermark matter."""
-        found: dict[TableKey, set[Key] | None] = dict.fromkeys(self.ranges)
+        found: dict[TableKey, Set[Key] | None] = dict.fromkeys(self.ranges)
         for table in {*self.keys, *self.rows} - self.ranges:
-            keys, rows = self.keys.get(table, set()), self.rows.get(table, {})
+            keys, rows = self.keys.get(table, KeySet()), self.rows.get(table, {})
             found[table] = keys | rows.keys() if rows else keys
         return found
 

@@ -198,7 +198,7 @@ def test_keys_read_in_machine_code_are_those_that_are_read_one_by_one(
     assert used.called
     monkeypatch.setattr(log_reader, "can_read", lambda _frames: False)
     assert in_machine_code == read()
-    assert in_machine_code.keys[TableKey("tenant_1", "k")] == {
+    assert set(in_machine_code.keys[TableKey("tenant_1", "k")]) == {
         ("1.50", "78"),
         ("2.50", "78"),
         ("-2.00", "7A"),

@@ -6,15 +6,12 @@ the checksums is visible in the rows.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
-
-import numpy as np
 
 from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.decimals import spell_decimal
@@ -182,25 +179,6 @@ def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) ->
         branches.append(" AND ".join([*equal, f"{names[depth]} {own} {values[depth]}"]))
     # the servers make an index range of the condition on the first column alone
     return f"({names[0]} {sign}= {values[0]} AND ({' OR '.join(f'({one})' for one in branches)}))"
-
-
-def in_order(table: Compared, keys: Iterable[Key]) -> list[Key]:
-    """Keys as an index has them, nearly: integers by value, all others by their text."""
-    given = list(keys)
-    columns = list(zip(*given, strict=True))
-    if given and all(map(is_integer, table.key)):
-        # a stored key may be of a time when its column had another sign
-        with contextlib.suppress(OverflowError):
-            numbers = [
-                np.array(list(map(int, texts)), np.uint64 if column.unsigned else np.int64)
-                for column, texts in zip(table.key, columns, strict=True)
-            ]
-            # the last of these is what it sorts by first
-            return [given[at] for at in np.lexsort(numbers[::-1]).tolist()]
-    values = (
-        map(int, texts) if is_integer(column) else texts for column, texts in zip(table.key, columns, strict=False)
-    )
-    return [entry[-1] for entry in sorted(zip(*values, given, strict=True))]
 
 
 def is_of(table: Compared, key: Key, shape: str | None) -> bool:

@@ -8,7 +8,7 @@ Values are spelled as a server returns them for ``column_text.Compared.row_expre
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
@@ -38,7 +38,7 @@ Cells = tuple[Cell, ...]
 """One entry for each compared column."""
 RowState = Cells | None
 """None: there is no such row."""
-Keys = Mapping[TableKey, set[Key] | None]
+Keys = Mapping[TableKey, Set[Key] | None]
 """Keys by table; None: all keys of the table. Tables without an entry are of no interest."""
 
 
