@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -95,7 +95,17 @@ def _by_binlane(question: Question, source: Source, held: Held, servers: Servers
     with servers.server("target", source, question.program, question.template) as target:
         project = Path(tempfile.mkdtemp(dir=question.folder))
         run = bring(source.server, target, project, allow_unsafe=allow_unsafe)
-        return run if run.stopped else _compared(held, target)
+        if run.stopped:
+            return replace(run, ended=not _answers(target))
+        return _compared(held, target)
+
+
+def _answers(server: PrivateServer) -> bool:
+    try:
+        server.connect().close()
+    except MySQLError:
+        return False
+    return True
 
 
 def _by_replica(question: Question, source: Source, held: Held, servers: ServersBeside) -> Run:

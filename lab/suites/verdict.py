@@ -37,6 +37,8 @@ class Run:
     """Whether the run stopped before its first write."""
     different: Mapping[str, str] = field(default_factory=dict)
     """The differences: both servers' content by name."""
+    ended: bool = False
+    """Whether the target's server has ended by itself."""
 
     @property
     def equal(self) -> bool:
@@ -48,6 +50,8 @@ def judged(binlane: Run, native: Run | None) -> Outcome:
     """The outcome; ``native``: the replica's run, made only if binlane's is not equal."""
     if binlane.equal:
         return Outcome.EQUAL
+    if binlane.ended:
+        return Outcome.FAILED
     assert native is not None
     if native.stopped or (not binlane.stopped and set(binlane.different) <= set(native.different)):
         return Outcome.NATIVE

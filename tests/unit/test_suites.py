@@ -129,6 +129,7 @@ def test_a_target_has_the_source_s_options_and_a_place_of_its_own() -> None:
         (STOPPED, OTHER, Outcome.FAILED),
         (OTHER, STOPPED, Outcome.NATIVE),
         (OTHER, OTHER, Outcome.NATIVE),
+        (Run("no connection", ended=True), STOPPED, Outcome.FAILED),
         (OTHER, Run(different={"table a.other": "x | y"}), Outcome.DIFFERS),
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import functools
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, TypeVar
 
@@ -110,14 +110,70 @@ def without_second_cascades(payload: bytes) -> tuple[bytes, ...]:
         for at in marks:
             marked[at] |= _UNCHECKED
         return (bytes(marked) if marks else payload,)
+    return _packed((piece for statement in _statements(payload) for piece in _with_one_check(statement)), len(payload))
+
+
+def with_changes_apart(payload: bytes) -> tuple[bytes, ...]:
+    """A self-contained payload in which the updates or deletions of a statement are of its first event's kind.
+
+    A MariaDB server opens the children of foreign keys for the kind of a statement's first rows event, and ends (signal
+    11 or 6) if another kind reaches a child that has a key on a virtual column (10.11.18). Insertions need no children.
+    No part is longer than the payload was.
+    """
+    if not _changes_kind(payload):
+        return (payload,)
+    return _packed((piece for statement in _statements(payload) for piece in _of_one_kind(statement)), len(payload))
+
+
+def _changes_kind(payload: bytes) -> bool:
+    """Whether a statement has updates or deletions of another kind than its first event."""
+    at, end, first = 0, len(payload), 0
+    # called for every event of a window
+    while at < end:
+        type_code, size, _, flags = _FIELDS(payload, at)
+        if type_code != _TABLE_MAP:
+            first = first or type_code
+            if type_code != first and type_code in _CASCADING and ROWS_KINDS[type_code] is not ROWS_KINDS[first]:
+                return True
+            if flags & _STMT_END:
+                first = 0
+        at += size
+    return False
+
+
+def _of_one_kind(statement: Sequence[bytes]) -> Iterator[bytes]:
+    """A statement's events; in several statements where updates or deletions have another kind than the first event."""
+    maps = {event[_TABLE_ID]: event for event in statement if is_table_map(event)}
+    groups: list[list[bytes]] = []
+    for event in statement:
+        if is_table_map(event):
+            continue
+        kind = ROWS_KINDS[event[_TYPE_AT]]
+        if groups and (kind is RowsKind.INSERT or kind is ROWS_KINDS[groups[-1][0][_TYPE_AT]]):
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    if len(groups) == 1:
+        yield b"".join(statement)
+        return
+    yield from (_closed(maps, events) for events in groups)
+
+
+def _closed(maps: Mapping[bytes, bytes], events: Sequence[bytes]) -> bytes:
+    """A statement of these rows events, with the TABLE_MAPs that they need."""
+    tables = dict.fromkeys(event[_TABLE_ID] for event in events)
+    return b"".join((*(maps[table] for table in tables), *events[:-1], ending_statement(events[-1])))
+
+
+def _packed(statements: Iterable[bytes], most: int) -> tuple[bytes, ...]:
+    """Statements in payloads of ``most`` bytes; no statement is longer."""
     parts, held, size = [], list[bytes](), 0
-    for statement in _statements(payload):
-        for piece in _with_one_check(statement):
-            if held and size + len(piece) > len(payload):
-                parts.append(b"".join(held))
-                held, size = [], 0
-            held.append(piece)
-            size += len(piece)
+    for piece in statements:
+        if held and size + len(piece) > most:
+            parts.append(b"".join(held))
+            held, size = [], 0
+        held.append(piece)
+        size += len(piece)
     return (*parts, b"".join(held))
 
 
@@ -161,9 +217,7 @@ def _with_one_check(statement: Sequence[bytes]) -> Iterator[bytes]:
     maps = {event[_TABLE_ID]: event for event in statement if is_table_map(event)}
     marked = [_unchecked(event) for event in statement if not is_table_map(event)]
     for _, run in groupby(marked, key=lambda event: event[_FLAGS_AT] & _UNCHECKED):
-        events = list(run)
-        tables = dict.fromkeys(event[_TABLE_ID] for event in events)
-        yield b"".join((*(maps[table] for table in tables), *events[:-1], ending_statement(events[-1])))
+        yield _closed(maps, list(run))
 
 
 def _unchecked(event: bytes) -> bytes:

@@ -22,6 +22,7 @@ from binlane.binlog.rows_payload import (
     statement_of,
     table_maps_of,
     with_body,
+    with_changes_apart,
     without_second_cascades,
 )
 from binlane.errors import PlanError
@@ -206,3 +207,62 @@ def test_what_gets_longer_is_cut_so_that_no_part_is_longer_than_before() -> None
 def test_a_statement_holds_the_payload_as_base64() -> None:
     before, sent, after = statement_of(AGAIN).split(b"'")
     assert (before, base64.b64decode(sent), after) == (b"BINLOG ", AGAIN, b"")
+
+
+@pytest.mark.parametrize("type_code", [UPDATE, DELETE, 24, 25])
+@pytest.mark.parametrize("insert", [INSERT, 23])
+def test_changes_behind_insertions_are_a_statement_of_their_own(insert: int, type_code: int) -> None:
+    t, u, unused = table_map(1), table_map(2, b"u"), table_map(3, b"w")
+    before = t + rows(1, type_code=type_code)
+    events = rows(1, end=False, type_code=insert) + rows(2, end=False, type_code=type_code) + rows(1, type_code=insert)
+    sent = with_changes_apart(before + t + u + unused + events + before)
+    assert b"".join(sent) == b"".join(
+        (
+            before,
+            t,
+            rows(1, type_code=insert),
+            u,
+            t,
+            rows(2, end=False, type_code=type_code),
+            rows(1, type_code=insert),
+            before,
+        )
+    )
+    for part in sent:
+        check_self_contained(part)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(table_map(1) + rows(1, end=False) + rows(1), id="insertions"),
+        pytest.param(table_map(1) + rows(1, end=False, type_code=DELETE) + rows(1), id="insertions-behind"),
+        pytest.param(table_map(1) + rows(1) + table_map(1) + rows(1, type_code=UPDATE), id="of-two-statements"),
+    ],
+)
+def test_statements_whose_first_event_opens_the_children_stay_as_they_are(payload: bytes) -> None:
+    assert with_changes_apart(payload) == (payload,)
+
+
+def test_updates_and_deletions_are_statements_of_their_own() -> None:
+    t = table_map(1)
+    kinds = (UPDATE, INSERT, 24, DELETE, 25, UPDATE, INSERT)
+    payload = t + b"".join(rows(1, end=at == len(kinds) - 1, type_code=kind) for at, kind in enumerate(kinds))
+    pieces = ((UPDATE, INSERT, 24), (DELETE, 25), (UPDATE, INSERT))
+    expected = b"".join(
+        t + b"".join(rows(1, end=at == len(piece) - 1, type_code=kind) for at, kind in enumerate(piece))
+        for piece in pieces
+    )
+    sent = with_changes_apart(payload)
+    assert b"".join(sent) == expected
+    for part in sent:
+        check_self_contained(part)
+
+
+def test_many_insertions_with_a_change_behind_are_cut_so_that_no_part_is_longer_than_before() -> None:
+    payload = table_map(1) + b"".join([rows(1, end=False)] * 20) + rows(1, type_code=DELETE)
+    sent = with_changes_apart(payload)
+    assert len(sent) > 1
+    assert max(map(len, sent)) <= len(payload)
+    for part in sent:
+        check_self_contained(part)

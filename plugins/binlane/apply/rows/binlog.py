@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sequences import may_hold_sequence, with_whole_rows
-from binlane.binlog.rows_payload import check_self_contained, without_second_cascades
+from binlane.binlog.rows_payload import check_self_contained, with_changes_apart, without_second_cascades
 from binlane.binlog.types.literals import identifier
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, RowCounts, TableKey
@@ -61,7 +61,8 @@ class BinlogRows:
             if self.guard is not None:
                 self.guard.check(item.payload, seqno)
             for events in without_second_cascades(self._with_whole_sequences(self._with_short_images(item))):
-                self.session.binlog(events)
+                for part in with_changes_apart(events) if self.session.flavor is Flavor.MARIADB else (events,):
+                    self.session.binlog(part)
             expected += item.rows
         after = self._handler_counts()
         counted = RowCounts(
