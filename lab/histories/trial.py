@@ -157,8 +157,8 @@ class Trials:
         differs = any(not is_about_next(each) for each in found)
         if kind.startswith("difference"):
             # binlane's own result has to be the replica's, not only another one than the source's
-            apart = {_subject(each) for each in differences(other, content_of(self.target)) if not is_about_next(each)}
-            differs = differs and ours <= set(map(_subject, found)) and not ours & apart
+            ahead = {_subject(each) for each in differences(other, content_of(self.target)) if not is_about_next(each)}
+            differs = differs and ours <= set(map(_subject, found)) and not ours & ahead
         if differs:
             return Outcome(Verdict.NATIVE_TOO, f"differs: {kind}", [*details, *(f"replica: {each}" for each in found)])
         return Outcome(Verdict.FAILED, kind, [*details, *(f"replica: {each}" for each in found)])
