@@ -38,22 +38,29 @@ class Judge:
 
     def __init__(self, flavor: Flavor, program: Path, template: Path) -> None:
         self._flavor, self._program, self._template = flavor, program, template
+        self._closed = False
         self._begin()
 
-    def verdict(self, test: str, port: int) -> Verdict:
-        """The verdict of a test whose source is on that port."""
+    def verdict(self, test: str, port: int) -> Verdict | None:
+        """The verdict of a test whose source is on that port; None if the trial is closed meanwhile."""
         place = self._folder / "project"
         self._pipe.send(Question(self._flavor, test, port, self._program, self._template, place))
         with contextlib.suppress(EOFError):
             if self._pipe.poll(_SECONDS):
                 verdict: Verdict = self._pipe.recv()
                 return verdict
-        self.close()
+        if self._closed:
+            return None
+        self._end()
         self._begin()
         return Verdict(Outcome.FAILED, reason=f"no end after {_SECONDS:.0f} s, or the process has died")
 
     def close(self) -> None:
         """End the process, and with it its servers."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
         self._process.kill()
         self._process.join()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -103,6 +110,8 @@ def _handle(asked: Mapping[str, Any], flavor: Flavor, judge: Judge, answered: An
         clean(flavor, sorted(set(_servers(ports).values())))
         return "clean"
     verdict = judge.verdict(asked["test"], ports["MASTER_MYPORT"])
+    if verdict is None:
+        return "closed"
     answered(asked["test"], verdict)
     return str(verdict.outcome)
 
