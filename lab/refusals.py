@@ -38,8 +38,8 @@ REFUSALS: Final = (
         "A source that leaves changes out of its log",
     ),
     Refusal(
-        "rows of the server's own tables (schema mysql)",
-        r"^PrecheckError.*\bmysql\.\w+: table: ",
+        "changes of the server's own tables (schema mysql)",
+        r"^(PrecheckError.*\bmysql\.\w+: table: |UnsupportedEventError.* \(SYSTEM TABLES\): )",
         "Rows of the server's own tables",
     ),
     Refusal(

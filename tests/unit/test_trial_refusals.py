@@ -37,6 +37,8 @@ def test_every_refusal_that_the_suites_met_is_of_one_of_them() -> None:
         ("WindowOpenError: a:4: the temporary table a.t of connection 7 is made here", "open at the log's end"),
         ("PrecheckError: 127.0.0.1:1: is a replica with log_slave_updates OFF: switch", "leaves changes out"),
         ("PrecheckError: the target cannot\n  mysql.user: table: expected one, found none", "server's own tables"),
+        ("UnsupportedEventError: a:4: QUERY: a statement of a kind (SYSTEM TABLES): 'ALTER'", "server's own tables"),
+        ("UnsupportedEventError: a:4: QUERY: a statement of a kind (SHUTDOWN): 'SHUTDOWN'", None),
         ("UnsupportedEventError: a:4: copies, so copies of the table are needed: it is a sequence", "no copy"),
         ("PrecheckError: mysql: the account lacks SELECT", None),
         ("ApplyError: 1032 in mysql.user: table: x", None),
