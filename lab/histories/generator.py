@@ -20,8 +20,9 @@ def generate(flavor: Flavor, seed: int) -> History:
     """The history of a seed."""
     dice = Dice(f"{flavor.value} {seed}")
     world = World(flavor, dice)
-    # with dice of its own: half of all seeds keep their events
-    habits = replace(_habits(dice), daily=Dice(f"{flavor.value} {seed} daily").one_in(2))
+    # with dice of their own: other seeds keep their events
+    daily, edges = Dice(f"{flavor.value} {seed} daily").one_in(2), Dice(f"{flavor.value} {seed} edges").one_in(3)
+    habits = replace(_habits(dice), daily=daily, edges=edges)
     events = _beginning(world)
     sessions = [Session(name, world, habits) for name in "abcd"[: dice.randint(1, 4)]]
     length, at = dice.randint(25, 130), 0

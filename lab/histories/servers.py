@@ -10,6 +10,7 @@ import pymysql
 
 from binlane.model import Flavor
 from lab.histories.content import SYSTEM
+from lab.histories.edge_changes import FILES
 from lab.histories.history import Event
 from lab.servers import PrivateServer, start_server
 
@@ -24,14 +25,13 @@ SESSIONS: Final = {
     Flavor.MARIADB: "SELECT id, user FROM information_schema.processlist",
 }
 """A query of a server's connections and their users."""
-_ROWS: Final = "1\n2\n5\n31\n32\n"
-"""The content of the file for LOAD DATA."""
 
 
 def make_folder(folder: Path) -> None:
-    """The servers' folder, with the file that histories load."""
+    """The servers' folder, with the files that histories load."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "rows.txt").write_text(_ROWS)
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
     folder.chmod(0o755)
 
 

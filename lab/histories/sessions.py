@@ -11,6 +11,7 @@ from lab.histories.changes import change
 from lab.histories.daily_changes import daily_change
 from lab.histories.daily_definitions import daily_definition
 from lab.histories.definitions import definition
+from lab.histories.edge_changes import edge_change
 from lab.histories.history import DISCONNECT
 from lab.histories.values import number
 from lab.histories.world import World, quoted
@@ -61,6 +62,8 @@ class Habits:
     temporary: bool
     daily: bool = False
     """Whether it has the statements of ``daily_changes`` and ``daily_definitions``."""
+    edges: bool = False
+    """Whether it has the statements of ``edge_changes``."""
 
 
 @dataclass(slots=True)
@@ -91,6 +94,8 @@ class Session:
             return self._definition()
         if habits.daily and dice.one_in(5):
             return daily_change(self.world)
+        if habits.edges and dice.one_in(4):
+            return edge_change(self.world)
         if dice.one_in(habits.settings):
             return self._setting()
         if habits.xa and dice.one_in(8):

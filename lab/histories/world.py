@@ -98,6 +98,8 @@ class World:
     """Kind, database, name."""
     events: list[tuple[str, str]] = field(default_factory=list)
     sequences: list[tuple[str, str]] = field(default_factory=list)
+    families: list[tuple[Table, Table]] = field(default_factory=list)
+    """Parents and children of ``edge_changes``."""
     prepared: list[str] = field(default_factory=list)
     numbers: int = 0
 

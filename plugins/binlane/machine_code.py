@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 CACHE_VARIABLE: Final = "NUMBA_CACHE_DIR"
-_PARTS: Final = ("binlog", "source")
+_PARTS: Final = ("binlog", "bootstrap", "source")
 """The packages with kernels, and the packages that the kernels depend on."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pwd
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,16 @@ from binlane.machine_code import CACHE_VARIABLE, cache_folder, load_cached
 PLUGINS = Path(__file__).parents[2] / "plugins"
 
 
-@pytest.mark.parametrize("module", ["binlog/vector/frame_kernels.py", "source/packets.py"])
+KERNELS = [
+    str(file.relative_to(PLUGINS / "binlane"))
+    for file in sorted((PLUGINS / "binlane").rglob("*.py"))
+    if re.search(r"^@(?:kernel|inlined)\b", file.read_text(), re.M)
+]
+
+
+@pytest.mark.parametrize("module", KERNELS)
 def test_a_change_of_any_module_gives_another_folder(module: str, tmp_path: Path) -> None:
-    for name in ("binlog/vector/frame_kernels.py", "source/packets.py"):
+    for name in KERNELS:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("ONE = 1\n")
     first = cache_folder(tmp_path)

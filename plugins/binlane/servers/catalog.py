@@ -26,7 +26,7 @@ from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, 
 from binlane.schema.normalize import charset_name, collation_name, mariadb_default, mysql_default, parse_type
 from binlane.servers import catalog_queries as queries
 from binlane.servers.packed import PackedRow, PackedView, read_names, whole_texts
-from binlane.servers.variables import global_variables, server_version, version_number
+from binlane.servers.variables import global_variables, server_version, session_variable, version_number
 from binlane.sql.parse.statements import analyze
 from binlane.state.tables import SCHEMA
 
@@ -185,13 +185,12 @@ class _Catalog:
         if self._flavor is not Flavor.MARIADB:
             yield
             return
-        self._connection.exec_driver_sql("SET SESSION lock_wait_timeout = 0")
-        self._waits = False
-        try:
-            yield
-        finally:
-            self._waits = True
-            self._connection.exec_driver_sql("SET SESSION lock_wait_timeout = DEFAULT")
+        with session_variable(self._connection, "lock_wait_timeout", 0):
+            self._waits = False
+            try:
+                yield
+            finally:
+                self._waits = True
 
     @cached_property
     def foreign_keys(self) -> _Rows:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, text
 
 from binlane.model import TableKey
+from binlane.servers.variables import session_variable
 
 _END: Final = ";"
 _NULL: Final = "-"
@@ -89,13 +90,8 @@ def ask_names(view: str, column: str, ask: Callable[[str], Iterable[Sequence[Any
 def whole_texts(connection: Connection) -> Iterator[None]:
     """The server returns texts of any length while the context lasts; others may use the connection afterwards."""
     [[before]] = connection.execute(text("SELECT @@SESSION.group_concat_max_len"))
-    connection.execute(text(f"SET SESSION group_concat_max_len = {_LONGEST}"))
-    try:
+    with session_variable(connection, "group_concat_max_len", _LONGEST, int(before)):
         yield
-    finally:
-        # without effect on a connection that an error has closed
-        if not connection.invalidated and not connection.closed:
-            connection.execute(text(f"SET SESSION group_concat_max_len = {int(before)}"))
 
 
 def _is_whole(rows: str, count: int) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from sqlalchemy import Connection, bindparam, text
 
@@ -40,3 +41,17 @@ def global_variables(connection: Connection, names: Collection[str]) -> Mapping[
 def all_global_variables(connection: Connection) -> Mapping[str, str]:
     """The global values of all variables, by name in lower case."""
     return {str(name).lower(): str(value) for name, value in connection.execute(text("SHOW GLOBAL VARIABLES"))}
+
+
+@contextmanager
+def session_variable(
+    connection: Connection, name: str, value: object, afterwards: object = "DEFAULT"
+) -> Iterator[None]:
+    """The session's variable has another value while the context lasts; others may use the connection afterwards."""
+    connection.exec_driver_sql(f"SET SESSION {name} = {value}")
+    try:
+        yield
+    finally:
+        # on a connection that an error has closed, SQLAlchemy would raise an error of its own in the place of that one
+        if not connection.invalidated and not connection.closed:
+            connection.exec_driver_sql(f"SET SESSION {name} = {afterwards}")

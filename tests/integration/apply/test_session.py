@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pymysql
 import pytest
+import sqlalchemy
+from sqlalchemy.exc import OperationalError, PendingRollbackError, ProgrammingError
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.retry_verdicts import TRANSIENT, Verdict, judge
 from binlane.model import Flavor
+from binlane.servers.variables import session_variable
 from tests.integration.apply.conftest import Pair
 
 LIMITS = SessionLimits(wait_timeout=33, lock_wait_timeout=22, innodb_lock_wait_timeout=11)
@@ -57,6 +60,41 @@ def test_a_closed_session_is_worth_another_try_and_closing_again_does_no_harm(se
     with pytest.raises(pymysql.err.Error) as caught:
         session.value("SELECT 1")
     assert judge(caught.value) is Verdict.RETRY
+
+
+def test_a_connection_that_is_lost_while_a_variable_is_set_is_worth_another_try(pair: Pair) -> None:
+    """The statement that would set the variable back must not hide the error that the connection was lost with."""
+    query = sqlalchemy.text("SELECT 1")
+    with pair.engine.connect() as connection:
+        number = connection.scalar(sqlalchemy.text("SELECT CONNECTION_ID()"))
+
+        def lose() -> None:
+            with session_variable(connection, "lock_wait_timeout", 1):
+                with pair.engine.connect() as other:
+                    other.exec_driver_sql(f"KILL CONNECTION {number}")
+                connection.execute(query)
+
+        with pytest.raises(OperationalError) as caught:
+            lose()
+        assert judge(caught.value) is Verdict.RETRY
+        with pytest.raises(PendingRollbackError) as second:
+            connection.execute(query)
+        assert judge(second.value) is Verdict.RETRY
+
+
+def test_a_variable_is_set_back_also_after_an_error(pair: Pair) -> None:
+    value = sqlalchemy.text("SELECT @@SESSION.lock_wait_timeout")
+    with pair.engine.connect() as connection:
+        before = connection.scalar(value)
+
+        def fail() -> None:
+            with session_variable(connection, "lock_wait_timeout", 1):
+                assert connection.scalar(value) == 1
+                connection.exec_driver_sql("SELECT * FROM binlane.no_table_of_this_name")
+
+        with pytest.raises(ProgrammingError):
+            fail()
+        assert connection.scalar(value) == before
 
 
 AGAIN = (

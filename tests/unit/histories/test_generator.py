@@ -60,6 +60,11 @@ def test_histories_have_every_way_to_run_a_channel_and_every_kind_of_statement(f
         "RELEASE SAVEPOINT", "`l` JOIN", "ADD PARTITION", "SUBPARTITION", "PRECEDES", "DROP FOREIGN KEY",
     ):  # fmt: skip
         assert part in said, part
+    for part in (
+        "OPTIONALLY ENCLOSED BY", "STARTING BY '>'", "CHARACTER SET binary", "LOAD XML", "SET NAMES latin1",
+        "`by_g` (`g`)", "'again'", "binlog_row_image = 'MINIMAL'", "(15, ",
+    ):  # fmt: skip
+        assert part in said, part
     own = {
         Flavor.MYSQL: ("PARTIAL_JSON", "((LOWER(", "compression = ON", "PRIMARY KEY (`g`", "SET_VAR", "NOT ENFORCED"),
         Flavor.MARIADB: ("NEXTVAL", "VERSIONING", "PORTION OF", "WITHOUT OVERLAPS", "ROW START", "SET STATEMENT"),

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final
 
 import pymysql
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 
 class Verdict(Enum):
@@ -44,7 +44,8 @@ DRIFT: Final = frozenset({1032, 1062})
 
 def judge(error: BaseException) -> Verdict:
     """The verdict on an error of the driver or the operating system."""
-    if isinstance(error, OSError):
+    if isinstance(error, OSError | PendingRollbackError):
+        # SQLAlchemy's second one: for a statement on a connection that was lost before
         return Verdict.RETRY
     original = driver_error(error)
     if isinstance(original, pymysql.err.InterfaceError):

@@ -43,7 +43,7 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection, Undecided
 from binlane.sql.charset import charset_is_read, decoded, dialect_of
 from binlane.sql.invoker import as_invoked
-from binlane.sql.logged_kinds import not_logged
+from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
@@ -278,15 +278,17 @@ class _Dissection:
         )
 
     def _check_kind(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
-        """Raises UnsupportedEventError for a kind of statement that no server logs, unless the channel allows it."""
+        """Raises UnsupportedEventError for a kind of statement that no server logs, or that changes the server's own
+        tables, unless the channel allows it."""
         text, flavor = decoded(query.sql, context), self.log.format.flavor
         kind = not_logged(text, facts, dialect_of(context, flavor))
         if kind is not None and kind not in self.log.selection.allowed:
+            found, who = _OWN_TABLES if kind == SYSTEM_TABLES else _BY_HAND
             raise UnsupportedEventError(
-                f"{self.log.where(event)}{type_name(event.header.type_code)}: a statement of a kind that no "
-                f"server logs ({kind}): {text[:_SHOWN]!r}; nothing of the window was written; find out who put "
-                f'it into the log; if it is intended, set filter.allow_statements = ["{kind}"] in the '
-                "channel's file; see docs/security.md#statements-that-no-server-logs"
+                f"{self.log.where(event)}{type_name(event.header.type_code)}: a statement {found} ({kind}): "
+                f"{text[:_SHOWN]!r}; nothing of the window was written; find out who {who}; if it is intended, set "
+                f'filter.allow_statements = ["{kind}"] in the channel\'s file; see '
+                "docs/security.md#statements-that-no-server-logs"
             )
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
@@ -346,6 +348,9 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 _SHOWN: Final = 200
 """Bytes of a refused statement shown in a message."""
+_BY_HAND: Final = ("of a kind that no server logs", "put it into the log")
+_OWN_TABLES: Final = ("that changes the server's own tables", "changed them on the source")
+"""What a refused statement is, and whom to look for."""
 
 
 def _has_documents(rows: RowsEvent, table: TableMap) -> bool:
