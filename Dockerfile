@@ -1,5 +1,6 @@
 # Airflow, the Spark provider, Spark and binlane in one image: every service of docker-compose.yml that is not a database runs it.
-FROM python:3.13-slim-trixie AS packages
+ARG PYTHON_IMAGE=python:3.13.15-slim-trixie@sha256:9d2e5553305c7c7b0097999bb17187c69b921ccd6bc9d40e4bb5ebe652c00285
+FROM $PYTHON_IMAGE AS packages
 RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /opt/binlane
 # task processes must not compile modules: the image is read-only for them
@@ -14,7 +15,7 @@ RUN rm -rf .venv/lib/python3.13/site-packages/pyspark/examples \
     && find .venv/lib -type d \( -name tests -o -name test \) -path '*/site-packages/*' \
        \( -path '*/pandas/*' -o -path '*/pyarrow/*' -o -path '*/numba/*' -o -path '*/numpy/*' \) -prune -exec rm -rf {} +
 
-FROM python:3.13-slim-trixie
+FROM $PYTHON_IMAGE
 # Spark's scripts call ps
 RUN apt-get update \
     && apt-get install -y --no-install-recommends openjdk-21-jre-headless procps \

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from binlane.model import plural
 from lab.airflow_api import FINAL_STATES, AirflowApi, ApiError
-from lab.compose.engine import Site, compose_command, provide_images, remove_stand_ins, run
+from lab.compose.engine import Site, compose_command, images, provided_images, run
 from lab.programs import LabError
 from lab.servers import free_port
 
@@ -48,22 +48,23 @@ def main() -> int:
     port = free_port()
     environment = {name: secrets.token_hex(24) for name in _SECRETS} | {"BOARD_PORT": str(port)}
     environment |= {f"{name}_PASSWORD": secrets.token_hex(8) + HOSTILE for name in ("SOURCE", "TARGET")}
-    site = Site(command, f"binlane-test-{os.getpid()}", environment)
-    made: list[str] = []
     try:
-        made += provide_images(site)
-        for name in made:
-            print(f"{name}: cannot be pulled here; made from Debian's packages")
-        run([*["docker", "build", "--network", "host", "--quiet", "--tag", "binlane:0.1.0", "."]], 3600)
-        size = int(run(["docker", "image", "inspect", "--format", "{{.Size}}", "binlane:0.1.0"]))
-        say(f"image: {size / 1e6:,.0f} MB")
-        walk(site, AirflowApi(f"http://127.0.0.1:{port}", "admin", environment["ADMIN_PASSWORD"]))
+        with provided_images() as made:
+            for variable in made:
+                say(f"{images()[variable]}: cannot be pulled here; one made from Debian's packages takes its place")
+            built = [f"{variable}={name}" for variable, name in made.items() if variable == "PYTHON_IMAGE"]
+            arguments = [word for each in built for word in ("--build-arg", each)]
+            run(["docker", "build", "--network", "host", "--quiet", *arguments, "--tag", "binlane:0.1.0", "."], 3600)
+            size = int(run(["docker", "image", "inspect", "--format", "{{.Size}}", "binlane:0.1.0"]))
+            say(f"image: {size / 1e6:,.0f} MB")
+            site = Site(command, f"binlane-test-{os.getpid()}", environment | dict(made))
+            try:
+                walk(site, AirflowApi(f"http://127.0.0.1:{port}", "admin", environment["ADMIN_PASSWORD"]))
+            finally:
+                site.compose("down", "--volumes")
     except (LabError, ApiError) as exc:
         print(f"compose-test: {exc}", file=sys.stderr)
         return 1
-    finally:
-        site.compose("down", "--volumes")
-        remove_stand_ins(made)
     return 0
 
 

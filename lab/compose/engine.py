@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,6 @@ from lab.programs import LabError
 
 PROJECT: Final = Path(__file__).parents[2]
 _STAND_IN: Final = Path(__file__).parent / "stand_in.sh"
-_LABEL: Final = "binlane.stand-in"
 
 
 def compose_command() -> list[str] | None:
@@ -69,28 +69,30 @@ class Site:
         return [line.split("\t") for line in done.splitlines()]
 
 
-def provide_images(site: Site) -> list[str]:
-    """Pull the images of the file and of the Dockerfile; names of those that stand-ins were made for instead.
+def images() -> Mapping[str, str]:
+    """The images of others in docker-compose.yml and the Dockerfile, by the variable that names another one."""
+    compose = re.findall(r"image: \$\{(\w+):-(\S+)\}", (PROJECT / "docker-compose.yml").read_text("utf-8"))
+    bases = re.findall(r"^ARG (\w+_IMAGE)=(\S+)", (PROJECT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    return dict([*compose, *bases])
+
+
+@contextmanager
+def provided_images() -> Iterator[Mapping[str, str]]:
+    """Pull the images of others; by variable, the stand-ins that were made of those that cannot be pulled.
 
     :raises LabError: an image can neither be pulled nor made.
     """
-    bases = re.findall(r"^FROM (\S+)", (PROJECT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
-    text = (PROJECT / "docker-compose.yml").read_text("utf-8")
-    others = [name for name in re.findall(r"^ +image: (\S+)", text, re.MULTILINE) if not name.startswith("binlane:")]
-    made = []
-    for name in dict.fromkeys([*bases, *others]):
-        if not _fails(["docker", "image", "inspect", name]):
-            continue
-        if _fails(["docker", "pull", "--quiet", name]):
-            run([str(_STAND_IN), name])
-            made.append(name)
-    return made
-
-
-def remove_stand_ins(names: list[str]) -> None:
-    """Remove images that ``provide_images`` made: under these names nobody would expect them."""
-    for name in names:
-        run(["docker", "image", "rm", "--force", name])
+    made: dict[str, str] = {}
+    try:
+        for variable, name in images().items():
+            if _fails(["docker", "image", "inspect", name]) and _fails(["docker", "pull", "--quiet", name]):
+                stand_in = f"binlane-stand-in:{variable.lower()}"
+                run([str(_STAND_IN), name, stand_in])
+                made[variable] = stand_in
+        yield made
+    finally:
+        for stand_in in made.values():
+            run(["docker", "image", "rm", "--force", stand_in])
 
 
 def run(command: list[str], timeout: float = 900, environment: Mapping[str, str] | None = None, stdin: str = "") -> str:

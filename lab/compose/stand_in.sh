@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# An image of Debian's packages under the name of one that no registry gives here, for `make compose-test`.
+# An image of Debian's packages in the place of one that no registry gives here, for `make compose-test`.
 #
-#   lab/compose/stand_in.sh python:3.13-slim-trixie | postgres:17 | mysql:9.7
+#   lab/compose/stand_in.sh python:3.13.15-slim-trixie@sha256:... | postgres:17.11@... | mysql:9.7.2@... NAME
 #
-# The archive is the one of this machine's apt sources; mmdebstrap makes the file system, `docker build` the image, which has
-# the label binlane.stand-in. It does what docker-compose.yml needs of the image of that name and no more: it is no base for a site.
+# The archive is the one of this machine's apt sources; mmdebstrap makes the file system, `docker build` the image, called
+# NAME. It does what docker-compose.yml needs of the first image and no more: it is no base for a site.
 # Exit 0: the image is there. Exit 2: a name that this file does not know. Exit 3: it cannot be made; why is said.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 none() { printf 'stand_in: %s\n' "$*" >&2; exit 3; }
 case "$1" in
-  python:3.13-*-trixie) suite=trixie packages=python3,python3-venv,ca-certificates ;;
-  postgres:17) suite=trixie packages=postgresql-17 ;;
-  mysql:9.7) suite=sid packages=mysql-server-core,mysql-client-core ;;
+  python:3.13*-trixie@*) suite=trixie packages=python3,python3-venv,ca-certificates ;;
+  postgres:17*) suite=trixie packages=postgresql-17 ;;
+  mysql:9.7*) suite=sid packages=mysql-server-core,mysql-client-core ;;
   *) echo "stand_in: no stand-in for $1" >&2; exit 2 ;;
 esac
 command -v mmdebstrap >/dev/null || none "mmdebstrap is missing: apt-get install mmdebstrap"
@@ -31,7 +31,6 @@ docker import "$work/files.tar" "$files" >/dev/null
 mkdir "$work/context"
 {
   echo "FROM $files"
-  echo "LABEL binlane.stand-in=true"
   case "$1" in
     python:*)
       # the machine's certificates: its package index may be a mirror
@@ -54,4 +53,4 @@ mkdir "$work/context"
     echo 'ENTRYPOINT ["/entrypoint.sh"]'
   fi
 } > "$work/context/Dockerfile"
-DOCKER_BUILDKIT=0 docker build --quiet --tag "$1" "$work/context" 2>"$work/log" || none "$(tail -n 3 "$work/log")"
+DOCKER_BUILDKIT=0 docker build --quiet --tag "$2" "$work/context" 2>"$work/log" || none "$(tail -n 3 "$work/log")"
