@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -21,6 +22,7 @@ _ACCOUNTS: Final = "".join(
     f"GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'{host}' WITH GRANT OPTION;\n"
     for host in ("%", "localhost")
 )
+_DATA: Final = "data"
 _MADE_FOR: Final = "--lower-case-table-names="
 _SMALL_MYSQL: Final = (
     *("--innodb-log-buffer-size=8M", "--table-open-cache=400", "--table-definition-cache=400"),
@@ -61,21 +63,17 @@ def data_template(flavor: Flavor, program: Path, options: Sequence[str] = ()) ->
     if home.stat().st_uid != os.getuid():
         raise LabError(f"{home} belongs to another user: remove it or set TMPDIR")
     template = home / "-".join((flavor.value, version_of(program), *(each.strip("-") for each in kept)))
-    if not template.exists():
-        with tempfile.TemporaryDirectory(dir=home) as building:
-            fresh = Path(building) / "data"
-            accounts = Path(building) / "accounts.sql"
-            _INITIALIZERS[flavor](program, fresh, accounts, kept)
-            try:
-                fresh.rename(template)
-            except OSError:
-                # another process was faster; its template is the same
-                if not template.exists():
-                    raise
+    with home.joinpath(f"{template.name}.lock").open("w") as lock:
+        # several processes of tests need it at the same time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not template.exists():
+            with tempfile.TemporaryDirectory(dir=home) as building:
+                _INITIALIZERS[flavor](program, Path(building), kept)
+                (Path(building) / _DATA).rename(template)
     return template
 
 
-def _initialize_mariadb(program: Path, datadir: Path, accounts: Path, kept: tuple[str, ...]) -> None:
+def _initialize_mariadb(program: Path, folder: Path, kept: tuple[str, ...]) -> None:
     # first the installer beside the server: each creates the system tables of its own version
     beside = os.pathsep.join([str(program.parent), str(program.parent.parent / "bin"), os.environ.get("PATH", "")])
     installer = shutil.which("mariadb-install-db", path=beside)
@@ -83,17 +81,22 @@ def _initialize_mariadb(program: Path, datadir: Path, accounts: Path, kept: tupl
         raise LabError(
             f"mariadb-install-db is neither beside {program} nor on PATH: install the package mariadb-server"
         )
-    options = [f"--datadir={datadir}", "--innodb-log-file-size=48M", *_as_root()]
+    # a tmpdir of its own: a server that starts removes the temporary tables of all others from a shared one
+    own = [f"--{name}={folder / path}" for name, path in (("datadir", _DATA), ("tmpdir", "tmp"))]
+    (folder / "tmp").mkdir()
+    options = [*own, "--innodb-log-file-size=48M", *_as_root()]
     run([installer, "--no-defaults", *options, "--auth-root-authentication-method=normal", "--skip-test-db"])
     # before 10.6 the installer takes no statements, so a server without grant tables executes them
+    accounts = folder / "accounts.sql"
     accounts.write_text("FLUSH PRIVILEGES;\n" + _ACCOUNTS)
     with accounts.open() as statements:
         run([str(program), *no_defaults(program), *options, "--bootstrap"], statements)
 
 
-def _initialize_mysql(program: Path, datadir: Path, accounts: Path, kept: tuple[str, ...]) -> None:
+def _initialize_mysql(program: Path, folder: Path, kept: tuple[str, ...]) -> None:
+    accounts = folder / "accounts.sql"
     accounts.write_text(_ACCOUNTS)
-    options = [*no_defaults(program), f"--datadir={datadir}", *kept, *_as_root()]
+    options = [*no_defaults(program), f"--datadir={folder / _DATA}", *kept, *_as_root()]
     run([str(program), *options, "--initialize-insecure", f"--init-file={accounts}", "--innodb-redo-log-capacity=100M"])
 
 

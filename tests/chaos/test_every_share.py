@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.orchestration import steps
+from binlane.orchestration.lane_options import apply_options
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.leases import lease_name
 from tests.chaos.faults import Act, Fault, Faults, When, killer
@@ -43,8 +45,10 @@ def channel(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
 
 @pytest.mark.parametrize(("act", "sample"), [(Act.KILL, 8), (Act.CUT, 4), (Act.ENDED, 4)])
 def test_a_fault_at_every_statement_of_one_lane(
-    channel: Channel, act: Act, sample: int, request: pytest.FixtureRequest
+    channel: Channel, act: Act, sample: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # those who wait for a lane that was killed: not five seconds each time
+    monkeypatch.setattr(steps, "apply_options", lambda *given: replace(apply_options(*given), grace=0.5))
     numbers = itertools.count(1)
     points = [Fault(at, when, act) for at in range(1, STATEMENTS + 1) for when in When]
     for fault in some(points, request.node.name, sample=sample, share=0.04):

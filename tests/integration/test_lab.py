@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from binlane.source.segments import extract
 from binlane.source.start_position import begin
 from binlane.source.stream import ServerSource
 from binlane.work.files import WorkFolder
-from lab import replica
+from lab import replica, templates
 from lab.airflow import find
 from lab.compare import data_of
 from lab.programs import LabError, has_mysql, server_binary
@@ -140,6 +141,39 @@ def test_a_server_s_socket_is_short_wherever_its_data_and_temporary_files_are(
     with private_server(long / "data", durable=False) as server:
         assert server.query("SELECT 1") == [(1,)]
         assert server.socket.is_socket()
+
+
+def test_processes_that_need_a_template_at_the_same_time_make_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = server_binary(Flavor.MARIADB)
+    name = data_template(Flavor.MARIADB, program).name
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def make(program: Path, folder: Path, kept: tuple[str, ...]) -> None:
+        (folder / "data").mkdir()
+        time.sleep(0.1)
+        (tmp_path / "made").open("a").write(".")
+
+    monkeypatch.setitem(templates._INITIALIZERS, Flavor.MARIADB, make)
+    with ThreadPoolExecutor(3) as pool:
+        found = [pool.submit(data_template, Flavor.MARIADB, program) for _ in range(3)]
+    assert {each.result().name for each in found} == {name}
+    assert (tmp_path / "made").read_text() == "."
+
+
+def test_a_template_is_made_beside_no_temporary_tables_of_others(tmp_path: Path) -> None:
+    """A server that starts removes those of all servers with its tmpdir."""
+    for name in ("mariadbd", "mariadb-install-db"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "$0" "$@" >> {tmp_path}/said\n')
+        (tmp_path / name).chmod(0o755)
+    building = tmp_path / "building"
+    building.mkdir()
+    templates._INITIALIZERS[Flavor.MARIADB](tmp_path / "mariadbd", building, ())
+    said = (tmp_path / "said").read_text().splitlines()
+    assert len(said) == 2
+    assert [f"--tmpdir={building}/tmp " in line for line in said] == [True, True]
+    assert (building / "tmp").is_dir()
 
 
 def test_a_server_listens_on_this_machine_only_and_reads_no_option_file(mariadb_source: PrivateServer) -> None:

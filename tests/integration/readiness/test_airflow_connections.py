@@ -4,6 +4,7 @@ environment."""
 from __future__ import annotations
 
 import base64
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ from tests.integration.window.conftest import CHANNEL, PLUGINS, Channel, channel
 __all__ = ["channel"]
 
 _IDS: Final = ("source_server", "target_server")
+WITHOUT: Final = "without.db"
+"""A metadata database without connections."""
 _FERNET: Final = "AIRFLOW__CORE__FERNET_KEY"
 _KEYS: Final = tuple(base64.urlsafe_b64encode(32 * letter).decode() for letter in (b"a", b"b"))
 
@@ -27,6 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateAirflow]:
     """An Airflow of which only the metadata database is there: nothing runs."""
     airflow = new_airflow(tmp_path_factory.mktemp("airflow"), {}, {_FERNET: _KEYS[0]})
     airflow.run("db", "migrate")
+    shutil.copy(airflow.home / "airflow.db", airflow.home / WITHOUT)
     yield airflow
     airflow.stop()
 
@@ -60,10 +64,12 @@ def doctor(
 
 
 def kept_in_the_metadata_database(channel: Channel, site: PrivateAirflow) -> None:
-    (site.home / "connections.json").write_text(
-        "{" + ", ".join(f'"{name}": "{channel.environment[variable(name)]}"' for name in _IDS) + "}"
-    )
-    site.run("connections", "import", "--overwrite", str(site.home / "connections.json"))
+    """Once for all tests: each command of Airflow costs seconds, and all have the same servers."""
+    text = "{" + ", ".join(f'"{name}": "{channel.environment[variable(name)]}"' for name in _IDS) + "}"
+    file = site.home / "connections.json"
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
+        site.run("connections", "import", "--overwrite", str(file))
 
 
 def test_a_connection_of_the_metadata_database_is_taken_and_named(channel: Channel, site: PrivateAirflow) -> None:
@@ -114,10 +120,8 @@ def test_two_stores_with_other_servers_are_named_and_the_first_is_taken(channel:
 
 
 def test_a_connection_that_airflow_lacks_is_named_with_the_command(channel: Channel, site: PrivateAirflow) -> None:
-    kept_in_the_metadata_database(channel, site)
-    for connection in _IDS:
-        site.run("connections", "delete", connection)
     here = {variable("source_server"): channel.environment[variable("source_server")]}
+    here["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = f"sqlite:///{site.home / WITHOUT}"
     code, said = doctor(channel, site, here)
     assert code == 1
     assert (

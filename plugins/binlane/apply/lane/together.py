@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE: Final = 0.003
 """First pause between two looks at what is missing, in seconds."""
+_SHARE_OF_WAIT: Final = 0.05
+"""A long wait may become longer by this share."""
 _PATIENCE: Final = 1.0
 """Longest wait of an executed share, with its locks, for a lane that does not work on its own, or that stands still
 behind an agreement; seconds."""
@@ -216,20 +218,22 @@ class Together:
 @dataclass(slots=True)
 class _Waits:
     """Pauses that grow to a tenth of an interval: most waits are short, and until all have come each lane stands still.
-    Leases are looked at once an interval only."""
+    In a long wait, for a lane that has died, they grow to a whole one. Leases are looked at once an interval only."""
 
     interval: float
     _pause: float = FIRST_PAUSE
+    _began: float = field(init=False)
     _since: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._since = time.monotonic()
+        self._began = self._since = time.monotonic()
 
     def looks_closer(self, *, sleeps: bool = True) -> bool:
         """Pause; returns whether an interval has passed since the last time it did."""
         if sleeps:
             time.sleep(self._pause)
-            self._pause = min(self._pause * 1.5, self.interval / 10)
+            longest = max(self.interval / 10, (time.monotonic() - self._began) * _SHARE_OF_WAIT)
+            self._pause = min(self._pause * 1.5, longest, self.interval)
         if time.monotonic() - self._since < self.interval:
             return False
         self._since = time.monotonic()
