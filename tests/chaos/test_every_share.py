@@ -10,7 +10,6 @@ import itertools
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -18,7 +17,6 @@ import pytest
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.orchestration import steps
-from binlane.orchestration.lane_options import apply_options
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.leases import lease_name
 from tests.chaos.faults import Act, Fault, Faults, When, killer
@@ -26,8 +24,10 @@ from tests.chaos.rounds import some, survived
 from tests.chaos.worker import was_killed
 from tests.integration.window.conftest import Channel, ChannelOf
 from tests.integration.window.test_divided import lanes_of_both, planned, start
-from tests.integration.window.test_together import Adopted, together, watched
+from tests.integration.window.test_together import Adopted, adopted_soon, together, watched
 from tests.waiting import wait_until
+
+__all__ = ["adopted_soon"]
 
 TRANSACTIONS: Final = 10
 STATEMENTS: Final = 60
@@ -43,12 +43,11 @@ def channel(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
     return channel
 
 
+@pytest.mark.usefixtures("adopted_soon")
 @pytest.mark.parametrize(("act", "sample"), [(Act.KILL, 8), (Act.CUT, 4), (Act.ENDED, 4)])
 def test_a_fault_at_every_statement_of_one_lane(
-    channel: Channel, act: Act, sample: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    channel: Channel, act: Act, sample: int, request: pytest.FixtureRequest
 ) -> None:
-    # those who wait for a lane that was killed: not five seconds each time
-    monkeypatch.setattr(steps, "apply_options", lambda *given: replace(apply_options(*given), grace=0.5))
     numbers = itertools.count(1)
     points = [Fault(at, when, act) for at in range(1, STATEMENTS + 1) for when in When]
     for fault in some(points, request.node.name, sample=sample, share=0.04):

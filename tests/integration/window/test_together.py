@@ -358,6 +358,7 @@ def killed_lane(config: ChannelConfig, endpoints: Endpoints, plan: str, lane: in
     ],
     ids=["moved", "executed", "before its commit", "behind its commit"],
 )
+@pytest.mark.usefixtures("adopted_soon")
 def test_a_lane_that_is_killed_leaves_whole_blocks(channel: Channel, text: str, fault: Fault) -> None:
     """The others go on: they finish what the lane had agreed to, and do without it what it had not."""
     window = Adopted.of(channel)
@@ -382,6 +383,12 @@ def test_a_lane_that_is_killed_leaves_whole_blocks(channel: Channel, text: str, 
             each.result()
     assert seen(channel.target) == ({window.plan.last_seqno}, TRANSACTIONS, TRANSACTIONS)
     window.finish()
+
+
+@pytest.fixture
+def adopted_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lane that was killed is adopted after half a second, not after five."""
+    monkeypatch.setattr(steps, "apply_options", lambda *given: replace(apply_options(*given), grace=0.5))
 
 
 @contextlib.contextmanager
