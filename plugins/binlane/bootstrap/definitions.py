@@ -6,10 +6,13 @@ each definition is sent as the source's bytes, in a session like the one that cr
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+
+import pymysql
 
 from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code
@@ -210,10 +213,18 @@ def _make(session: Session, definition: Definition) -> None:
             session.execute(f"SET time_zone = {quoted(definition.time_zone)}")
     try:
         session.execute(definition.statement)
-    finally:
-        if changed:
-            session.execute("SET NAMES utf8mb4")
-            session.execute(f"SET sql_mode = '{MODE}', time_zone = '+00:00'")
+    except pymysql.err.MySQLError:
+        # a connection that is lost cannot be set back, and the error must be the one that it was lost with
+        with contextlib.suppress(pymysql.err.MySQLError):
+            _as_before(session, changed=changed)
+        raise
+    _as_before(session, changed=changed)
+
+
+def _as_before(session: Session, *, changed: bool) -> None:
+    if changed:
+        session.execute("SET NAMES utf8mb4")
+        session.execute(f"SET sql_mode = '{MODE}', time_zone = '+00:00'")
 
 
 def make_database(session: Session, definition: Definition, present: Collection[str]) -> None:
