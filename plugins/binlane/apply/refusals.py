@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pymysql
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from binlane.apply.session.retry_verdicts import Verdict, driver_error, error_code, error_text, judge
 from binlane.errors import TargetError, TargetUnavailableError
@@ -35,7 +35,7 @@ def target_errors(name: str) -> Iterator[None]:
     """Raises the driver's errors as TargetUnavailableError or TargetError, which name the server."""
     try:
         yield
-    except (DBAPIError, pymysql.err.MySQLError) as exc:
+    except (DBAPIError, PendingRollbackError, pymysql.err.MySQLError) as exc:
         said = f"{name}: the server says: {error_text(exc)} ({error_code(exc)})"
         if error_code(exc) in _LOCKED:
             raise TargetUnavailableError(

@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from binlane.apply.refusals import driver_errors
 from binlane.apply.session.context import SUBSTITUTES
+from binlane.apply.session.retry_verdicts import is_lost
 from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
@@ -240,7 +241,9 @@ class Target(Server):
             return frozenset()
         try:
             found = self.rows("SELECT user FROM mysql.user WHERE is_role = 'Y'")
-        except OperationalError:
+        except OperationalError as exc:
+            if is_lost(exc):
+                raise
             return frozenset()
         return frozenset(str(row[0]).lower() for row in found)
 

@@ -21,7 +21,7 @@ from pymysql.constants import COMMAND
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
-from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.errors import ApplyError
 from binlane.model import Item, ItemKind, SessionContext
 from binlane.plan.window_plan import WindowPlan
@@ -110,7 +110,10 @@ class StatementJudge:
         return self._waits >= _MOST_WAITS
 
     def judge(self, item: Item) -> Verdict | None:
-        """What the target has against the statement; None for nothing, and for what only its objects can tell."""
+        """What the target has against the statement; None for nothing, and for what only its objects can tell.
+
+        Raises the driver's error if the connection is lost.
+        """
         context = SessionContext() if item.context is None else item.context
         if len(item.payload) + _HEADER > self.session.max_allowed_packet or not self._enter(context, item.payload):
             return None  # the packet, the collations and time zones have findings of their own
@@ -118,8 +121,10 @@ class StatementJudge:
         try:
             self._prepare(text)
         except pymysql.err.MySQLError as exc:
-            code = error_code(exc) or 0
+            code = error_code(exc)
             self._waits += code in _LOCK_WAIT
+            if is_lost(exc):
+                raise  # not asked: a lost connection is no consent
             if code not in REFUSING or code == context.error_code:
                 return None
             return _verdict(code, str(exc.args[-1]))

@@ -9,8 +9,10 @@ import pytest
 import sqlalchemy
 from sqlalchemy.exc import OperationalError, PendingRollbackError, ProgrammingError
 
+from binlane.apply.refusals import target_errors
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.retry_verdicts import TRANSIENT, Verdict, judge
+from binlane.errors import TargetUnavailableError
 from binlane.model import Flavor
 from binlane.servers.variables import session_variable
 from tests.integration.apply.conftest import Pair
@@ -80,6 +82,11 @@ def test_a_connection_that_is_lost_while_a_variable_is_set_is_worth_another_try(
         with pytest.raises(PendingRollbackError) as second:
             connection.execute(query)
         assert judge(second.value) is Verdict.RETRY
+        with (
+            pytest.raises(TargetUnavailableError, match="target_server: the server says"),
+            target_errors("target_server"),
+        ):
+            connection.execute(query)
 
 
 def test_a_variable_is_set_back_also_after_an_error(pair: Pair) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pymysql
 import pytest
 import sqlalchemy
 
@@ -158,6 +159,14 @@ def test_a_prepared_statement_is_never_executed(server: PrivateServer, judge: St
     # a temporary table would be this connection's alone; that no prepared statement is left is the server's own count
     assert judge.session.rows("SHOW TABLES FROM judged LIKE 'n'") == []
     assert int(judge.session.rows("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")[0][1]) == 0
+
+
+def test_a_lost_connection_is_no_consent(server: PrivateServer, judge: StatementJudge) -> None:
+    assert said(judge, "CREATE TABL judged.n (a INT)") == 1064
+    server.query(f"KILL CONNECTION {judge.session.connection_id}")
+    for _ in range(2):
+        with pytest.raises(pymysql.err.MySQLError):
+            said(judge, "CREATE TABL judged.n (a INT)")
 
 
 def test_each_family_refuses_what_it_does_not_know_and_nothing_that_its_objects_decide(

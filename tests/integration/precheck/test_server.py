@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy
+from sqlalchemy.exc import OperationalError
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
@@ -259,3 +260,12 @@ def test_a_cache_for_fewer_tables_than_the_window_writes_is_advice(server: Priva
     assert f"target: {name}: expected 501 or more, found 500" in said
     assert f"SET GLOBAL {name}" in said
     assert said.endswith("[table-caches]")
+
+
+def test_a_connection_that_is_lost_is_no_server_without_roles(mariadb_target: PrivateServer) -> None:
+    with asked(mariadb_target) as target:
+        assert target.flavor is Flavor.MARIADB
+        [(number,)] = target.rows("SELECT CONNECTION_ID()")
+        mariadb_target.query(f"KILL CONNECTION {number}")
+        with pytest.raises(OperationalError):
+            target.roles  # noqa: B018

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.row_images import ShortImages
-from binlane.apply.rows.sequences import may_hold_sequence, with_whole_rows
+from binlane.apply.rows.sequences import with_whole_sequences
 from binlane.binlog.rows_payload import check_self_contained, with_changes_apart, without_second_cascades
-from binlane.binlog.types.literals import identifier
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, RowCounts, TableKey
 
@@ -60,7 +59,7 @@ class BinlogRows:
             tables |= check_self_contained(item.payload)
             if self.guard is not None:
                 self.guard.check(item.payload, seqno)
-            for events in without_second_cascades(self._with_whole_sequences(self._with_short_images(item))):
+            for events in without_second_cascades(with_whole_sequences(self.session, self._with_short_images(item))):
                 for part in with_changes_apart(events) if self.session.flavor is Flavor.MARIADB else (events,):
                     self.session.binlog(part)
             expected += item.rows
@@ -79,18 +78,6 @@ class BinlogRows:
 
     def _with_short_images(self, item: Item) -> bytes:
         return item.payload if self.short_images is None else self.short_images.of(item.payload, item.rows)
-
-    def _with_whole_sequences(self, payload: bytes) -> bytes:
-        if self.session.flavor is Flavor.MARIADB and may_hold_sequence(payload):
-            return with_whole_rows(payload, self._sequence)
-        return payload
-
-    def _sequence(self, key: TableKey) -> tuple[int, ...] | None:
-        kind = "SELECT table_type FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
-        if self.session.value(kind, (key.database, key.table)) != "SEQUENCE":
-            return None
-        (row,) = self.session.rows(f"SELECT * FROM {identifier(key.database)}.{identifier(key.table)}")
-        return tuple(map(int, row))
 
     def _handler_counts(self) -> RowCounts:
         found = {name.lower(): int(value) for name, value in self.session.rows(_HANDLERS)}

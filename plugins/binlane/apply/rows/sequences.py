@@ -1,20 +1,24 @@
-"""Completes partial row images of MariaDB's sequences: a BINLOG statement refuses them, while a replica completes them.
+"""Completes partial row images of MariaDB's sequences: statements refuse them, while a replica completes them.
 
 With ``binlog_row_image`` MINIMAL or NOBLOB a NEXTVAL is logged with the value and the round only. A replica takes the
-other columns from the sequence; in a BINLOG statement, also of ``mariadb-binlog``, they are zero, which gives error
-4085 (seen on 10.11.18). The missing columns are the sequence's options, which its DDL has set alike on source and
-target.
+other columns from the sequence; in a BINLOG statement, also of ``mariadb-binlog``, and in an INSERT they are zero,
+which gives error 4085 (seen on 10.11.18). The missing columns are the sequence's options, which its DDL has set alike
+on source and target.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.rows_payload import events_of, is_table_map, parse_table_map, with_body
+from binlane.binlog.types.literals import identifier
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Flavor, TableKey
+
+if TYPE_CHECKING:
+    from binlane.apply.session.connection import LaneSession
 
 _WIDTHS: Final = (8, 8, 8, 8, 8, 8, 1, 8)
 _FORMATS: Final = ("<q", "<q", "<q", "<q", "<q", "<q", "<B", "<q")
@@ -24,9 +28,19 @@ _POST_HEADER: Final = 8
 _ALL: Final = 0xFF
 
 
-def may_hold_sequence(payload: bytes) -> bool:
-    """Whether a payload may hold rows of a sequence; rarely True for one without."""
-    return _MARK in payload
+def with_whole_sequences(session: LaneSession, payload: bytes) -> bytes:
+    """The payload with whole rows of sequences, whose missing columns are read from the target."""
+    if session.flavor is not Flavor.MARIADB or _MARK not in payload:
+        return payload
+
+    def options(key: TableKey) -> tuple[int, ...] | None:
+        kind = "SELECT table_type FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+        if session.value(kind, (key.database, key.table)) != "SEQUENCE":
+            return None
+        (row,) = session.rows(f"SELECT * FROM {identifier(key.database)}.{identifier(key.table)}")
+        return tuple(map(int, row))
+
+    return with_whole_rows(payload, options)
 
 
 def with_whole_rows(payload: bytes, options: Callable[[TableKey], Sequence[int] | None]) -> bytes:

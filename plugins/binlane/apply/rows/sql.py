@@ -17,6 +17,7 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from binlane.apply.rows.multi_row import MultiRowChanges, MultiRowTable, stretches
+from binlane.apply.rows.sequences import with_whole_sequences
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
 from binlane.apply.session.retry_verdicts import Verdict, error_code, judge
 from binlane.binlog.row_values import RowDecoder
@@ -115,10 +116,11 @@ class SqlRows:
         self.enter()
         written = RowCounts()
         for item in items:
-            check_self_contained(item.payload)
+            payload = with_whole_sequences(self.session, item.payload)
+            check_self_contained(payload)
             assert self.guard is not None
-            self.guard.check(item.payload, seqno)
-            counted = self._item(item.payload, seqno)
+            self.guard.check(payload, seqno)
+            counted = self._item(payload, seqno)
             if counted != item.rows:
                 raise DriftError(f"expected {item.rows} in an item of the block, decoded {counted}")
             written += counted

@@ -20,19 +20,25 @@ class Verdict(Enum):
     FATAL = "fatal"
 
 
-TRANSIENT: Final = frozenset(
+_LOST: Final = frozenset(
+    {
+        1053,  # server shutdown in progress
+        1158, 1159, 1160, 1161,  # network errors and timeouts
+        1317, 1927, 1969, 4031,  # interrupted, connection killed or timed out
+        2006, 2013, 2055,  # gone away, lost
+    }
+)  # fmt: skip
+"""Errors of a statement that the server has not answered, whatever it is."""
+TRANSIENT: Final = _LOST | frozenset(
     {
         1020,  # MariaDB's innodb_snapshot_isolation: the row was changed since the transaction's first read
         1040,  # too many connections
         1047,  # a Galera node that is not ready
-        1053,  # server shutdown in progress
-        1158, 1159, 1160, 1161,  # network errors and timeouts
         1180,  # error during COMMIT: the position shows the outcome
         1203,  # too many connections of this account
         1205,  # lock wait timeout, of a row or of a table's metadata
         1213,  # deadlock: all of it was rolled back
-        1317, 1429, 1927, 1969, 4031,  # interrupted, connection killed or timed out
-        2002, 2003, 2006, 2013, 2055,  # cannot connect, gone away, lost
+        1429, 2002, 2003,  # cannot connect
         3101,  # a group replication plugin rolled the transaction back
         # read-only, while a failover is going on
         1290, 1792, 1836,
@@ -44,20 +50,24 @@ DRIFT: Final = frozenset({1032, 1062})
 
 def judge(error: BaseException) -> Verdict:
     """The verdict on an error of the driver or the operating system."""
+    code = error_code(error)
+    if is_lost(error) or code in TRANSIENT:
+        return Verdict.RETRY
+    return Verdict.DRIFT if code in DRIFT else Verdict.FATAL
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether a statement got no answer because of its connection: it says nothing about the statement."""
     if isinstance(error, OSError | PendingRollbackError):
         # SQLAlchemy's second one: for a statement on a connection that was lost before
-        return Verdict.RETRY
+        return True
     original = driver_error(error)
     if isinstance(original, pymysql.err.InterfaceError):
         # PyMySQL raises it for any call on a connection that it has closed
-        return Verdict.RETRY
+        return True
     code = error_code(error)
-    if code == 0 and isinstance(original, pymysql.err.InternalError):
-        # a packet out of sequence: the connection ended in the middle of an answer
-        return Verdict.RETRY
-    if code in TRANSIENT:
-        return Verdict.RETRY
-    return Verdict.DRIFT if code in DRIFT else Verdict.FATAL
+    # 0: a packet out of sequence, since the connection ended in the middle of an answer
+    return code in _LOST or (code == 0 and isinstance(original, pymysql.err.InternalError))
 
 
 def driver_error(error: BaseException) -> BaseException:
