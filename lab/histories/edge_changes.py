@@ -33,13 +33,13 @@ _SETS: Final = ("", "", "CHARACTER SET latin1", "CHARACTER SET utf8mb4", "CHARAC
 _MODES: Final = ("''", "'NO_BACKSLASH_ESCAPES'", "'ANSI_QUOTES'")
 
 
-def edge_change(world: World) -> list[str]:
-    """The statements of one change, which belong together."""
+def edge_change(world: World, is_statement: bool) -> list[str]:
+    """The statements of one change, which belong together. ``is_statement``: the session's format is STATEMENT."""
     dice = world.dice
     match dice.randrange(7):
         case 0 | 1:
             return _loaded(world, world.table())
-        case 2:
+        case 2 if not is_statement:  # as a statement it is refused
             return [f"LOAD XML INFILE '{{files}}/edges.xml' {dice.choice(('REPLACE ', 'IGNORE '))}INTO TABLE "
                     f"{world.table().full} ROWS IDENTIFIED BY '<row>'"]  # fmt: skip
         case 3:

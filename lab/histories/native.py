@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pymysql
+
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 
@@ -33,7 +35,20 @@ def place_of(source: PrivateServer) -> Place:
 
 
 def replicate(source: PrivateServer, replica: PrivateServer, start: Place) -> str | None:
-    """Let the replica apply the source's log from ``start`` to its present end; its error, if it stops."""
+    """Let the replica apply the source's log from ``start`` to its present end; its error, if it stops.
+
+    A replica whose server ends is started again, without the log.
+    """
+    try:
+        return _replicated(source, replica, start)
+    except pymysql.err.OperationalError as exc:
+        if replica.is_running():
+            raise
+        replica.restart()
+        return f"the replica's server has ended: {exc}"
+
+
+def _replicated(source: PrivateServer, replica: PrivateServer, start: Place) -> str | None:
     end = place_of(source)
     account = f"_PORT = {source.port}, {{0}}_USER = '{source.user}', {{0}}_PASSWORD = '{source.password}'"
     if replica.flavor is Flavor.MYSQL:
@@ -55,7 +70,7 @@ def replicate(source: PrivateServer, replica: PrivateServer, start: Place) -> st
     finally:
         with contextlib.suppress(Exception):
             replica.query(names[1])
-        replica.query(off)
+            replica.query(off)
 
 
 def _wait(replica: PrivateServer, asked: str, word: str, end: Place) -> str | None:

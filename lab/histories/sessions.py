@@ -95,7 +95,7 @@ class Session:
         if habits.daily and dice.one_in(5):
             return daily_change(self.world)
         if habits.edges and dice.one_in(4):
-            return edge_change(self.world)
+            return edge_change(self.world, self.is_statement)
         if dice.one_in(habits.settings):
             return self._setting()
         if habits.xa and dice.one_in(8):
