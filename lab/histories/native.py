@@ -14,6 +14,7 @@ from lab.servers import PrivateServer
 
 _SECONDS: Final = 60.0
 _POLL: Final = 0.02
+_ENDS_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,12 @@ def replicate(source: PrivateServer, replica: PrivateServer, start: Place) -> st
     try:
         return _replicated(source, replica, start)
     except pymysql.err.OperationalError as exc:
-        if replica.is_running():
-            raise
+        # it writes its stack before it ends
+        last = time.monotonic() + _ENDS_SECONDS
+        while replica.is_running():
+            if time.monotonic() > last:
+                raise
+            time.sleep(_POLL)
         replica.restart()
         return f"the replica's server has ended: {exc}"
 
