@@ -52,6 +52,7 @@ _NULL_NOT_ALLOWED: Final = 1048
 _NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
 _NO_DEFAULT: Final = 1364
+_NO_GEOMETRY: Final = 1416
 _CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, 1292, _NO_DEFAULT, 1366, 1406})
 """Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0 and for
 images without all columns."""
@@ -202,13 +203,11 @@ class SqlRows:
                 counted += ROW_COUNTS[statement.kind](statement.rows)
         except ValueError as exc:
             raise no_expression(table, exc) from exc
-        except pymysql.err.IntegrityError as exc:
-            if error_code(exc) != _NULL_NOT_ALLOWED or not (names := _never_null_generated(table.target)):
+        except pymysql.err.MySQLError as exc:
+            if (why := _never_by_statements(error_code(exc), table.target)) is None:
                 raise
             raise TableMismatchError(
-                f"{table.target.key}: the expression of a generated column that is NOT NULL ({names}) is NULL for a "
-                "row: the source stores another value under a sql_mode that is not strict, and statements cannot give "
-                "a generated column its value; none of the rows was written: let the channel write rows with BINLOG "
+                f"{table.target.key}: {why}; none of the rows was written: let the channel write rows with BINLOG "
                 '(apply.writer = "binlog"), then run it again'
             ) from exc
         return counted
@@ -320,9 +319,21 @@ def miscounted(statement: RowStatement, affected: int, said: str = "") -> DriftE
     )
 
 
-def _never_null_generated(table: Table) -> str:
-    """The names of generated columns that are NOT NULL."""
-    return ", ".join(column.name for column in table.columns if column.generated is not None and not column.nullable)
+def _never_by_statements(code: int, table: Table) -> str | None:
+    """Why no statement can write a row as the log has it, by the error of one that tried; None for another error."""
+    if code == _NO_GEOMETRY:
+        # seen on MariaDB: INSERT IGNORE without a value for a geometry that is NOT NULL
+        return (
+            "a row has a geometry that is no geometry, such as an empty one: the source stores it under a sql_mode "
+            "that is not strict, and statements cannot give a column such a value"
+        )
+    names = ", ".join(column.name for column in table.columns if column.generated is not None and not column.nullable)
+    if code != _NULL_NOT_ALLOWED or not names:
+        return None
+    return (
+        f"the expression of a generated column that is NOT NULL ({names}) is NULL for a row: the source stores another "
+        "value under a sql_mode that is not strict, and statements cannot give a generated column its value"
+    )
 
 
 def no_expression(table: KnownTable, exc: ValueError) -> ApplyError:
