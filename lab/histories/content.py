@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
 
+import pymysql
+
 from binlane.model import plural
 from lab.histories.world import quoted
 from lab.servers import PrivateServer
@@ -28,6 +30,7 @@ _LISTS: Final = {
     "DATABASE": "SELECT schema_name, default_character_set_name, default_collation_name FROM "
     f"information_schema.schemata WHERE schema_name {_OURS}",
 }
+_NO_DATABASE: Final = 1049
 _CREATED: Final = {"TRIGGER": 6}
 """The column of SHOW CREATE with the creation time."""
 
@@ -86,11 +89,10 @@ def _table(
     cursor: Any, database: str, table: str, kind: str, columns: list[tuple[str, str, str]]
 ) -> Iterator[tuple[str, Any]]:
     full, name = f"{quoted(database)}.{quoted(table)}", f"{database}.{table}"
-    row = _rows(cursor, f"SHOW CREATE TABLE {full}")[0]
     if "VIEW" in kind:
-        yield f"view {name}", row[1:]
+        yield f"view {name}", _view(cursor, full)
         return
-    definition = row[1]
+    definition = _rows(cursor, f"SHOW CREATE TABLE {full}")[0][1]
     found = _NEXT.search(definition)
     yield f"table {name}", _NEXT.sub(b"", definition, count=1)
     if found is not None:
@@ -102,6 +104,16 @@ def _table(
         read += ["row_start", "row_end"]
     rows = _rows(cursor, f"SELECT {', '.join(read)} FROM {full}{everything}")
     yield f"rows of {name}", sorted(rows, key=repr)
+
+
+def _view(cursor: Any, full: str) -> Any:
+    try:
+        return _rows(cursor, f"SHOW CREATE TABLE {full}")[0][1:]
+    except pymysql.err.OperationalError as exc:
+        # MySQL: a database that it needs is gone
+        if exc.args[0] != _NO_DATABASE:
+            raise
+        return str(exc)
 
 
 def _shown(one: Any, other: Any) -> str:

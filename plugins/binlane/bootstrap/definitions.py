@@ -15,16 +15,17 @@ from typing import Final
 import pymysql
 
 from binlane.apply.refusals import target_errors
-from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.session.retry_verdicts import error_code, error_text
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import MODE, Session
-from binlane.errors import PrecheckError, TargetError
+from binlane.errors import PrecheckError, SourceError, TargetError
 from binlane.model import SchemaObject, TableKey
 from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE
 
-_NO_VIEW_YET: Final = frozenset({1146, 1305, 1356})
-"""Errors for a table, a function or a view that a view needs and that does not exist yet."""
+_NO_DATABASE: Final = 1049
+_NO_VIEW_YET: Final = frozenset({_NO_DATABASE, 1146, 1305, 1356})
+"""Errors for a database, a table, a function or a view that a view needs and that does not exist yet."""
 _AUTO_INCREMENT: Final = re.compile(rb"^\) ENGINE=\w+ AUTO_INCREMENT=(\d+) ", re.MULTILINE)
 _FOREIGN_KEY: Final = re.compile(rb"^(  CONSTRAINT `)(.+?)(?=` FOREIGN KEY \()", re.MULTILINE)
 _QUOTED: Final = re.compile(rb"(?:[^`]|``)+")
@@ -42,6 +43,8 @@ class Definition:
     collation: str = ""
     sql_mode: str = ""
     time_zone: str = ""
+    broken: str = ""
+    """Why the source cannot show the view's statement, which is empty then."""
 
     @property
     def schema_object(self) -> SchemaObject:
@@ -62,7 +65,8 @@ class Definitions:
     @property
     def objects(self) -> frozenset[SchemaObject]:
         """All created objects except databases."""
-        return frozenset(one.schema_object for one in (*self.sequences, *self.tables, *self.behind_rows))
+        shown = (*self.sequences, *self.tables, *self.behind_rows)
+        return frozenset(one.schema_object for one in shown if not one.broken)
 
 
 def read_definitions(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> Definitions:
@@ -128,7 +132,16 @@ class _Reader:
 
     def views(self) -> Iterator[Definition]:
         for database, name in self._names("table_schema, table_name FROM information_schema.views", "1 = 1"):
-            yield self.shown("VIEW", database, name, column=1, client=2)
+            yield self._view(database, name)
+
+    def _view(self, database: str, name: str) -> Definition:
+        try:
+            return self.shown("VIEW", database, name, column=1, client=2)
+        except SourceError as exc:
+            # MySQL, where a database that the view needs is gone; a view whose table is gone is shown by both families
+            if exc.__cause__ is None or error_code(exc.__cause__) != _NO_DATABASE:
+                raise
+            return Definition("VIEW", database, name, b"", broken=error_text(exc.__cause__))
 
     def triggers(self, tables: Collection[TableKey]) -> Iterator[Definition]:
         query = "trigger_schema, trigger_name, event_object_table FROM information_schema.triggers"
@@ -241,11 +254,15 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
     A view that needs another view waits until that exists. A view that still fails is broken on the source as well, or
     needs an object that was not copied.
     """
-    notes: list[str] = []
+    notes = [
+        f"{each.schema_object}: was not created, because the source cannot show it: {each.broken}"
+        for each in definitions
+        if each.broken
+    ]
     routines = [each for each in definitions if each.kind not in ("VIEW", "TRIGGER", "EVENT")]
     for each in routines:
         make(session, each)
-    left = [each for each in definitions if each.kind == "VIEW"]
+    left = [each for each in definitions if each.kind == "VIEW" and not each.broken]
     while left:
         waiting: list[Definition] = []
         for each in left:
