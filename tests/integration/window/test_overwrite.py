@@ -227,3 +227,29 @@ def test_triggers_that_the_window_has_made_stop_the_overwriting_block(
         channel.run()
     assert channel.target.query("SELECT * FROM tenant_1.q") in ([], ())
     assert channel.target.query("SELECT * FROM tenant_1.p") == [(1, 5)]
+
+
+@pytest.mark.parametrize("writer", ["binlog", "sql"])
+@pytest.mark.parametrize("reduce", ["off", "block"])
+def test_what_a_foreign_key_changes_with_a_parent_of_the_same_item_is_no_conflict(
+    channel: Channel, reduce: str, writer: str
+) -> None:
+    channel.write_channel(f'{OVERWRITE}writer = "{writer}"\n', blocks=f'reduce = "{reduce}"\n')
+    for server in (channel.source, channel.target):
+        run_on(
+            server,
+            "CREATE DATABASE tenant_1",
+            "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, up INT, n INT, "
+            "FOREIGN KEY (up) REFERENCES t (id) ON DELETE SET NULL)",
+            "INSERT INTO tenant_1.t VALUES (1, NULL, 1), (2, 1, 2), (3, 1, 3), (4, 2, 4)",
+            log=False,
+        )
+    run_on(channel.target, "UPDATE tenant_1.t SET n = -3 WHERE id = 3")
+    run_on(channel.source, "DELETE FROM tenant_1.t WHERE id < 4")
+    assert channel.run() is not None
+    channel.assert_equal()
+    with engine_of(channel.endpoints.target).connect() as connection:
+        found = [each.conflict for each in read_conflicts(connection, CHANNEL)]
+    assert [(each.kind.value, each.key["id"], each.found and each.found["n"]) for each in found] == [
+        ("different", "3", "-3")
+    ]

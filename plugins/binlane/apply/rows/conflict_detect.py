@@ -3,7 +3,8 @@
 The servers find a row by its key alone and overwrite its values. So the target's rows are first compared with the
 before images, locked, in the block's own transaction. Missing rows and duplicate keys are errors of the inner writer,
 after which ``conflict_overwrite`` writes the block. Of several changes of a row in one item only the first is compared:
-the later ones find the values that this item has written.
+the later ones find the values that this item has written. The first may find some, too: where a foreign key carries a
+change of a parent in the same item to the row, its columns are not compared.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.apply.rows.before_image import BeforeImages
 from binlane.apply.rows.sql import KnownTable, SqlRows
 from binlane.apply.rows.target_row import is_full, key_in, rows_where, spelled
-from binlane.binlog.row_values import Absent, Image
+from binlane.binlog.row_values import ABSENT, Absent, Image
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts, TableKey
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _CURRENT: Final = frozenset({"2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999", (1 << 64) - 1})
 """The end of a current row: the greatest TIMESTAMP up to MariaDB 11.4 and from 11.5 on, and the greatest transaction
 id."""
+_CASCADING: Final = ("CASCADE", "SET NULL")
 RowName = tuple[TableKey, tuple[object, ...]]
 """A row of the log: its table and the values of its key."""
 
@@ -83,6 +85,7 @@ class ComparingRows:
 
     def _compare(self, item: Item, seqno: int) -> None:
         changes = self._first_changes(item, seqno)
+        parents = {one.table.bound.key for one in changes.values()}
         by_table: dict[int, list[tuple[RowName, _FirstChange]]] = {}
         for name, one in changes.items():
             by_table.setdefault(id(one.table), []).append((name, one))
@@ -94,7 +97,10 @@ class ComparingRows:
                 self._check_equal_rows(table, compared, [one for _, one in group])
                 continue
             names = {id(one.before): name for name, one in group}
+            cascaded = _cascaded(table, parents)
             for image in compared.differing(one.before for _, one in group):
+                if cascaded and next(compared.differing((_without(image, cascaded),)), None) is None:
+                    continue  # the item itself changes the column, as it did on the source
                 differing[names[id(image)]] = changes[names[id(image)]]
         if differing:
             self._note(differing, self._seqnos(frozenset(differing), seqno), seqno)
@@ -157,6 +163,23 @@ class ComparingRows:
             place = seqnos.get(name, seqno)
             key = key_in(one.table, row)
             self.note(Conflict(place, one.table.bound.key, one.change, ConflictKind.DIFFERENT, key, row))
+
+
+def _cascaded(table: KnownTable, parents: Set[TableKey]) -> frozenset[int]:
+    """The columns of the table that its foreign keys change with the rows of ``parents``: MariaDB, and MySQL before
+    9.6, log nothing of it, but later images of the row have the new values."""
+    names = {
+        name
+        for key in table.target.foreign_keys
+        if key.parent in parents and not {key.on_update, key.on_delete}.isdisjoint(_CASCADING)
+        for name in key.columns
+    }
+    primary = table.bound.primary_key
+    return frozenset(n for n, column in enumerate(table.target.columns) if column.name in names and n not in primary)
+
+
+def _without(image: Image, columns: Set[int]) -> Image:
+    return tuple(ABSENT if number in columns else value for number, value in enumerate(image))
 
 
 def _is_history(table: KnownTable, image: Image) -> bool:
