@@ -153,7 +153,7 @@ def test_an_order_to_stop_ends_the_wait(clock: Clock, times: int) -> None:
 
 def test_a_share_is_waited_for_as_long_as_lanes_move(clock: Clock) -> None:
     """The time counts from the last move of any of them."""
-    moving: Moments = [({**HERE, 2: AT - 9 + n // 60}, ALL) for n in range(500)]
+    moving: Moments = [({**HERE, 2: AT - 9 + n // 20}, ALL) for n in range(180)]
     met, _ = meeting(clock, [*moving, (LATE, ALL)])
     with pytest.raises(BarrierTimeoutError, match=r"shares of 11\.\.12 together with: lane 2;"):
         met.turn(place_of(met.state), block_of())
