@@ -85,7 +85,7 @@ def _family(world: World) -> list[str]:
     )  # fmt: skip
     actions = " ".join(f"ON {what} {dice.choice(('CASCADE', 'SET NULL'))}" for what in ("DELETE", "UPDATE"))
     made, kind = dice.choice((("`ref` + 1", "BIGINT"), ("UPPER(`c0`)", "VARCHAR(60)")))
-    # a virtual column over a column that a key sets to NULL or cascades to is refused by some servers: "c0" is none
+    # where a server refuses the one over ``ref``, later statements have no child
     made_column = Column("g", "INT", "", f"{kind} AS ({made}) VIRTUAL")
     child = Table(
         dice.choice((database, world.database())), f"child{world.number()}",

@@ -75,7 +75,7 @@ def _replicated(source: PrivateServer, replica: PrivateServer, start: Place) -> 
     finally:
         with contextlib.suppress(Exception):
             replica.query(names[1])
-            replica.query(off)
+        replica.query(off)
 
 
 def _wait(replica: PrivateServer, asked: str, word: str, end: Place) -> str | None:

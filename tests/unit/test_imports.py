@@ -25,6 +25,7 @@ TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
 STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "state.records", "servers")
 APPLY: Final = ("apply.session", "apply.rows", "apply")
+PRECHECK: Final = ("precheck.account", "precheck")
 VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "work", *STATE, "source", *APPLY)
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
@@ -73,27 +74,28 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "apply.rows": (*LOG, *STATEMENTS, "plan.transaction", "state.records", "apply.session"),
     "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows"),
     "apply.lane": (*PLAN, *STATE, *APPLY),
-    "precheck": (*WINDOW, "apply.lane"),
+    "precheck.account": WINDOW,
+    "precheck": (*WINDOW, "apply.lane", "precheck.account"),
     "verify.rows": (*TRANSACTIONS, *STATE, "source"),
     "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
     "verify": (*TRANSACTIONS, "kept_imports", "work", *STATE, "source", *VERIFY),
-    "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", *VERIFY),
-    "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
+    "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, *VERIFY),
+    "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
     "health": (*BASE, *CONFIG, "work", "work.filter", "state", "state.records", "apply", "bootstrap"),
-    "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
+    "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", *PRECHECK, "bootstrap", "readiness"),
     "orchestration.filter_job": (*BASE, *CONFIG, "work", "work.filter", "readiness", "spark_engine"),
     "orchestration.announcing": (
         *("errors", "config", "connections", "state.records", "orchestration", "orchestration.filter_job"),
     ),
     "orchestration.commands": (
-        *(*WINDOW, "plan.advice", "safe_text", "work.filter", "apply.lane", "precheck", *VERIFY),
+        *(*WINDOW, "plan.advice", "safe_text", "work.filter", "apply.lane", *PRECHECK, *VERIFY),
         *("bootstrap", "readiness", "repair", "health", "orchestration", "orchestration.announcing"),
         "orchestration.filter_job",
     ),
     "orchestration.commands.inspection": (*WINDOW, "safe_text", "orchestration", "orchestration.commands"),
     "orchestration.commands.copies": (
-        *(*WINDOW, "safe_text", "precheck", *VERIFY, "bootstrap", "readiness", "repair", "health"),
+        *(*WINDOW, "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "repair", "health"),
         *("orchestration", "orchestration.commands"),
     ),
     "orchestration.airflow": (
@@ -102,7 +104,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         "orchestration.commands.copies",
     ),
     "orchestration.commands.setup": (
-        *(*WINDOW, "safe_text", "precheck", *VERIFY, "bootstrap", "readiness", "orchestration"),
+        *(*WINDOW, "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "orchestration"),
         *("orchestration.filter_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
@@ -119,7 +121,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
 
 _ASKS_SERVERS: Final = (
     *(*STATE, "source", *APPLY, "apply.lane"),
-    *("precheck", *VERIFY, "bootstrap", "readiness", "repair"),
+    *(*PRECHECK, *VERIFY, "bootstrap", "readiness", "repair"),
 )
 ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "airflow": ("orchestration.airflow", "airflow_plugin"),

@@ -38,6 +38,7 @@ PARTS: Final = {
     *("", "apply", "apply.lane", "apply.rows", "apply.session", "binlog", "binlog.types", "binlog.vector", "cli"),
     *("bootstrap", "config", "json_codec", "orchestration", "orchestration.announcing", "orchestration.commands"),
     *("orchestration.filter_job", "plan", "plan.block", "plan.segment", "plan.transaction", "plan.window", "precheck"),
+    "precheck.account",
     *("readiness", "schema", "servers", "shards", "source", "sql", "sql.parse", "state", "state.carried"),
     *("state.migrations", "state.orders", "state.records", "work", "work.filter"),
 }

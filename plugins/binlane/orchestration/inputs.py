@@ -22,8 +22,8 @@ from binlane.plan.manifest import Manifest
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import name_of, renamed_schema, sources_of
+from binlane.precheck.account.row_writer import chosen_writer
 from binlane.precheck.definitions import ReadDefinitions, counts_of_source, counts_of_target, note_definitions
-from binlane.precheck.row_writer import chosen_writer
 from binlane.schema.codec import schema_to_json
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema

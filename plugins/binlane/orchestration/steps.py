@@ -38,9 +38,9 @@ from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan, without_digest
+from binlane.precheck.account.row_writer import chosen_writer
 from binlane.precheck.checks import check_window
 from binlane.precheck.results import checked_of
-from binlane.precheck.row_writer import chosen_writer
 from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.source.archive import ArchiveSource

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from binlane.model import Flavor
+from binlane.precheck.account.privileges import EVERYWHERE, Grants, Order
 from binlane.precheck.facts import SINCE_SYSTEM_USER, SYSTEM_USER, Accounts, Target
 from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import EVERYWHERE, Grants, Order
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText

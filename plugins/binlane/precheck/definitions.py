@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from binlane.json_codec.codec import Codec
-from binlane.precheck.privileges import read_grants
+from binlane.precheck.account.privileges import read_grants
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema

@@ -18,7 +18,7 @@ _Variables = Mapping[str, str]
 _INNODB: Final = "INNODB"
 _BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
 _SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
-_TODO_MADE: Final = (
+_ADVICE_MADE: Final = (
     "ALTER TABLE .. ENGINE=InnoDB on the target before the window, or set apply.allow_nontransactional "
     "(docs/compatibility.md describes the risk)"
 )
@@ -92,7 +92,7 @@ def check_copied_engines(situation: Situation) -> Iterator[Finding]:
         for key in _made(statement, known):
             if _name(key) in written:
                 where = f"{statement.where}: engine of {key}"
-                yield Finding(Severity.FATAL, where, "a transactional one", "one without transactions", _TODO_MADE)
+                yield Finding(Severity.FATAL, where, "a transactional one", "one without transactions", _ADVICE_MADE)
 
 
 def _made(statement: LoggedText, known: set[str]) -> Iterator[TableKey]:

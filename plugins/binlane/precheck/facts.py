@@ -22,7 +22,7 @@ from binlane.errors import BinlogError, SourceError
 from binlane.model import Flavor
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.privileges import Grants, parse_grants, proxies_to_grant, roles_to_grant, routine_grants
+from binlane.precheck.account.privileges import Grants, parse_grants, proxies_to_grant, roles_to_grant, routine_grants
 from binlane.schema.model import Schema
 from binlane.schema.normalize import charset_name, collation_name
 from binlane.servers.catalog import read_default_collations

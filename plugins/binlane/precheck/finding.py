@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from binlane.errors import PrecheckError
 from binlane.model import plural
-from binlane.precheck.privileges import Order
+from binlane.precheck.account.privileges import Order
 from binlane.schema.compare import Difference, Severity
 
 

@@ -13,10 +13,7 @@ from typing import Final
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor
-from binlane.precheck.definers import setters
-from binlane.precheck.facts import Target
-from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import (
+from binlane.precheck.account.privileges import (
     ALL,
     EVERYWHERE,
     GRANT_OPTION,
@@ -26,6 +23,9 @@ from binlane.precheck.privileges import (
     on_column,
     scope_of,
 )
+from binlane.precheck.definers import setters
+from binlane.precheck.facts import Target
+from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText, index_of, split

@@ -108,7 +108,7 @@ def check_logged_types(situation: Situation) -> Iterator[Finding]:
                     if (key, column) not in seen:
                         seen.add((key, column))
                         where = f"{column}: type, in the rows of seqno {seqno}"
-                        yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, _TODO_TYPE)
+                        yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, _ADVICE_TYPE)
 
 
 def unsupported(
@@ -117,20 +117,20 @@ def unsupported(
     """What stands against it on the target and what to do; None if nothing does. ``collations``: the target's."""
     known = target.knows(requirement, collations)
     if known is not None:
-        return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[requirement.feature])
+        return None if known else (f"{target.version}, which does not know it", _ADVICE_NAMES[requirement.feature])
     if requirement.feature == TRUSTED_FUNCTION:
         return None if target.trusts_functions else _UNTRUSTED
     if requirement.feature == BARE_CHARSET:
         # to MySQL it is one of utf8mb4_0900_ai_ci and utf8mb4_general_ci, as the session says (``transaction.decode``)
         knows = target.flavor is Flavor.MYSQL or target.number >= _CHARSET_COLLATIONS
-        return None if knows else (f"{target.version}: character_set_collations came with 11.2", _TODO_BARE)
+        return None if knows else (f"{target.version}: character_set_collations came with 11.2", _ADVICE_BARE)
     if requirement.feature == LONG_DEFAULT and source is Flavor.MYSQL:
-        return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which accepts it", _TODO_LEFT_OUT)
+        return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which accepts it", _ADVICE_LEFT_OUT)
     if requirement.feature == TRUSTED_MAKER:
         return None if target.trusts_account else _UNTRUSTED_ACCOUNT
     feature = FEATURES[requirement.feature]
     since = feature.mysql if target.flavor is Flavor.MYSQL else feature.mariadb
-    todo = feature.todo or _TODO
+    todo = feature.todo or _ADVICE
     if since is None:
         return f"{target.flavor} {target.version}, which does not have it", todo
     if target.number < since:
@@ -140,19 +140,19 @@ def unsupported(
     return None
 
 
-_TODO: Final = (
+_ADVICE: Final = (
     "let the source do without it, or run a statement of the same effect on the target and begin the channel behind it"
 )
-_TODO_TYPE: Final = (
+_ADVICE_TYPE: Final = (
     "MODIFY the column on the source to a type that both families keep as the same bytes (BINARY or CHAR), then load"
     " the table anew"
 )
-_TODO_DEFAULT: Final = "write the default as an expression on the source, DEFAULT ('{}'), which both families take"
-_TODO_LEFT_OUT: Final = (
+_ADVICE_DEFAULT: Final = "write the default as an expression on the source, DEFAULT ('{}'), which both families take"
+_ADVICE_LEFT_OUT: Final = (
     "MySQL has left the default out, since its sql_mode was not strict: let the source make the column without one"
 )
-_TODO_JSON: Final = "write it with JSON_EXTRACT, JSON_UNQUOTE on the source, or make it on the target by hand"
-_TODO_NAMES: Final[Mapping[str, str]] = {
+_ADVICE_JSON: Final = "write it with JSON_EXTRACT, JSON_UNQUOTE on the source, or make it on the target by hand"
+_ADVICE_NAMES: Final[Mapping[str, str]] = {
     ENGINE: "enable the engine on the target, or let the source create the table with another one",
     PLUGIN: "enable the plugin on the target, or give the account one that both servers have",
     COLLATION: "give the table or column a collation on the source that both servers have, or say in the channel's"
@@ -166,7 +166,7 @@ _NOT_TRANSACTIONAL: Final = (
     "(docs/compatibility.md describes the risk)",
 )
 _CHARSET_COLLATIONS: Final = (11, 2, 1)
-_TODO_BARE: Final = (
+_ADVICE_BARE: Final = (
     "write the collation beside the character set on the source, or set character_set_collations = '' there, as it was"
     " before 11.5; for this window make the object on the target by hand and begin the channel behind it"
 )
@@ -182,24 +182,24 @@ _UNTRUSTED_ACCOUNT: Final = (
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
 OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET})
 """Features that other checks are about: those of ``definers`` and ``tables``."""
-_TODO_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
-_TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
+_ADVICE_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
+_ADVICE_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _MARIADB: Final = Feature(None, (10, 3, 0))
 _MYSQL: Final = Feature((8, 0, 0), None)
 FEATURES: Final[Mapping[str, Feature]] = {
-    JSON_TABLE: Feature((8, 0, 4), None, _TODO_ROWS),
-    LATE_TIMESTAMP: Feature(None, (11, 5, 1), _TODO_LATE),
-    UNSPELLED: Feature(None, None, _TODO_ROWS),
-    "JSON column": Feature((5, 7, 8), (10, 2, 7), _TODO_TYPE),
-    "VECTOR column": Feature((9, 0, 0), (11, 7, 0), _TODO_TYPE, one_family=True),
-    "UUID column": Feature(None, (10, 7, 0), _TODO_TYPE),
-    "INET6 column": Feature(None, (10, 5, 0), _TODO_TYPE),
-    "INET4 column": Feature(None, (10, 10, 0), _TODO_TYPE),
-    "XMLTYPE column": Feature(None, (12, 3, 0), _TODO_TYPE),
+    JSON_TABLE: Feature((8, 0, 4), None, _ADVICE_ROWS),
+    LATE_TIMESTAMP: Feature(None, (11, 5, 1), _ADVICE_LATE),
+    UNSPELLED: Feature(None, None, _ADVICE_ROWS),
+    "JSON column": Feature((5, 7, 8), (10, 2, 7), _ADVICE_TYPE),
+    "VECTOR column": Feature((9, 0, 0), (11, 7, 0), _ADVICE_TYPE, one_family=True),
+    "UUID column": Feature(None, (10, 7, 0), _ADVICE_TYPE),
+    "INET6 column": Feature(None, (10, 5, 0), _ADVICE_TYPE),
+    "INET4 column": Feature(None, (10, 10, 0), _ADVICE_TYPE),
+    "XMLTYPE column": Feature(None, (12, 3, 0), _ADVICE_TYPE),
     "compressed column": _MARIADB,
-    LONG_DEFAULT: Feature(None, (10, 2, 1), _TODO_DEFAULT),
-    "JSON operator": Feature((5, 7, 9), None, _TODO_JSON),
-    "CAST AS JSON": Feature((5, 7, 8), None, _TODO_JSON),
+    LONG_DEFAULT: Feature(None, (10, 2, 1), _ADVICE_DEFAULT),
+    "JSON operator": Feature((5, 7, 9), None, _ADVICE_JSON),
+    "CAST AS JSON": Feature((5, 7, 8), None, _ADVICE_JSON),
     "comment of a database": Feature(None, (10, 5, 0)),
     "RETURNING": Feature(None, (10, 5, 0)),
     "SET STATEMENT": _MARIADB,

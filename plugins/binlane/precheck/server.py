@@ -7,9 +7,7 @@ from typing import Final
 
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, plural
-from binlane.precheck.facts import Server
-from binlane.precheck.finding import Command, Finding
-from binlane.precheck.privileges import (
+from binlane.precheck.account.privileges import (
     ACCOUNTS,
     COPIES,
     DDL,
@@ -26,6 +24,8 @@ from binlane.precheck.privileges import (
     read_only_exemptions,
     scope_of,
 )
+from binlane.precheck.facts import Server
+from binlane.precheck.finding import Command, Finding
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.state.tables import SCHEMA

@@ -8,7 +8,7 @@ from typing import Final
 
 from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
-from binlane.precheck.privileges import ALL, EVERYWHERE, Need, Order, scope_of
+from binlane.precheck.account.privileges import ALL, EVERYWHERE, Need, Order, scope_of
 from binlane.shards.renaming import Renaming
 
 OF_THE_CHANNEL: Final = frozenset({"*"})

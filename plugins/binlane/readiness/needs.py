@@ -9,8 +9,8 @@ from binlane.apply.rows.writers import sends_row_events
 from binlane.choices import DDL_KINDS, FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
 from binlane.model import Flavor
+from binlane.precheck.account.privileges import TABLE_IDS, VISIBILITY, Need
 from binlane.precheck.definers import setters
-from binlane.precheck.privileges import TABLE_IDS, VISIBILITY, Need
 from binlane.precheck.server import target_privileges
 from binlane.precheck.situation import Needs
 from binlane.source.server import LOG_PRIVILEGES

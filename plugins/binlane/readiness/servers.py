@@ -9,9 +9,9 @@ from typing import Final
 
 from binlane.bootstrap.checks import check_tables
 from binlane.model import Flavor
+from binlane.precheck.account.privileges import EVERYWHERE
 from binlane.precheck.facts import Server
 from binlane.precheck.finding import Command, Finding
-from binlane.precheck.privileges import EVERYWHERE
 from binlane.precheck.server import missing_privilege
 from binlane.readiness.grants import scopes_of
 from binlane.readiness.needs import account_privileges, source_privileges

@@ -19,7 +19,7 @@ from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import Block
-from binlane.precheck.row_writer import chosen_writer
+from binlane.precheck.account.row_writer import chosen_writer
 from binlane.servers.catalog import TableReader, read_schema
 from binlane.state.positions import PlanKey
 from lab.compare import data_of

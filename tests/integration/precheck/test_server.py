@@ -14,10 +14,10 @@ from sqlalchemy.exc import OperationalError
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
+from binlane.precheck.account.privileges import DDL, STATE, STATEMENTS, VISIBILITY, global_needs
 from binlane.precheck.checks import TARGET_CHECKS, run_checks
 from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding, raise_if_fatal
-from binlane.precheck.privileges import DDL, STATE, STATEMENTS, VISIBILITY, global_needs
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.servers.accounts import read_accounts

@@ -86,7 +86,7 @@ def counts_without_a_break(server: PrivateServer) -> bool:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_change_of_what_is_read_is_counted(shop: PrivateServer, change: str) -> None:
-    changed(shop, change)
+    assert_changed(shop, change)
 
 
 @pytest.mark.parametrize("change", OF_MARIADB)
@@ -96,10 +96,10 @@ def test_mariadb_counts_its_own_forms_of_a_change(
     clean_databases(mariadb_target)
     wait_until(lambda: counts_without_a_break(mariadb_target))
     run(mariadb_target, "SET SESSION sql_log_bin = 0", *SHOP)
-    changed(mariadb_target, change)
+    assert_changed(mariadb_target, change)
 
 
-def changed(shop: PrivateServer, *statements: str) -> None:
+def assert_changed(shop: PrivateServer, *statements: str) -> None:
     """The statements change what is read, and the counts, although nothing is logged."""
     before, definitions = counted(shop), schema_of(shop)
     # what has read them is no change
@@ -110,7 +110,7 @@ def changed(shop: PrivateServer, *statements: str) -> None:
 
 
 def test_prepared_statements_are_counted_as_what_they_are(shop: PrivateServer) -> None:
-    changed(shop, "PREPARE alters FROM 'ALTER TABLE shop.t ADD c INT'", "EXECUTE alters")
+    assert_changed(shop, "PREPARE alters FROM 'ALTER TABLE shop.t ADD c INT'", "EXECUTE alters")
 
 
 def test_what_changes_no_definition_is_no_change(shop: PrivateServer) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
-from binlane.precheck.privileges import DDL, STATE, VISIBILITY, global_needs
+from binlane.precheck.account.privileges import DDL, STATE, VISIBILITY, global_needs
 from binlane.servers.variables import version_number
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql

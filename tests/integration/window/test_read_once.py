@@ -15,7 +15,7 @@ from binlane.errors import PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.precheck import definitions
-from binlane.precheck.privileges import Grants
+from binlane.precheck.account.privileges import Grants
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.work import files

@@ -15,11 +15,11 @@ from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, Sess
 from binlane.plan.division import Division
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.account.privileges import Grants, parse_grants
 from binlane.precheck.checks import CHECKS, TARGET_CHECKS, run_checks
 from binlane.precheck.facts import Accounts
 from binlane.precheck.finding import raise_if_fatal
 from binlane.precheck.parser import Asked, Verdict
-from binlane.precheck.privileges import Grants, parse_grants
 from binlane.precheck.situation import Needs, Situation, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Table, Trigger

@@ -55,7 +55,7 @@ ROW_WRITERS: Final[Mapping[str, Callable[[LaneSession, TableGuard | None], RowWr
     Writer.BINLOG: _binlog_rows,
     Writer.SQL: SqlRows,
 }
-"""By the word of ``apply.writer``, once "auto" is decided (``precheck.row_writer``)."""
+"""By the word of ``apply.writer``, once "auto" is decided (``precheck.account.row_writer``)."""
 
 
 def sends_row_events(writer: str) -> bool:

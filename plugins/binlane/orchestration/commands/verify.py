@@ -23,7 +23,7 @@ from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.inputs import shards_of
 from binlane.orchestration.steps import source_of
-from binlane.precheck.privileges import Grants, read_grants
+from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema

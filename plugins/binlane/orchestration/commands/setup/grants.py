@@ -14,7 +14,7 @@ from binlane.errors import ConfigError
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.steps import source_of
-from binlane.precheck.privileges import EVERYWHERE, Need
+from binlane.precheck.account.privileges import EVERYWHERE, Need
 from binlane.readiness.checks import answer
 from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
 from binlane.readiness.held import check_accounts, check_definers

@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.precheck.privileges import global_needs, held_on, on_column, parse_grants, read_only_exemptions, scope_of
+from binlane.precheck.account.privileges import (
+    global_needs,
+    held_on,
+    on_column,
+    parse_grants,
+    read_only_exemptions,
+    scope_of,
+)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from binlane.binlog.types.column_types import by_statements
 from binlane.choices import Writer
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.privileges import Grants, global_needs, read_grants
+from binlane.precheck.account.privileges import Grants, global_needs, read_grants
 from binlane.schema.model import Schema, Table
 from binlane.servers.variables import server_version, version_number
 

@@ -9,7 +9,7 @@ import pytest
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.window_plan import TableCounts
-from binlane.precheck.row_writer import written_by_sql
+from binlane.precheck.account.row_writer import written_by_sql
 from binlane.schema.model import Column, Schema, Table
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.binlog.row_events import Column as LoggedColumn

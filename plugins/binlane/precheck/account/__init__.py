@@ -1,0 +1,1 @@
+"""What the account on the target may do, and how rows are written with it."""
