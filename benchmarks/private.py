@@ -57,7 +57,7 @@ class Lab:
     ) -> PrivateServer:
         """Start a server on a fresh copy of the base folder, if there is one yet."""
         data, base = self.folder / name, self.folder / "base"
-        if name != "base":
+        if name != "base" and not data.exists():
             shutil.copytree(base, data, ignore=shutil.ignore_patterns(*_NOT_COPIED))
         settings = (*self._options(), *options)
         durable = self.durable if durable is None else durable
@@ -141,11 +141,15 @@ class TrafficWriter:
         with ThreadPoolExecutor(writers) as pool:
             list(pool.map(work, range(writers)))
         self._source.query("FLUSH BINARY LOGS")
+        return self.written(time.monotonic() - started)
+
+    def written(self, seconds: float = 0.0) -> Traffic:
+        """The whole log as it is now; ``seconds``: what writing it took."""
         logs = [self._source.datadir / str(row[0]) for row in self._source.query("SHOW BINARY LOGS")]
         return Traffic(
             transactions=_committed(self._source),
             log_bytes=sum(path.stat().st_size for path in logs),
-            seconds=time.monotonic() - started,
+            seconds=seconds,
             files=tuple(logs),
         )
 

@@ -1,12 +1,15 @@
 """A window's steps at 1x, 4x and 16x the log: ``python -m benchmarks.scale``.
 
 Time has to grow with the log and memory not at all. Every step runs in an interpreter of its own, without a JVM and
-without Airflow; what those cost, whatever the window's size, is measured apart.
+without Airflow; what those cost, whatever the window's size, is measured apart. ``--whole`` measures ``binlane run``
+and the server's own replica on the same log, each on a target of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import sys
 import tempfile
 from dataclasses import replace
@@ -23,7 +26,7 @@ from benchmarks.filter import jvm_seconds
 from benchmarks.fresh import Fresh, in_fresh_process
 from benchmarks.native import NOT_EQUAL
 from benchmarks.private import Lab, TrafficWriter, make_base, start_source
-from benchmarks.ways import BenchmarkError, apply_lanes
+from benchmarks.ways import COMMAND, BenchmarkError, Job, Way, apply_lanes, ways
 from benchmarks.workloads import WORKLOADS
 from binlane.model import Flavor
 from binlane.orchestration import steps
@@ -59,6 +62,13 @@ def main(
     reduce: Annotated[str, typer.Option(help="A value of blocks.reduce.")] = "block",
     block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
     durable: Annotated[bool, typer.Option("--durable/--not-durable", help="Of the targets.")] = True,
+    buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
+    whole: Annotated[
+        str, typer.Option(help='Measured on the same log as well: "binlane run", "replica, 8 threads"; by semicolon.')
+    ] = "",
+    kept: Annotated[
+        Path | None, typer.Option(help="Folder of a source that stays: a later call measures its log again.")
+    ] = None,
     spark: Annotated[bool, typer.Option(help="Measure the start of a JVM with Spark as well.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder for servers and windows; default: a temporary one.")] = None,
     output: Annotated[
@@ -70,17 +80,20 @@ def main(
     if workload not in WORKLOADS or factors != sorted(set(factors)) or factors[0] < 1:
         raise typer.BadParameter(f"expected a workload of {', '.join(WORKLOADS)} and ascending sizes such as 1,4,16")
     choice = Channel("window", lanes, block, reduce, WORKLOADS[workload].shard_list)
-    with tempfile.TemporaryDirectory(prefix="binlane-scale-", dir=data) as folder:
-        lab = Lab(Path(folder), flavor, durable=durable, target_log=True, buffer_pool_mib=1024)
+    beside = _known_ways(whole, lanes)
+    with contextlib.ExitStack() as stack:
+        place = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="binlane-scale-", dir=data)))
+        place.mkdir(parents=True, exist_ok=True)
+        lab = Lab(place, flavor, durable=durable, target_log=True, buffer_pool_mib=buffer_pool)
         result: dict[str, Any] = {
             "benchmark": "scale",
             "arguments": {
                 "flavor": flavor.value, "workload": workload, "transactions": transactions, "sizes": factors,
-                "lanes": lanes, "reduce": reduce, "block": block, "durable": durable,
+                "lanes": lanes, "reduce": reduce, "block": block, "durable": durable, "buffer_pool_mib": buffer_pool,
             },
             "machine": machine.machine(lab.folder),
             "jvm_start_seconds": jvm_seconds() if spark else None,
-            "windows": _measure(lab, workload, transactions, factors, choice),
+            "windows": _measure(lab, workload, transactions, factors, choice, beside),
         }  # fmt: skip
     path = output or machine.RESULTS / f"scale-{flavor.value}-{workload}-{reduce}.json"
     machine.write_result(path, result)
@@ -90,22 +103,53 @@ def main(
         sys.exit(1)
 
 
-def _measure(lab: Lab, workload: str, transactions: int, factors: list[int], choice: Channel) -> dict[str, Any]:
+def _known_ways(names: str, lanes: int) -> dict[str, Way]:
+    known = {name: way for name, way in ways([lanes], [], [], [], []).items() if way.native or name == COMMAND}
+    wanted = [name.strip() for name in names.split(";") if name.strip()]
+    if unknown := [name for name in wanted if name not in known]:
+        raise typer.BadParameter(f"--whole: {unknown[0]!r} is not one of {', '.join(known)}")
+    return {name: known[name] for name in wanted}
+
+
+def _measure(
+    lab: Lab, workload: str, transactions: int, factors: list[int], choice: Channel, beside: dict[str, Way]
+) -> dict[str, Any]:
     kind, windows, written = WORKLOADS[workload], {}, 0
-    make_base(lab, kind)
+    stayed = (lab.folder / "source").exists()
+    if not stayed:
+        make_base(lab, kind)
     source = start_source(lab)
     writer = TrafficWriter(source, kind)
     try:
         for factor in factors:
             # the log goes on growing: every window begins at its oldest file
-            traffic = writer.write(transactions * (factor - written))
+            traffic = writer.written() if stayed else writer.write(transactions * (factor - written))
             written = factor
+            window = f"{factor}x"
             with lab.target("target") as target:
-                folder = lab.folder / f"x{factor}"
-                windows[f"{factor}x"] = _window(source, target, traffic, replace(choice, name=f"x{factor}"), folder)
+                folder = lab.folder / window
+                windows[window] = _window(source, target, traffic, replace(choice, name=f"x{factor}"), folder)
+            windows[window]["whole"] = {
+                name: _whole(lab, way, source, traffic, replace(choice, name=f"whole{factor}"))
+                for name, way in beside.items()
+            }
+            windows[window]["equal"] &= all(each["equal"] for each in windows[window]["whole"].values())
     finally:
         source.stop()
     return windows
+
+
+def _whole(lab: Lab, way: Way, source: PrivateServer, traffic: Traffic, choice: Channel) -> dict[str, Any]:
+    """One way from its start to its last commit, on a target of its own."""
+    folder, load = lab.folder / "whole", machine.load()
+    with lab.target("target", way.options.get(lab.flavor, ())) as target:
+        used = machine.cpu_seconds(target.pid)
+        timing = way.run(Job(source, target, traffic, folder, choice))
+        used = round(machine.cpu_seconds(target.pid) - used, 1)
+        equal = _is_equal(source, target)
+    shutil.rmtree(folder, ignore_errors=True)
+    console.print(f"  {timing.seconds:.1f} s")
+    return {"seconds": round(timing.seconds, 2), "target_cpu_seconds": used, "equal": equal, "load_before": load}
 
 
 def _window(
@@ -117,6 +161,7 @@ def _window(
     extracted = in_fresh_process(_extract, channel, endpoints)
     work = extracted.answer["work"]
     filtered = in_fresh_process(_filter, work, os.cpu_count() or 1)
+    disk = sum(file.stat().st_size for file in Path(work).rglob("*") if file.is_file())
     checked = in_fresh_process(steps.adopt_plan, channel, endpoints, work)
     plan = checked.answer["plan"]
     try:
@@ -131,17 +176,22 @@ def _window(
     )
     total = sum(step.seconds for step in measured.values())
     console.print(f"  {choice.name}: {traffic.transactions:,} transactions in {total:.1f} s")
-    expected, found = contents(source), contents(target)
+    equal = _is_equal(source, target)
+    shutil.rmtree(folder, ignore_errors=True)
     return {
         "transactions": traffic.transactions,
         "bytes": traffic.log_bytes,
         "load_before": load,
         "seconds": {name: step.seconds for name, step in measured.items()},
         "peak_rss_mib": {name: step.peak_rss_mib for name, step in measured.items()},
-        "equal": all(
-            found.get(name) == text for name, text in expected.items() if name.startswith(("data of", "table"))
-        ),
+        "work_folder_bytes": disk,
+        "equal": equal,
     }
+
+
+def _is_equal(source: PrivateServer, target: PrivateServer) -> bool:
+    expected, found = contents(source), contents(target)
+    return all(found.get(name) == text for name, text in expected.items() if name.startswith(("data of", "table")))
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -158,6 +208,10 @@ def _print(result: dict[str, Any]) -> None:
     for unit in ("seconds", "peak_rss_mib"):
         for name in STEPS:
             table.add_row(f"{name}, {unit}", *(f"{window[unit][name]:,.1f}" for window in windows.values()))
+    disks = (window["work_folder_bytes"] for window in windows.values())
+    table.add_row("work folder, MB", *(f"{disk / 1e6:,.0f}" for disk in disks))
+    for name in dict.fromkeys(name for window in windows.values() for name in window["whole"]):
+        table.add_row(f"{name}, whole", *(f"{window['whole'][name]['seconds']:,.1f}" for window in windows.values()))
     table.add_row("same data", *("yes" if window["equal"] else f"[red]{NOT_EQUAL}[/]" for window in windows.values()))
     console.print(table)
     if (start := result["jvm_start_seconds"]) is not None:

@@ -27,11 +27,11 @@ STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "s
 APPLY: Final = ("apply.session", "apply.rows", "apply")
 PRECHECK: Final = ("precheck.account", "precheck")
 VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
-WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "work", *STATE, "source", *APPLY)
+WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "garbage", "work", *STATE, "source", *APPLY)
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("machine_code",),
     "machine_code": (),
-    "kept_imports": (),
+    "garbage": (),
     "safe_text": (),
     "errors": ("safe_text",),
     "formats": ("", "errors"),
@@ -59,7 +59,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "plan.window": PLAN,
     "plan.advice": (*PLAN, "plan.window"),
     "work": PLAN,
-    "work.filter": (*PLAN, "kept_imports", "machine_code", "plan.window", "work"),
+    "work.filter": (*PLAN, "garbage", "machine_code", "plan.window", "work"),
     "spark_daemon": ("work.filter",),
     "spark_engine": ("errors", "work", "work.filter"),
     "spark_jobs": ("errors", "work", "work.filter", "spark_engine"),
@@ -78,7 +78,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "precheck": (*WINDOW, "apply.lane", "precheck.account"),
     "verify.rows": (*TRANSACTIONS, *STATE, "source"),
     "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
-    "verify": (*TRANSACTIONS, "kept_imports", "work", *STATE, "source", *VERIFY),
+    "verify": (*TRANSACTIONS, "garbage", "work", *STATE, "source", *VERIFY),
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, *VERIFY),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
@@ -108,7 +108,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration.filter_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
-        *(*BASE, *CONFIG, "kept_imports", "verify", "bootstrap", "health", "state.records", "orchestration"),
+        *(*BASE, *CONFIG, "garbage", "verify", "bootstrap", "health", "state.records", "orchestration"),
         *("orchestration.filter_job", "orchestration.commands", "orchestration.commands.setup"),
         *("orchestration.commands.copies", "orchestration.commands.inspection", "orchestration.airflow"),
     ),

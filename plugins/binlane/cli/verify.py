@@ -10,7 +10,7 @@ import typer
 from binlane.cli.fleet import of_each
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, MaybeChannel, Tag, out
 from binlane.errors import ConfigError
-from binlane.kept_imports import kept_imports
+from binlane.garbage import kept_imports
 from binlane.model import plural
 
 if TYPE_CHECKING:

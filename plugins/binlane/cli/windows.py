@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, err, out
-from binlane.kept_imports import kept_imports
+from binlane.garbage import kept_imports
 
 Until = Annotated[
     str | None,

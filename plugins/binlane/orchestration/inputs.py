@@ -16,6 +16,7 @@ from binlane.connections import Endpoints
 from binlane.errors import ConfigError
 from binlane.extension import chosen
 from binlane.formats import OF_WINDOW
+from binlane.garbage import uncollected
 from binlane.orchestration.effective_rules import renaming_of, selection_of, shard_list_text
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
@@ -43,6 +44,7 @@ _PAYLOAD_BYTES: Final = 1 << 20
 _DEFAULT_PACKET: Final = 16 << 20
 
 
+@uncollected()
 def write_inputs(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder, manifest: Manifest
 ) -> None:

@@ -21,6 +21,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.formats import OF_PLAN
+from binlane.garbage import uncollected
 from binlane.model import plural
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
@@ -187,6 +188,7 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
 
 
 @_step
+@uncollected()
 def adopt_plan(
     channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at: str | None = None, filter_engine: str = ""
 ) -> Answer:
@@ -326,6 +328,7 @@ def _finished(channel: ChannelConfig, endpoints: Endpoints, plans: WorkFolder) -
     return window if window is not None and window.is_finished else None
 
 
+@uncollected()
 def read_plan(plan_uri: str) -> WindowPlan:
     """The plan in a plan's folder. Raises PlanError if this binlane does not read it, or its content does not match its
     digest."""

@@ -8,10 +8,8 @@ that is continued later: every step has the watermark of its own rows.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from binlane.binlog.types.literals import quoted
 from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
+from binlane.garbage import uncollected
 from binlane.model import LogPosition, SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
@@ -186,7 +185,7 @@ class Verifier:
 
     def _compare_windows(self) -> None:
         """Compare the rows that the log of the windows names."""
-        with _uncollected():
+        with uncollected():
             wrote = self._reader().read_windows([WorkFolder(window.work) for window in self._windows])
         self._compare.others += [
             Difference(key, (), None, None, note=note)
@@ -201,7 +200,7 @@ class Verifier:
                     pass
             elif keys := wrote.keys.get(key):
                 some.append((table, keys))
-        with _uncollected():
+        with uncollected():
             for rows, found in KeyComparison(self.pair, self._throttle).compare(some):
                 self._compare.differ(found)
                 self._add(chunks=1, rows=rows)
@@ -435,18 +434,6 @@ class Verifier:
             # the target has the changes of a transaction that the source has not ended; nobody knows which
             changes.everything = changes.unplaced = True
         return changes, reader.reached
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the cyclic collector: it would look at every key again and again, and none is part of a cycle."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _stands_at(channel: Channel) -> tuple[str, int, int]:

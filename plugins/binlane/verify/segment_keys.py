@@ -20,7 +20,7 @@ from binlane.binlog.vector.frames import Frames, TableIndex, frame, index_rows, 
 from binlane.binlog.vector.row_kernels import value_ranges
 from binlane.binlog.wire import CHECKSUM_LENGTH, EventType
 from binlane.errors import UnsupportedEventError
-from binlane.kept_imports import kept_imports
+from binlane.garbage import kept_imports
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import Key, key_text
 from binlane.verify.rows.keys import IntegerKeys, Integers

@@ -127,6 +127,12 @@ def read_routing(uri: str, key: str) -> Routing:
     return Routing.from_json(plans.read(files.CONTEXT), f"{plans.uri}/{files.CONTEXT}")
 
 
+@lru_cache(maxsize=2)
+def reducer_of(uri: str, key: str) -> Reducer | None:
+    """``Inputs.reducer`` by these routes: a worker makes the rules of a fleet's tables once."""
+    return inputs_of(uri, key).reducer(read_routing(uri, key))
+
+
 @contextmanager
 def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
     """A segment's bytes: usually about 64 MB, but at least as many as its largest transaction has.

@@ -38,9 +38,12 @@ def size_choice(settings: FilterSettings, transactions: int, changes: Changes, r
     if given is not None:
         return SizeChoice(reduce, given, because)
     size = USUAL_TRANSACTIONS
-    if reduce is Reduce.BLOCK and small is None and 0 < changes.rows < FEW_CHANGES * changes.opened:
+    is_folded = reduce in (Reduce.BLOCK, Reduce.WINDOW)
+    if is_folded and small is None and 0 < changes.rows < FEW_CHANGES * changes.opened:
+        # with "window" for the filter job: each table of a block costs it as much, and it folds the blocks again
         size = min(MOST_TRANSACTIONS, -(-FEW_CHANGES * changes.opened // changes.rows) * USUAL_TRANSACTIONS)
-        because += f"; {_opened(changes)}"
+        if reduce is Reduce.BLOCK:
+            because += f"; {_opened(changes)}"
     return SizeChoice(reduce, size, because)
 
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from multiprocessing import connection, forkserver, get_context, resource_tracker, util
 from typing import Any, Final
 
-from binlane.kept_imports import kept_imports
+from binlane.garbage import kept_imports
 
 _STDERR: Final = 2
 _SERVER: Final[Any] = forkserver._forkserver

@@ -21,6 +21,7 @@ from typing import Final, Protocol
 from binlane.choices import Reduce
 from binlane.errors import ExecutorsLostError
 from binlane.formats import OF_PLAN
+from binlane.garbage import uncollected
 from binlane.plan.manifest import Segment
 from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window.mapped import MappedWindow
@@ -147,6 +148,7 @@ def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
         engine.close()
 
 
+@uncollected()
 def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)

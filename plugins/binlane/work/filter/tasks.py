@@ -12,6 +12,7 @@ from typing import Any, Final
 import zstandard
 
 from binlane.choices import Reduce
+from binlane.garbage import uncollected
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.segment.lane_writer import LaneSink
 from binlane.plan.segment.map import map_segment, scan_segment
@@ -20,7 +21,7 @@ from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.filter.folded_files import fold_files
 from binlane.work.lane_files import LaneFileWriter
-from binlane.work.plan_inputs import check_content, inputs_of, read_routing, segment_bytes
+from binlane.work.plan_inputs import check_content, inputs_of, read_routing, reducer_of, segment_bytes
 
 _LEVEL: Final = 1
 """zstd's fastest: a fifth to an eighth of the bytes, in half a millisecond."""
@@ -36,6 +37,7 @@ def unpacked(row: bytes) -> Any:
     return pickle.loads(zstandard.decompress(row))
 
 
+@uncollected()
 def scan_task(uri: str, key: str, name: str) -> bytes:
     """Scan one segment of the window in folder ``uri``; returns its ScanSummary, packed."""
     inputs = inputs_of(uri, key)
@@ -45,6 +47,7 @@ def scan_task(uri: str, key: str, name: str) -> bytes:
         return packed(scan_segment(data, segment, inputs.settings, inputs.is_critical))
 
 
+@uncollected()
 def map_task(uri: str, key: str, name: str) -> bytes:
     """Write one segment's lane files; returns its MapSummary, packed."""
     inputs, folder = inputs_of(uri, key), WorkFolder(uri)
@@ -63,17 +66,18 @@ def map_task(uri: str, key: str, name: str) -> bytes:
     with segment_bytes(folder, segment) as data:
         try:
             groups = inputs.groups(folder, routing, segment, data)
-            return packed(map_segment(data, segment, routing, settings, sink, inputs.reducer(routing), groups))
+            return packed(map_segment(data, segment, routing, settings, sink, reducer_of(uri, key), groups))
         except BaseException as exc:
             for writer in writers:
                 writer.abandon(exc)
             raise
 
 
+@uncollected()
 def fold_task(uri: str, key: str, parts: Mapping[str, Sequence[LaneFile]], lane: str) -> bytes:
     """Fold one lane's ``parts`` into its files, across segments; returns its FoldedLane, packed."""
     inputs, routing = inputs_of(uri, key), read_routing(uri, key)
-    reducer = inputs.reducer(routing)
+    reducer = reducer_of(uri, key)
     assert reducer is not None
     edges = LaneEdges(routing.by_lane[int(lane)])
     settings = inputs.settings.chosen(routing.size)

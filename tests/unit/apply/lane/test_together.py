@@ -14,7 +14,7 @@ import pytest
 
 from binlane.apply.lane import together
 from binlane.apply.lane.options import ApplyOptions
-from binlane.apply.lane.together import SteppedBackError, Together, Turn
+from binlane.apply.lane.together import FIRST_PAUSE, SteppedBackError, Together, Turn, _Waits
 from binlane.errors import BarrierTimeoutError, StopRequestedError
 from binlane.plan.window_plan import Block
 from binlane.state.meetings import Seen
@@ -313,3 +313,16 @@ def test_the_shares_of_parallel_lanes_outside_of_barriers_are_concerned(clock: C
     assert not apart.concerns(place_of(apart.state))
     met.signals.lanes = range(1)
     assert not met.concerns(place_of(met.state)), "one lane has nobody to meet"
+
+
+def test_pauses_grow_to_a_twentieth_of_the_wait_and_no_further_than_an_interval(clock: Clock) -> None:
+    waits, pauses, closer = _Waits(interval=1.0), list[tuple[float, float]](), 0
+    while clock.now < 60:
+        before = clock.now
+        closer += waits.looks_closer()
+        pauses.append((before, clock.now - before))
+    assert pauses[0][1] == pytest.approx(FIRST_PAUSE)
+    assert all(pause < min(1.0, max(0.1, 0.05 * waited)) + 1e-6 for waited, pause in pauses)
+    # a lane that has died is waited for with a look a second, no longer with ten
+    assert pauses[-1][1] == pytest.approx(1.0)
+    assert 55 <= closer <= 60

@@ -40,7 +40,7 @@ MEETING = replace(ROUTING, barriers=(Barrier(5, 5, 3, (0, 1, 2, 3), {}),))
     [
         ({}, ENOUGH, UPDATES, ROUTING, ("window", 1000), "90% of the row changes are updates and deletes"),
         ({}, ENOUGH, INSERTS, ROUTING, ("block", 1000), "0% of the row changes"),
-        ({}, ENOUGH, FLEET, ROUTING, ("window", 1000), "3.0 row changes for each table"),
+        ({}, ENOUGH, FLEET, ROUTING, ("window", 7000), "3.0 row changes for each table"),
         ({}, ENOUGH - 1, FLEET, ROUTING, ("block", 7000), "about 3,999 transactions of a lane"),
         ({}, ENOUGH, UPDATES, MEETING, ("block", 1000), "about 1,333 transactions of a lane"),
         ({}, 3 * ENOUGH, UPDATES, MEETING, ("window", 1000), "90%"),
@@ -51,13 +51,25 @@ MEETING = replace(ROUTING, barriers=(Barrier(5, 5, 3, (0, 1, 2, 3), {}),))
         ({"block_transactions": 50}, ENOUGH, FLEET, ROUTING, ("block", 50), "blocks.transactions is set"),
         ({"reduce": "block"}, ENOUGH, FLEET, ROUTING, ("block", 7000), "blocks.reduce is set; 3.0 row changes"),
         ({"reduce": "block"}, ENOUGH, UPDATES, ROUTING, ("block", 1000), "blocks.reduce is set"),
+        ({"reduce": "window"}, ENOUGH, FLEET, ROUTING, ("window", 7000), "blocks.reduce is set"),
         ({"reduce": "window"}, 1, Changes(), ROUTING, ("window", 1000), "blocks.reduce is set"),
         ({"reduce": "off"}, ENOUGH, FLEET, ROUTING, ("off", 1000), "blocks.reduce is set"),
         ({}, ENOUGH, Changes(), ROUTING, ("block", 1000), "0% of the row changes"),
     ],
     ids=[
         *("updates", "inserts", "fleet", "small-window", "short-stretches", "long-stretches", "divided"),
-        *("seconds", "any-time", "one-by-one", "number", "block-of-a-fleet", "block", "window", "off", "no-rows"),
+        *(
+            "seconds",
+            "any-time",
+            "one-by-one",
+            "number",
+            "block-of-a-fleet",
+            "block",
+            "window-of-a-fleet",
+            "window",
+            "off",
+            "no-rows",
+        ),
     ],
 )
 def test_the_choice_and_its_reason(
@@ -106,7 +118,7 @@ def test_the_scan_counts_rows_and_the_tables_that_blocks_of_all_lanes_open(monke
     assert scanned.changes == Changes(rows=11, existing=0, opened=5)
 
 
-@pytest.mark.parametrize(("databases", "reduce", "transactions"), [(40, "window", 1000), (1, "block", 1000)])
+@pytest.mark.parametrize(("databases", "reduce", "transactions"), [(40, "window", 7000), (1, "block", 1000)])
 def test_the_blocks_are_those_of_the_channel_that_says_so_itself(
     databases: int, reduce: str, transactions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,11 @@
-"""A command's imports are kept from the garbage collector, and nothing else is."""
+"""What is kept from the garbage collector, and that nothing else is."""
 
 import gc
 from collections.abc import Iterator
 
 import pytest
 
-from binlane.kept_imports import kept_imports
+from binlane.garbage import kept_imports, uncollected
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +34,19 @@ def test_an_import_that_fails_leaves_collection_as_it_was() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_collection_rests_while_the_work_lasts_also_if_it_fails_or_calls_other_such_work() -> None:
+    @uncollected()
+    def inner() -> bool:
+        return gc.isenabled()
+
+    @uncollected()
+    def outer() -> None:
+        assert not inner()
+        assert not gc.isenabled()
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        outer()
+    assert gc.isenabled()
