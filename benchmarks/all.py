@@ -59,6 +59,31 @@ def measured(scale: float, runs: int) -> tuple[Measured, ...]:
         )
         for flavor in ("mariadb", "mysql")
     ]  # fmt: skip
+    sql = Measured(
+        "sql-mariadb", "benchmarks.native",
+        (*transactions, "--lanes", "4", "--reduce", "off,block,window", "--writers", "sql", "--only", "8 threads,SQL"),
+        "native-mariadb-durable-sql.json",
+    )  # fmt: skip
+    whole = ("--sizes", "1", "--reduce", "auto", "--no-spark", "--buffer-pool", "4096",
+             "--whole", "binlane run;replica, 8 threads")  # fmt: skip
+    windows = [
+        Measured(
+            name, "benchmarks.scale", ("--flavor", flavor, "--transactions", str(round(count * scale)), *whole), file
+        )
+        for name, flavor, count, file in (
+            ("minutes-mariadb", "mariadb", 600_000, "scale-mariadb-minutes.json"),
+            ("hour-mariadb", "mariadb", 3_600_000, "scale-mariadb-hour.json"),
+            ("hour-mysql", "mysql", 3_600_000, "scale-mysql-hour.json"),
+        )
+    ]
+    lags = [
+        Measured(f"lag-{flavor}", "benchmarks.lag", ("--flavor", flavor), f"lag-{flavor}.json")
+        for flavor in ("mariadb", "mysql")
+    ]
+    under_airflow = Measured(
+        "under-airflow", "benchmarks.under_airflow",
+        ("--transactions", str(round(20_000 * scale)), "--runs", str(runs)), "under-airflow.json",
+    )  # fmt: skip
     copies = [
         Measured(f"copies-{flavor}", "benchmarks.copies", ("--flavor", flavor), f"copies-{flavor}.json")
         for flavor in ("mariadb", "mysql")
@@ -67,7 +92,8 @@ def measured(scale: float, runs: int) -> tuple[Measured, ...]:
         "archive", "benchmarks.archive", ("--gigabytes", str(_GIGABYTES * scale)), "archive.json"
     )  # fmt: skip
     distant = Measured("distant", "benchmarks.distant", (), "distant-mariadb.json")
-    return (*native, *others, *copies, archive, distant, Measured("board", "benchmarks.board", (), "board.json"))
+    board = Measured("board", "benchmarks.board", (), "board.json")
+    return (*native, sql, *windows, under_airflow, *lags, *others, *copies, archive, distant, board)
 
 
 def main(
@@ -103,7 +129,7 @@ def _run(each: Measured, output: Path | None, max_load: float, wait: int) -> boo
     while machine.load()[0] > max_load and time.monotonic() < until:
         time.sleep(_QUIET_POLL)
     console.rule(f"{each.name}, load {machine.load()[0]}")
-    place = () if output is None else ("--output", str(output / each.result))
+    place = ("--output", str((output or machine.RESULTS) / each.result))
     return subprocess.run([sys.executable, "-m", each.module, *each.arguments, *place], check=False).returncode == 0
 
 

@@ -25,7 +25,7 @@ from benchmarks.channel import Channel, open_channel
 from benchmarks.filter import jvm_seconds
 from benchmarks.fresh import Fresh, in_fresh_process
 from benchmarks.native import NOT_EQUAL
-from benchmarks.private import Lab, TrafficWriter, make_base, start_source
+from benchmarks.private import MEASURED_SETTINGS, Lab, TrafficWriter, make_base, start_source
 from benchmarks.ways import COMMAND, BenchmarkError, Job, Way, apply_lanes, ways
 from benchmarks.workloads import WORKLOADS
 from binlane.model import Flavor
@@ -93,7 +93,7 @@ def main(
             },
             "machine": machine.machine(lab.folder),
             "jvm_start_seconds": jvm_seconds() if spark else None,
-            "windows": _measure(lab, workload, transactions, factors, choice, beside),
+            **_measure(lab, workload, transactions, factors, choice, beside),
         }  # fmt: skip
     path = output or machine.RESULTS / f"scale-{flavor.value}-{workload}-{reduce}.json"
     machine.write_result(path, result)
@@ -134,9 +134,10 @@ def _measure(
                 for name, way in beside.items()
             }
             windows[window]["equal"] &= all(each["equal"] for each in windows[window]["whole"].values())
+        facts = machine.server_facts(source, MEASURED_SETTINGS)
     finally:
         source.stop()
-    return windows
+    return {"source": facts, "windows": windows}
 
 
 def _whole(lab: Lab, way: Way, source: PrivateServer, traffic: Traffic, choice: Channel) -> dict[str, Any]:

@@ -36,6 +36,17 @@ _WAYS: Final = {
 }
 """The ways of the first table, in its order, with the table's words."""
 _LANES_OF_FOUR: Final = ("binlane, replay, 4 lanes", "binlane, reduce, 4 lanes", "binlane, reduce the window, 4 lanes")
+WINDOWS: Final = ("scale-mariadb-minutes.json", "scale-mariadb-hour.json", "scale-mysql-hour.json")
+"""Results of windows with ``--whole``: of ten minutes, and of an hour, of a source with 1,000 transactions a second."""
+_HOUR_UNDER_AIRFLOW: Final = "under-airflow-hour.json"
+_REPLICA: Final = "replica, 8 threads"
+_WHOLE: Final = ("extract", "filter", "check", "apply", "advance")
+_ENGINES: Final = {
+    "session": "a Spark session that stays",
+    "submit": "a spark-submit",
+    "local": "local processes",
+    "empty": "an empty window",
+}
 _STEPS: Final = ("extract", "filter", "check", "start_up", "apply", "advance")
 
 
@@ -83,7 +94,8 @@ def every_way(results: Path) -> str:
     return (
         f"{log['transactions']:,} small transactions over 32 databases, {log['bytes'] / 1e6:.1f} MB of log; "
         f"{_server(found)}; "
-        f"{_runs(found)}.\nEvery target ended with the source's checksums.\n\n{_table(head, rows)}\n{_command(results)}"
+        f"{_runs(found)}.\nEvery target ended with the source's checksums.\n\n{_table(head, rows)}\n"
+        f"{_command(results)}{_hour(results)}"
     )
 
 
@@ -94,8 +106,20 @@ def _command(results: Path) -> str:
     best = found["log"]["transactions"] / _best(found)
     ratio = _ratio(found["ways"][COMMAND]["ratio"])
     return (
-        f"The whole command `binlane run`, from the start of its process to its end: {seconds:.1f} s where the replica "
-        f"of the same run\ntook {best:.1f} s, {ratio} times as fast ({_runs(found)}).\n"
+        f"The whole command `binlane run`, from its start to its end: {seconds:.1f} s where the replica took {best:.1f} "
+        f"s, {ratio} times as fast ({_runs(found)}).\n"
+    )
+
+
+def _hour(results: Path) -> str:
+    """Two lines on the window of an hour."""
+    found, airflow = _stored(results, "scale-mariadb-hour.json"), _stored(results, _HOUR_UNDER_AIRFLOW)
+    [window], [under] = found["windows"].values(), airflow["medians"].values()
+    run, best = (window["whole"][name]["seconds"] for name in (COMMAND, _REPLICA))
+    return (
+        f"**An hour** of a source with 1,000 transactions a second ({window['bytes'] / 1e9:.1f} GB of log): `binlane "
+        f"run` {run:.0f} s, the same under Airflow with a Spark\nsession that stays {under['seconds']:.0f} s, the replica "
+        f"{best:.0f} s (one run each, largest process {max(window['peak_rss_mib'].values())} MiB).\n"
     )
 
 
@@ -139,6 +163,112 @@ def archive(results: Path) -> str:
     head = ("segments", "GB", "workers", "seconds", "MB/s", "scan, s", "map, s", "shuffled bytes",
             *(f"{name}, MiB" for name in _PROCESSES), "load before")  # fmt: skip
     return f"{_machine(found)}.\n\n{_table(head, rows)}"
+
+
+def whole_windows(results: Path) -> str:
+    """Windows through all steps, long ones among them, beside the replica on the same log."""
+    rows = []
+    for file in (results / name for name in WINDOWS if (results / name).exists()):
+        found = _stored(results, file.name)
+        for window in found["windows"].values():
+            run, best = window["whole"][COMMAND], window["whole"].get(_REPLICA)
+            rows.append(
+                (
+                    _server(found) if "source" in found else _SERVERS[found["arguments"]["flavor"]],
+                    f"{window['transactions']:,}",
+                    f"{window['bytes'] / 1e6:,.0f}",
+                    *(f"{window['seconds'][step]:.1f}" for step in _WHOLE),
+                    f"{max(window['peak_rss_mib'].values()):,}",
+                    f"{window['peak_rss_mib']['apply']:,}",
+                    f"{window['work_folder_bytes'] / 1e6:,.0f}",
+                    f"{run['seconds']:.1f}",
+                    *(("", "") if best is None else _beside(best["seconds"], run["seconds"])),
+                    f"one run, {_machine({**found, 'windows': [window, *window['whole'].values()]})}",
+                )
+            )
+    head = ("servers", "transactions", "log, MB", *(f"{step}, s" for step in _WHOLE), "largest process, MiB",
+            "a lane, MiB", "work folder, MB", "`binlane run`, s", "replica, 8 threads, s", "times the replica",
+            "measured with")  # fmt: skip
+    return _table(head, rows)
+
+
+def _beside(replica: float, run: float) -> tuple[str, str]:
+    return f"{replica:.1f}", f"{replica / run:.1f}"
+
+
+def under_airflow(results: Path) -> str:
+    """Windows under Airflow, by the filter job's engine, step by step."""
+    found = _stored(results, "under-airflow.json")
+    columns = {_ENGINES.get(name, name): each for name, each in found["medians"].items()}
+    title = f"{found['arguments']['transactions']:,} transactions"
+    counts = {len(windows) for windows in found["windows"].values()}
+    measured = [window for windows in found["windows"].values() for window in windows]
+    if (results / _HOUR_UNDER_AIRFLOW).exists():
+        hour = _stored(results, _HOUR_UNDER_AIRFLOW)
+        for name, each in hour["medians"].items():
+            columns[f"{hour['arguments']['transactions']:,} transactions, {_ENGINES[name]} (one run)"] = each
+        measured += [window for windows in hour["windows"].values() for window in windows]
+    steps = next(iter(columns.values()))["steps"]
+    rows = [(f"`{step}`" if "_" in step else step, *(f"{each['steps'][step]:.1f}" for each in columns.values()))
+            for step in steps]  # fmt: skip
+    rows.append(("**whole**", *(f"**{each['seconds']:.1f}**" for each in columns.values())))
+    return (
+        f"{title} in each window, over 32 databases, {found['arguments']['lanes']} lanes; MariaDB "
+        f"{_series(found['target']['version'])}; seconds, medians of {min(counts)} windows;\n"
+        f"{_machine({**found, 'windows': measured})}.\n\n{_table(('step', *columns), rows)}"
+    )
+
+
+def lag(results: Path) -> str:
+    """Seconds behind a live source."""
+    rows = []
+    for flavor in _SERVERS:
+        found = _stored(results, f"lag-{flavor}.json")
+        for name, way in found["ways"].items():
+            rows.append(
+                (
+                    f"{_SERVERS[flavor]} {_series(found['settings']['version'])}",
+                    f"`{name}`" if name.startswith("binlane") else name,
+                    f"{way['transactions_per_second']}",
+                    *(f"{way[f'{what}_seconds']:.2f}" for what in ("median", "p99", "most")),
+                    # the replica is a part of the target's process
+                    *(f"{way[f'{what}_cores']:.3f}" if name.startswith("binlane") else "" for what in ("busy", "idle")),
+                    f"{way['load'][0]:.1f}",
+                )
+            )
+    head = ("servers", "way", "transactions/s of the source", "median, s", "99 of 100 looks, s", "most, s",
+            "cores used", "cores used, idle source", "load before")  # fmt: skip
+    on = found["machine"]
+    return f"{on['cores']} cores ({on['model']}), ten looks a second for a minute.\n\n{_table(head, rows)}"
+
+
+def rows_as_sql(results: Path) -> str:
+    """The apply step with rows as SQL, beside the replica of the same run."""
+    found = _stored(results, "native-mariadb-durable-sql.json")
+    rows = [
+        (
+            name,
+            _rate(way["transactions_per_second"]),
+            _ratio(way["ratio"]),
+            f"{_median(run['target_cpu_seconds'] for run in way['runs']):.1f}",
+            *(
+                f"{_median(measure(run) for run in way['runs']):{form}}" if "lanes" in way["runs"][0] else ""
+                for measure, form in ((_cpu_of_lanes, ".1f"), (_largest_lane, ".0f"))
+            ),
+        )
+        for name, way in found["ways"].items()
+    ]
+    head = ("way", "transactions/s", "to the best replica", "CPU of the target, s", "CPU of the lanes, s",
+            "largest lane, MiB")  # fmt: skip
+    return f"{_server(found)}; {_runs(found)}.\n\n{_table(head, rows)}"
+
+
+def _cpu_of_lanes(run: Result) -> float:
+    return sum(float(lane["cpu_seconds"]) for lane in run["lanes"])
+
+
+def _largest_lane(run: Result) -> float:
+    return max(float(lane["peak_rss_mib"]) for lane in run["lanes"])
 
 
 def distant(results: Path) -> str:
@@ -195,7 +325,15 @@ def first_copies(results: Path) -> str:
 _PROCESSES: Final = ("driver JVM", "driver Python", "executor JVM", "executor Python", "process")
 PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
     README: {"headline": headline, "all ways": every_way},
-    PAGE: {"workloads": workloads, "archive": archive, "distant target": distant},
+    PAGE: {
+        "workloads": workloads,
+        "rows as SQL": rows_as_sql,
+        "whole windows": whole_windows,
+        "windows under Airflow": under_airflow,
+        "lag": lag,
+        "archive": archive,
+        "distant target": distant,
+    },
     COPIES: {"first copies": first_copies},
 }
 """The written parts of the pages, each by a function of the folder of results."""

@@ -71,7 +71,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "servers": (*BASE, "binlog.types", "connections", "driver", "sql.parse", "schema", "state"),
     "source": (*PLAN, *CONFIG, "driver", "work"),
     "apply.session": (*LOG, *STATEMENTS, "plan.transaction", "servers"),
-    "apply.rows": (*LOG, *STATEMENTS, "plan.transaction", "state.records", "apply.session"),
+    "apply.rows": (*LOG, *STATEMENTS, "garbage", "plan.transaction", "state.records", "apply.session"),
     "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows"),
     "apply.lane": (*PLAN, *STATE, *APPLY),
     "precheck.account": WINDOW,

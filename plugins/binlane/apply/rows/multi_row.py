@@ -28,6 +28,7 @@ from binlane.binlog.vector.column_literals import ColumnLiterals, values_of
 from binlane.binlog.vector.frames import Frames, TableIndex, row_images, table_layouts
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, row_counts
 from binlane.binlog.wire import EventType
+from binlane.garbage import uncollected
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Generated, Table, own_reason
@@ -302,6 +303,7 @@ class MultiRowChanges:
         """The row changes by kind."""
         return row_counts(np.bincount(self.kind, minlength=KINDS))
 
+    @uncollected()
     def statements(self, data: Bytes) -> list[RowStatement]:
         """The statements, in order.
 
