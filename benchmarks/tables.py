@@ -106,8 +106,8 @@ def _command(results: Path) -> str:
     best = found["log"]["transactions"] / _best(found)
     ratio = _ratio(found["ways"][COMMAND]["ratio"])
     return (
-        f"The whole command `binlane run`, from its start to its end: {seconds:.1f} s where the replica took {best:.1f} "
-        f"s, {ratio} times as fast ({_runs(found)}).\n"
+        f"The whole command `binlane run`, from its start to its end: {seconds:.1f} s where the replica took "
+        f"{best:.1f} s, {ratio} times as fast ({_runs(found)}).\n"
     )
 
 
@@ -118,8 +118,8 @@ def _hour(results: Path) -> str:
     run, best = (window["whole"][name]["seconds"] for name in (COMMAND, _REPLICA))
     return (
         f"**An hour** of a source with 1,000 transactions a second ({window['bytes'] / 1e9:.1f} GB of log): `binlane "
-        f"run` {run:.0f} s, the same under Airflow with a Spark\nsession that stays {under['seconds']:.0f} s, the replica "
-        f"{best:.0f} s (one run each, largest process {max(window['peak_rss_mib'].values())} MiB).\n"
+        f"run` {run:.0f} s, the same under Airflow with a Spark\nsession that stays {under['seconds']:.0f} s, the "
+        f"replica {best:.0f} s (one run each, largest process {max(window['peak_rss_mib'].values())} MiB).\n"
     )
 
 
