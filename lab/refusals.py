@@ -43,6 +43,11 @@ REFUSALS: Final = (
         "Rows of the server's own tables",
     ),
     Refusal(
+        "a statement that failed half-way on the source",
+        r"^UnsupportedEventError.*a statement that (was interrupted on the source|failed on a lock of another session)",
+        "Statements that were interrupted",
+    ),
+    Refusal(
         "a definition that the source logged in two character sets",
         r"^UnsupportedEventError.*which the source logged (in another character set than the rest|with escapes that)",
         "Definitions that a server logs in two character sets at once",
