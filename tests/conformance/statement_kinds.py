@@ -35,6 +35,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/window/test_chains.py::test_a_statement_over_the_state_and_other_databases_is_refused",
     ),
     supported(
+        "Statements on MariaDB's mysql.gtid_slave_pos alone, where each server keeps its own place as a replica",
+        "left out and counted",
+        "tests/unit/plan/transaction/test_replica_state.py::test_a_statement_on_these_tables_alone_is_left_out",
+        "tests/integration/window/test_logged_kinds.py"
+        "::test_what_alters_a_mariadb_server_s_own_place_as_a_replica_is_left_out_and_counted",
+    ),
+    supported(
         "DDL",
         "exactly once, by the target's GTID, alone in its block",
         f"{proofs.DDL}::test_a_ddl_happens_once_through_a_crash",

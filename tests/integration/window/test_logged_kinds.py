@@ -10,12 +10,13 @@ import pymysql
 import pytest
 
 from binlane.errors import PrecheckError, UnsupportedEventError
+from binlane.plan.transaction.replica_state import REPLICA_STATE
 from binlane.sql.logged_kinds import not_logged
 from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.statements import analyze
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
 LOGGED = """
 CREATE DATABASE kinds
@@ -148,3 +149,22 @@ def test_changes_of_the_servers_own_tables_are_refused(channel: Channel, row_for
         channel.run()
         assert channel.target.query(count) != before
         run_on(channel.target, remove, log=False)
+
+
+def test_what_alters_a_mariadb_server_s_own_place_as_a_replica_is_left_out_and_counted(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = (
+        "SELECT engine FROM information_schema.tables WHERE table_schema = 'mysql' AND table_name = 'gtid_slave_pos'"
+    )
+    [(now,)] = channel.source.query(engine)
+    other = "Aria" if now == "InnoDB" else "InnoDB"
+    before = channel.target.query(engine)
+    alter = "ALTER TABLE mysql.gtid_slave_pos ENGINE = {}"
+    run_on(channel.source, alter.format(other), "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT)")
+    run_on(channel.source, alter.format(now), log=False)
+    assert channel.cli("plan", CHANNEL) == 0
+    assert REPLICA_STATE in " ".join(capsys.readouterr().out.split())
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query(engine) == before

@@ -16,6 +16,7 @@ from binlane.binlog.rows_payload import ending_statement, ends_statement
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
 from binlane.plan.transaction.own_schema import own_schema
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.transaction.replica_state import replica_state
 from binlane.shards.selection import Selection
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementFacts, StatementKind
@@ -30,6 +31,8 @@ def decide(
     """The rule that leaves out a statement of a ``flavor`` server; None if the statement is taken. Raises Undecided."""
     listed = query.updated_databases if flavor is Flavor.MYSQL and not query.too_many_databases else None
     if (rule := own_schema(selection, query.sql, facts, listed, context, flavor)) is not None:
+        return rule
+    if (rule := replica_state(facts, flavor)) is not None:
         return rule
     if not selection.looks_at_statements:
         return None
