@@ -48,7 +48,7 @@ trial: setup ## a new user's first days with a channel, on both families, with l
 	$(PYTHON) -m lab.trial $(call option,FAMILY) $(if $(SMALL),--small)
 
 suites: setup ## the servers' own replication suites, continued; SECONDS=3600 limits the time; FAMILY=mysql FORMAT=row ONLY=rpl_alter
-	$(PYTHON) -m lab.suites $(foreach each,FAMILY FORMAT SUITE ONLY AGAIN SEED,$(call option,$(each))) $(if $(filter-out 0,$(SECONDS)),--seconds $(SECONDS))
+	$(PYTHON) -m lab.suites $(foreach each,FAMILY FORMAT SUITE ONLY AGAIN SEED PART,$(call option,$(each))) $(if $(filter-out 0,$(SECONDS)),--seconds $(SECONDS))
 
 histories: setup ## generated histories on both families, compared with the servers' own replicas; SECONDS=600, SEED=1, FAMILY=mysql
 	$(PYTHON) -m lab.histories --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) $(if $(FAMILY),--family $(FAMILY))

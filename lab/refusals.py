@@ -48,6 +48,11 @@ REFUSALS: Final = (
         "Statements that were interrupted",
     ),
     Refusal(
+        "a loadable function whose library the target may not have",
+        r"^PrecheckError.*\[libraries\]",
+        "CREATE FUNCTION .. SONAME",
+    ),
+    Refusal(
         "a definition that the source logged in two character sets",
         r"^UnsupportedEventError.*which the source logged (in another character set than the rest|with escapes that)",
         "Definitions that a server logs in two character sets at once",

@@ -194,6 +194,8 @@ def _queue(trial: Trial, binlog_format: str, asked: argparse.Namespace) -> _Queu
     suites = tuple(each for each in SUITES[trial.flavor] if not asked.suite or each in asked.suite)
     names = [each for each in trial.installed.names(suites) if not asked.only or each.split(".")[1] in asked.only]
     random.Random(asked.seed).shuffle(names)
+    number, parts = asked.part
+    names = names[number - 1 :: parts]
     left = names if asked.only else results.left(trial.flavor.value, binlog_format, names, asked.again)
     return _Queue(trial, binlog_format, list(driver.batches(trial.runnable(binlog_format, left), _BATCH)))
 
@@ -221,11 +223,25 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--again", nargs="*", type=Outcome, default=[], help="outcomes that are tried again")
     parser.add_argument("--seconds", type=float, default=0, help="begin no further batch after so long")
     parser.add_argument("--seed", type=int, default=1, help="of the tests' order")
+    parser.add_argument(
+        "--part",
+        type=_part,
+        default=(1, 1),
+        help="2/4: the second quarter of the tests; each part in a checkout of its own",
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="another file of results")
     parser.add_argument("--report", action="store_true", help="run nothing, write docs/suites.md")
     asked = parser.parse_args(arguments)
     asked.format = asked.format or list(FORMATS)
     return asked
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Number and count of parts. Raises ValueError."""
+    number, parts = map(int, text.split("/"))
+    if not 1 <= number <= parts:
+        raise ValueError(text)
+    return number, parts
 
 
 def _end(_number: int, _frame: object) -> None:
