@@ -22,6 +22,9 @@ from binlane.model import Flavor, TableKey
 
 PACKET_SHARE: Final = 0.74
 """The part of max_allowed_packet for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
+STATEMENT_OVERHEAD: Final = 1024
+"""Bytes of a packet besides the base64 of its events, at most: ``BINLOG ''``, the TABLE_MAPs that a writer adds when it
+splits, the packet's own header. Of a small packet that is more than ``PACKET_SHARE`` leaves."""
 DEFINITION: Final = slice(HEADER.size + FLAGS_IN_BODY, None)
 """The parts of a TABLE_MAP event without its table id; they identify the table definition."""
 
@@ -42,6 +45,12 @@ _FIELDS: Final = struct.Struct("<4xB4xI6x6sH").unpack_from
 _LEAST: Final = _BODY + TABLE_ID_AND_FLAGS
 
 _Table = TypeVar("_Table")
+
+
+def payload_limit(packet: int) -> int:
+    """Most bytes of events in one BINLOG statement for a server with this ``max_allowed_packet``, in bytes; at least
+    1."""
+    return max(1, min(int(packet * PACKET_SHARE), (packet - STATEMENT_OVERHEAD) // 4 * 3))
 
 
 def statement_of(payload: bytes) -> bytes:

@@ -9,7 +9,7 @@ from typing import Final
 
 from binlane.apply.refusals import driver_errors
 from binlane.apply.rows.writers import sends_row_events
-from binlane.binlog.rows_payload import PACKET_SHARE
+from binlane.binlog.rows_payload import payload_limit
 from binlane.choices import Commit, Consistency, Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
@@ -191,8 +191,8 @@ def settings_of(
         block_transactions=_block_transactions(channel, request),
         block_bytes=channel.blocks.bytes,
         block_seconds=channel.blocks.seconds,
-        payload_bytes=min(_PAYLOAD_BYTES, int(packet * PACKET_SHARE)),
-        largest_bytes=int(packet * PACKET_SHARE),
+        payload_bytes=min(_PAYLOAD_BYTES, payload_limit(packet)),
+        largest_bytes=payload_limit(packet),
         reduce=channel.blocks.reduce,
         window_bytes=channel.blocks.window_bytes,
         not_reduced=differing,

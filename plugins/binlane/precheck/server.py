@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from binlane.binlog.rows_payload import STATEMENT_OVERHEAD
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, plural
 from binlane.precheck.account.privileges import (
@@ -36,8 +37,6 @@ _ZONE_LOADERS: Final = {
     Flavor.MYSQL: ("mysql_tzinfo_to_sql", "mysql"),
 }
 """The program that prints the time zone tables' statements, and the client that runs them."""
-_STATEMENT_OVERHEAD: Final = 1024
-"""``BINLOG ''``, the TABLE_MAPs that a writer adds when it splits, the packet's own header."""
 PACKET_LIMIT: Final = 1 << 30
 """The highest ``max_allowed_packet`` that either family takes."""
 _SHOWN: Final = 3
@@ -114,7 +113,7 @@ def check_packet(situation: TargetSituation) -> Iterator[Finding]:
     target, needs = situation.target, situation.needs
     if needs.by_statements:
         return  # statements are cut to what the target takes; single rows are looked at one by one (``sql_writer``)
-    wanted = (needs.biggest_item + 2) // 3 * 4 + _STATEMENT_OVERHEAD
+    wanted = (needs.biggest_item + 2) // 3 * 4 + STATEMENT_OVERHEAD
     have = int(target.variables["max_allowed_packet"])
     if have < wanted:
         todo = f"SET GLOBAL max_allowed_packet = {-(-wanted // 1024) * 1024} on the target and reconnect"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from binlane.binlog.rows_payload import payload_limit
 from binlane.errors import PrecheckError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.plan.division import Division
@@ -304,3 +305,11 @@ def test_every_check_has_a_test_that_has_its_name_in_it() -> None:
     shown = set(re.findall(r"\[([a-z-]+)\\?\]", texts))
     run = set(re.findall(r"\"([a-z-]+)\"", "".join(re.findall(r"\b(?:said|findings)\(.*", texts))))
     assert set(CHECKS) - set(WINDOWS) - set(TARGETS) - shown - run == set()
+
+
+@pytest.mark.parametrize("packet", [2048, 8192, 65536, 1 << 20, 1 << 24, 1 << 30])
+def test_a_window_s_statements_fit_the_packet_that_they_were_planned_for(packet: int) -> None:
+    planned = Needs(biggest_item=payload_limit(packet))
+    check = TARGET_CHECKS["max-allowed-packet"]
+    assert list(check(TargetSituation(facts(max_allowed_packet=str(packet)), planned))) == []
+    assert list(check(TargetSituation(facts(max_allowed_packet=str(packet // 2)), planned))) != []

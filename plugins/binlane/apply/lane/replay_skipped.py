@@ -8,7 +8,7 @@ from binlane.apply.block import undo
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
-from binlane.binlog.rows_payload import PACKET_SHARE
+from binlane.binlog.rows_payload import payload_limit
 from binlane.errors import ApplyError, PositionError
 from binlane.model import ItemKind
 from binlane.plan.block.builder import BlockLimits
@@ -47,7 +47,7 @@ def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules
         )
     session = LaneSession.open(engine, SessionLimits())
     try:
-        largest = int(session.max_allowed_packet * PACKET_SHARE)
+        largest = payload_limit(session.max_allowed_packet)
         limits = BlockLimits(1, largest, min(_PAYLOAD, largest), largest)
         version = str(session.value("SELECT VERSION()"))
         block = alone(memoryview(log), skip.source.file, session.flavor, version, limits, rules)
