@@ -53,6 +53,11 @@ REFUSALS: Final = (
         "CREATE FUNCTION .. SONAME",
     ),
     Refusal(
+        "MariaDB 5.3's temporal columns with fractions",
+        r"^BinlogError.*or the table has MariaDB 5\.3 columns",
+        "The same with fractions, as MariaDB 5.3",
+    ),
+    Refusal(
         "a definition that the source logged in two character sets",
         r"^UnsupportedEventError.*which the source logged (in another character set than the rest|with escapes that)",
         "Definitions that a server logs in two character sets at once",

@@ -318,6 +318,21 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/source/test_refusals.py"
         "::test_a_source_that_leaves_changes_out_of_its_log_is_refused_by_name",
     ),
+    supported(
+        "MariaDB's TIME, DATETIME and TIMESTAMP in the old format (mysql56_temporal_format = OFF), onto columns in "
+        "today's",
+        "the target converts them, as its own replica does",
+        "tests/integration/window/test_temporal_formats.py::test_rows_of_tables_that_the_window_makes_are_converted",
+        "tests/integration/window/test_temporal_formats.py"
+        "::test_a_column_with_fractions_on_the_target_is_none_of_today_s_form",
+    ),
+    refused(
+        "The same with fractions, as MariaDB 5.3 made them",
+        "no log tells their length: named with the table, and what to do",
+        "BinlogError",
+        "tests/integration/window/test_temporal_formats.py"
+        "::test_columns_with_fractions_in_the_old_format_are_named_before_anything_is_written",
+    ),
     refused(
         "Rows of the server's own tables (mysql.*)",
         "the table is named; accounts change by statements alone",

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, Schema, Table
-from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION, comparable
+from binlane.schema.normalize import NEAREST_COLLATION, OLD_FORMAT, SAME_COLLATION, comparable
 
 JSON_HINT: Final = (
     "JSON can only be written to a JSON column, in utf8mb4 between MySQL and MariaDB: use a JSON column on both sides"
@@ -59,6 +59,9 @@ class Rules:
     """Settings of servers and channel that decide the severity of a difference."""
 
     same_flavor: bool = True
+    converts_temporal: bool = False
+    """Rows in MariaDB's old format of TIME, DATETIME and TIMESTAMP go to columns in today's: both servers are
+    MariaDB."""
     target_collations: frozenset[str] = frozenset()
     """The target's collations. Empty: not known, so it is not known either whether the target lacks one."""
     row_triggers_fire: bool = False
@@ -83,6 +86,7 @@ def rules_for(
     """The rules by the settings of the two servers."""
     return Rules(
         same_flavor=source is not None and source.flavor is target.flavor,
+        converts_temporal=source is not None and source.flavor is target.flavor is Flavor.MARIADB,
         target_collations=target.collations,
         row_triggers_fire=target.settings.get("slave_run_triggers_for_rbr", "NO") != "NO",
         complete_images=complete_images,
@@ -207,6 +211,9 @@ def _compare_columns(source: Table, target: Table, rules: Rules) -> Iterator[Dif
     for ours, theirs in zip(source.columns, target.columns, strict=True):
         if ours.compressed and not rules.same_flavor:
             ours = replace(ours, compressed=False)  # MySQL gets the values decompressed
+        if rules.converts_temporal and is_of_today(ours.data_type, ours.fsp, theirs):
+            yield _temporal_format(target.key, ours, theirs)
+            ours = replace(ours, data_type=theirs.data_type)
         for what, severity, describe, hint in _FACTS:
             if describe(ours) != describe(theirs):
                 if "json" in (ours.data_type, theirs.data_type) and what == "type":
@@ -219,6 +226,17 @@ def _compare_columns(source: Table, target: Table, rules: Rules) -> Iterator[Dif
                 severity = Severity.INFO if rules.complete_images else Severity.FATAL
                 hint = "it decides what statements and partial row images leave in the row: ALTER TABLE on the target"
                 yield Difference(severity, target.key, theirs.name, what, describe(ours), describe(theirs), hint)
+
+
+def is_of_today(data_type: str, fsp: int | None, target: Column) -> bool:
+    """Whether values of an old temporal type are exact in the target's column: it is of today's form of the type, and
+    neither has fractions. MariaDB converts them, as its replicas do."""
+    return data_type == f"{target.data_type}{OLD_FORMAT}" and not fsp and not target.fsp
+
+
+def _temporal_format(table: TableKey, ours: Column, theirs: Column) -> Difference:
+    hint = "the target converts the rows, exactly: ALTER TABLE .. FORCE on the source brings it today's format"
+    return Difference(Severity.INFO, table, theirs.name, "temporal format", _type(ours), _type(theirs), hint)
 
 
 def _names_differ(table: TableKey, expected: Sequence[str], found: Sequence[str]) -> Difference:

@@ -16,7 +16,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.column_types import by_statements, logged_words
 from binlane.binlog.types.sql_types import column_words
 from binlane.model import Flavor
-from binlane.schema.compare import JSON_HINT, Difference, Severity
+from binlane.schema.compare import JSON_HINT, Difference, Severity, is_of_today
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
 from binlane.schema.normalize import charset_name
 
@@ -99,7 +99,10 @@ def _facts(
 ) -> Iterator[tuple[str, str, str]]:
     """Name of the compared property, its logged value, its value on the target."""
     logged_type = logged_words(logged.column_types[at], logged.metadata[at])
-    converted = column.data_type == "json" and logged_type == _JSON_OF[source]
+    converted = (column.data_type == "json" and logged_type == _JSON_OF[source]) or (
+        # a type with fractions has another length, which no log tells
+        source is Flavor.MARIADB and not across and is_of_today(logged_type, None, column)
+    )
     compressed = column.compressed or (across and by_statements(logged.column_types[at]))
     yield "logged type", logged_type, logged_type if converted else column_words(column, compressed=compressed)
     if column.ordinal == _HIDDEN:

@@ -35,6 +35,8 @@ NEAREST_COLLATION: Final = {
     "utf8mb4_uca1400_ai_ci": "utf8mb4_unicode_520_ci",
 }
 """The closest collation of the other family. Never equal: MySQL follows Unicode 9.0, MariaDB Unicode 14.0."""
+OLD_FORMAT: Final = " (old format)"
+"""Behind the name of a temporal type as MySQL before 5.6.4 and MariaDB with mysql56_temporal_format=OFF store it."""
 
 
 class ColumnType(NamedTuple):
@@ -64,7 +66,7 @@ def parse_type(text: str) -> ColumnType:
     args, rest = match["args"], match["rest"].lower()
     if "mariadb-5.3" in rest or "5.5 binary format" in rest:
         # its layout in row images differs from today's type
-        name = f"{name} (old format)"
+        name = f"{name}{OLD_FORMAT}"
     takes = sql_type(name).arguments
     members = tuple(_unescaped(part) for part in _MEMBER.findall(args or "")) if takes is Arguments.MEMBERS else ()
     numbers = [int(part) for part in args.split(",")] if args is not None and takes is not Arguments.MEMBERS else []

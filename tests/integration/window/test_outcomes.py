@@ -79,6 +79,28 @@ def test_errors_and_rollbacks_leave_the_same_rows_on_mariadb(channel: Channel) -
     assert mixed(channel) == [(KEPT, UNDONE), (KEPT, UNDONE)]
 
 
+def test_a_rolled_back_transaction_may_make_and_drop_temporary_tables(channel: Channel) -> None:
+    """No server has them before the window, so no definition of theirs is asked for."""
+    channel.write_channel(ALLOWED)
+    sessions(channel.source, TABLES)
+    assert channel.run() is not None
+    tables = ("tenant_1.own", "tenant_1.kept")
+    group = [BY_STATEMENT, "BEGIN"]
+    for number, table in enumerate(tables):
+        # the second has the name of a table that is there
+        group += [
+            f"CREATE TEMPORARY TABLE {table} (id INT, s VARCHAR(20)) ENGINE=InnoDB",
+            f"INSERT INTO {table} VALUES ({number}, 'own')",
+            f"INSERT INTO tenant_1.undone SELECT id + 20, s FROM {table}",
+            f"DROP TEMPORARY TABLE {table}",
+            f"INSERT INTO tenant_1.kept VALUES ({number}, 'stays')",
+        ]
+    sessions(channel.source, (*group, "ROLLBACK"))
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT * FROM tenant_1.kept ORDER BY id") == [(0, "stays"), (1, "stays")]
+
+
 @requires_mysql
 def test_errors_and_rollbacks_leave_the_same_rows_on_mysql(
     anonymous: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]

@@ -29,6 +29,7 @@ from binlane.plan.segment.filter import EventFilter, TableVerdicts, event_filter
 from binlane.plan.segment.reader import segment_log
 from binlane.plan.segment.rename import renamed_tables
 from binlane.plan.settings import FilterSettings
+from binlane.plan.transaction.decode import dissect
 
 _TIMED: Final = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 """Events whose body may hold a commit time, besides the timestamp in their header."""
@@ -116,7 +117,13 @@ class SegmentColumns:
     @cached_property
     def rows(self) -> Ints:
         """Number of rows that each event changes."""
-        return count_rows(self.frames, self.index, self.tables, self.segment.name)
+        try:
+            return count_rows(self.frames, self.index, self.tables, self.segment.name)
+        except BinlogError:
+            # decoded one by one, the event is named with its table and its place in the source's log
+            for transaction in transactions(self.reader):
+                dissect(transaction, self.log)
+            raise
 
     @cached_property
     def rows_before(self) -> Ints:

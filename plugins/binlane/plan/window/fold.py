@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from binlane.errors import PlanError
@@ -240,10 +240,12 @@ def make_plan(
     mapped: MappedWindow,
     folded: Sequence[FoldedLane] | None = None,
     renaming: Renaming = AS_THEY_ARE,
+    known: Collection[TableKey] = (),
 ) -> WindowPlan:
     """The window's plan, from its mapped segments.
 
-    ``folded``: the lanes, if they were folded across segments. ``renaming``: the channel's.
+    ``folded``: the lanes, if they were folded across segments. ``renaming``: the channel's. ``known``: the target's
+    tables: a temporary table may have the name of one of them.
     """
     tally, lanes = mapped.tally, range(routing.lanes + 1)
     files: dict[int, Sequence[LaneFile]] = {lane: mapped.files.get(lane, ()) for lane in lanes}
@@ -278,7 +280,7 @@ def make_plan(
         loaded=frozenset(tally.loaded),
         written=frozenset(tally.written - tally.temporary),
         unsafe=dict(sorted(tally.unsafe.items())),
-        undone=frozenset(tally.undone),
+        undone=frozenset(key for key in tally.undone if key in known or key not in tally.temporary),
         time_zones=frozenset(tally.time_zones),
         carried_in=routing.carried_in,
         carried_out=routing.carried_out,

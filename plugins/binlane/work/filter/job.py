@@ -167,7 +167,7 @@ def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
         parts = {str(lane): window.files[lane] for lane in sorted(window.files)}
         task = partial(fold_task, folder.uri, inputs.key, parts)
         folded = [unpacked(row) for row in engine.run("fold", task, [[lane] for lane in parts])]
-    plan = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming)
+    plan = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming, inputs.schema.tables)
     # before the plan, whose presence says that everything is there
     plans.write_once(files.DATABASES, window.activity.to_json())
     plans.write_once(files.PLAN, plan.to_json())
