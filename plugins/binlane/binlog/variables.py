@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -132,6 +132,18 @@ _GEOMETRIES: Final = {
 }
 """MariaDB's further types of user variables, each with its constructor function."""
 _SRID_BYTES: Final = 4
+_POINT: Final = 1
+_LINESTRING: Final = 2
+_POLYGON: Final = 3
+_CONSTRUCTORS: Final = {
+    _LINESTRING: "LINESTRING",
+    _POLYGON: "POLYGON",
+    4: "MULTIPOINT",
+    5: "MULTILINESTRING",
+    6: "MULTIPOLYGON",
+    7: "GEOMETRYCOLLECTION",
+}
+"""By the type's number in WKB."""
 _SIGNED: Final = 0
 _UNSIGNED: Final = 1
 _TYPE_NAME: Final = 2
@@ -181,7 +193,47 @@ def _geometry(value: bytes, make: str, target: Flavor) -> str:
         raise ValueError(f"a geometry of {len(value)} bytes")
     if target is Flavor.MYSQL:
         return f"_binary X'{value.hex()}'"
-    return f"{make}(X'{value[_SRID_BYTES:].hex()}', {int.from_bytes(value[:_SRID_BYTES], 'little')})"
+    srid, wkb = int.from_bytes(value[:_SRID_BYTES], "little"), value[_SRID_BYTES:]
+    try:
+        # the functions that read WKB make every type a GEOMETRY, which is what a table made of the variable would get
+        if srid == 0 and make != "ST_GeomFromWKB":
+            return _constructed(Fields(memoryview(wkb)), whole=True)
+    except ValueError:
+        pass
+    return f"{make}(X'{wkb.hex()}', {srid})"
+
+
+def _constructed(fields: Fields, *, whole: bool = False) -> str:
+    """The next geometry of a WKB text, by the functions of its own type. Raises ValueError for one that
+    these cannot make, such as an empty collection; ``whole``: and for bytes behind it."""
+    if fields.uint(1) != 1:
+        raise ValueError("not little-endian")
+    kind = fields.uint(4)
+    if kind == _POINT:
+        made = _point(fields)
+    elif kind == _LINESTRING:
+        made = _joined(_LINESTRING, [_point(fields) for _ in range(fields.uint(4))])
+    elif kind == _POLYGON:
+        rings = ([_point(fields) for _ in range(fields.uint(4))] for _ in range(fields.uint(4)))
+        made = _joined(_POLYGON, [_joined(_LINESTRING, ring) for ring in rings])
+    else:
+        made = _joined(kind, [_constructed(fields) for _ in range(fields.uint(4))])
+    if whole and fields.left:
+        raise ValueError("bytes behind the geometry")
+    return made
+
+
+def _point(fields: Fields) -> str:
+    pair = struct.unpack("<2d", fields.take(16))
+    if any(number == 0 and math.copysign(1, number) < 0 for number in pair):
+        raise ValueError("a literal would lose the sign of -0")
+    return f"POINT({', '.join(map(_double, pair))})"
+
+
+def _joined(kind: int, parts: Sequence[str]) -> str:
+    if kind not in _CONSTRUCTORS or not parts:
+        raise ValueError(f"no constructor for type {kind} of {len(parts)} parts")
+    return f"{_CONSTRUCTORS[kind]}({', '.join(parts)})"
 
 
 def _integer(number: int, unsigned: bool) -> str:

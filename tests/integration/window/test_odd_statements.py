@@ -11,7 +11,7 @@ import pytest
 
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, ChannelOf
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
 BY_STATEMENT: Final = "SET SESSION binlog_format = STATEMENT"
 Session = Sequence[str | bytes]
@@ -108,3 +108,26 @@ def test_a_default_that_mysql_has_left_out_is_not_given_to_a_mariadb_column(
     assert channel.cli("run", CHANNEL) == 1
     assert "MySQL has left the default out" in capsys.readouterr().err
     assert channel.target.query("SHOW DATABASES LIKE 'tenant%'") == []
+
+
+def test_a_table_that_is_made_of_a_user_variable_gets_its_type(channel: Channel) -> None:
+    made = {
+        "a": "POINT(1, -2.5)",
+        "b": "LINESTRING(POINT(0, 0), POINT(1, 1e300))",
+        "c": "POLYGON(LINESTRING(POINT(0, 0), POINT(1, 0), POINT(1, 1), POINT(0, 0)))",
+        "d": "MULTIPOINT(POINT(1, 1), POINT(2, 2))",
+        "e": "MULTILINESTRING(LINESTRING(POINT(0, 0), POINT(1, 1)))",
+        "f": "MULTIPOLYGON(POLYGON(LINESTRING(POINT(0, 0), POINT(1, 0), POINT(1, 1), POINT(0, 0))))",
+        "g": "GEOMETRYCOLLECTION(POINT(1, 1), LINESTRING(POINT(0, 0), POINT(1, 1)))",
+        "h": "ST_GeomFromText('POINT(1 1)', 4326)",
+        "i": "12.50",
+        "j": "1e0",
+        "k": "_latin1'x' COLLATE latin1_bin",
+        "l": "18446744073709551615",
+    }
+    run_on(channel.source, "SET SESSION binlog_format = MIXED", "CREATE DATABASE tenant_1")
+    for name, value in made.items():
+        mixed = "SET SESSION binlog_format = MIXED"
+        run_on(channel.source, mixed, f"SET @v = {value}", f"CREATE TABLE tenant_1.{name} AS SELECT @v AS v")
+    channel.run()
+    channel.assert_equal()

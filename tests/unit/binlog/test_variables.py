@@ -54,10 +54,39 @@ POINT = "000000000101000000000000000000f03f0000000000000040"
 
 def test_a_geometry_of_mariadb_keeps_its_type_its_srid_and_its_bytes() -> None:
     point = UserVar("x", bytes.fromhex(POINT), ValueType.STRING, 63, type_name="point")
-    assert point.sql_value(Flavor.MARIADB) == f"ST_PointFromWKB(X'{POINT[8:]}', 0)"
+    assert point.sql_value(Flavor.MARIADB) == "POINT(1.0e0, 2.0e0)"
     assert point.sql_value(Flavor.MYSQL) == f"_binary X'{POINT}'"
     other = UserVar("x", bytes.fromhex("e6100000" + POINT[8:]), ValueType.STRING, 63, type_name="geometry")
     assert other.sql_value(Flavor.MARIADB) == f"ST_GeomFromWKB(X'{POINT[8:]}', 4326)"
+
+
+def doubles(*numbers: float) -> str:
+    return struct.pack(f"<{len(numbers)}d", *numbers).hex()
+
+
+@pytest.mark.parametrize(
+    ("kind", "wkb", "expected"),
+    [
+        (
+            "linestring", "010200000002000000" + doubles(0, 1, -2.5, 3),
+            "LINESTRING(POINT(0.0e0, 1.0e0), POINT(-2.5e0, 3.0e0))",
+        ),
+        (
+            "polygon", "01030000000100000004000000" + doubles(0, 0, 1, 0, 1, 1, 0, 0),
+            "POLYGON(LINESTRING(POINT(0.0e0, 0.0e0), POINT(1.0e0, 0.0e0), POINT(1.0e0, 1.0e0), POINT(0.0e0, 0.0e0)))",
+        ),
+        ("multipoint", "010400000001000000" + POINT[8:], "MULTIPOINT(POINT(1.0e0, 2.0e0))"),
+        ("geometrycollection", "010700000001000000" + POINT[8:], "GEOMETRYCOLLECTION(POINT(1.0e0, 2.0e0))"),
+        # of what the constructors would change, the bytes are kept and the type is not
+        ("geometrycollection", "010700000000000000", "ST_GeomCollFromWKB(X'010700000000000000', 0)"),
+        ("point", "0101000000" + doubles(-0.0, 1), f"ST_PointFromWKB(X'0101000000{doubles(-0.0, 1)}', 0)"),
+        ("point", POINT[8:] + "00", f"ST_PointFromWKB(X'{POINT[8:]}00', 0)"),
+        ("point", "00" + POINT[10:], f"ST_PointFromWKB(X'00{POINT[10:]}', 0)"),
+    ],
+)  # fmt: skip
+def test_a_geometry_is_made_by_the_function_of_its_type(kind: str, wkb: str, expected: str) -> None:
+    value = UserVar("x", bytes(4) + bytes.fromhex(wkb), ValueType.STRING, 63, type_name=kind)
+    assert value.sql_value(Flavor.MARIADB) == expected
 
 
 @pytest.mark.parametrize(
