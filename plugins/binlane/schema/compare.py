@@ -59,9 +59,6 @@ class Rules:
     """Settings of servers and channel that decide the severity of a difference."""
 
     same_flavor: bool = True
-    converts_temporal: bool = False
-    """Rows in MariaDB's old format of TIME, DATETIME and TIMESTAMP go to columns in today's: both servers are
-    MariaDB."""
     target_collations: frozenset[str] = frozenset()
     """The target's collations. Empty: not known, so it is not known either whether the target lacks one."""
     row_triggers_fire: bool = False
@@ -73,6 +70,9 @@ class Rules:
     """The channel accepts that rows in non-transactional tables stay after a block's rollback (invariant 2)."""
     collations: Mapping[str, str] = field(default_factory=dict)
     """The channel's ``[collations]``: the target's collation by the source's."""
+    converts_temporal: bool = False
+    """Rows in MariaDB's old format of TIME, DATETIME and TIMESTAMP go to columns in today's: both servers are
+    MariaDB."""
 
 
 def rules_for(
