@@ -58,6 +58,21 @@ REFUSALS: Final = (
         "The same with fractions, as MariaDB 5.3",
     ),
     Refusal(
+        "a statement that failed behind a routine",
+        r"^UnsupportedEventError.*ended with error \d+ on the source, whose changes cannot be determined",
+        "Statements that ended with an error behind a stored routine",
+    ),
+    Refusal(
+        "a prepared XA transaction with a temporary table",
+        r"^UnsupportedEventError.*a prepared XA transaction with a statement that depends on its connection",
+        "A prepared XA transaction with a statement",
+    ),
+    Refusal(
+        "a rows event that the target's max_allowed_packet does not take",
+        r"^UnsupportedEventError.*a rows event and its TABLE_MAP have .* bytes; the target accepts at most",
+        "A rows event that is longer than",
+    ),
+    Refusal(
         "a definition that the source logged in two character sets",
         r"^UnsupportedEventError.*which the source logged (in another character set than the rest|with escapes that)",
         "Definitions that a server logs in two character sets at once",

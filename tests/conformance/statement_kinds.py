@@ -204,6 +204,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.XA}::test_runs_that_are_killed_between_the_halves_lose_and_double_nothing",
     ),
     refused(
+        "A prepared XA transaction with a statement that uses a temporary table of its connection",
+        "refused by name: another connection commits it",
+        _UNSUPPORTED,
+        "tests/unit/plan/transaction/test_temporary_tables.py"
+        "::test_statements_that_cannot_be_applied_exactly_are_refused_with_their_position",
+    ),
+    refused(
         "XA COMMIT of what was prepared before the channel began; an XID prepared twice",
         "refused until a person decides (`binlane xa`)",
         _UNSUPPORTED,
@@ -239,6 +246,12 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     refused(
         "Statements that were interrupted (killed, shut down, timed out) or lost a lock conflict",
         "refused: their partial effect cannot be repeated",
+        _UNSUPPORTED,
+        _NOT_APPLIED,
+    ),
+    refused(
+        "Statements that ended with an error behind a stored routine, or that cannot be parsed",
+        "refused: which tables they changed before the error is not known",
         _UNSUPPORTED,
         _NOT_APPLIED,
     ),
@@ -317,6 +330,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "PrecheckError",
         "tests/integration/source/test_refusals.py"
         "::test_a_source_that_leaves_changes_out_of_its_log_is_refused_by_name",
+    ),
+    refused(
+        "A rows event that is longer than the target's max_allowed_packet takes as a BINLOG statement",
+        "named with the packet size that it needs",
+        _UNSUPPORTED,
+        "tests/integration/window/test_refusals.py"
+        "::test_a_rows_event_larger_than_the_target_takes_is_refused_with_the_packet_that_it_needs",
     ),
     supported(
         "MariaDB's TIME, DATETIME and TIMESTAMP in the old format (mysql56_temporal_format = OFF), onto columns in "

@@ -76,3 +76,18 @@ def test_columns_with_fractions_in_the_old_format_are_named_before_anything_is_w
     with pytest.raises(BinlogError, match=r"tenant_1\.f: a row image .* MariaDB 5\.3 columns"):
         old.run()
     assert old.target.query("SHOW DATABASES LIKE 'tenant_1'") == []
+
+
+def test_a_target_that_makes_the_old_format_keeps_binlane_s_state_in_it(channel: Channel) -> None:
+    run_on(channel.target, OFF, "DROP DATABASE binlane", log=False)
+    try:
+        channel.init()
+        run_on(channel.source, *MADE)
+        assert channel.run() is not None
+        ((kind,),) = channel.target.query(
+            "SELECT column_type FROM information_schema.columns WHERE table_schema = 'binlane' "
+            "AND table_name = 'windows' AND column_name = 'started_at'"
+        )
+        assert kind == "datetime(6) /* mariadb-5.3 */"
+    finally:
+        run_on(channel.target, ON, "DROP DATABASE binlane", log=False)

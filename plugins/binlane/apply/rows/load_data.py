@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 _PIECE: Final = 64 << 10
-"""Bytes in one packet: far below any max_allowed_packet."""
+"""Bytes in one packet, at most: far below any usual max_allowed_packet."""
 _STATEMENT: Final = re.compile(
     rb"LOAD DATA(?: LOW_PRIORITY| CONCURRENT)? LOCAL INFILE '"
     + FILE_NAME.encode()
@@ -90,9 +90,10 @@ def _served(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> 
         session.close()
         raise ApplyError(f"LOAD DATA: the target requests the file {asked!r}, not {FILE_NAME!r}; nothing was sent")
     try:
+        size = min(_PIECE, session.max_allowed_packet // 2)
         for piece in pieces:
-            for at in range(0, len(piece), _PIECE):
-                connection.write_packet(piece[at : at + _PIECE])
+            for at in range(0, len(piece), size):
+                connection.write_packet(piece[at : at + size])
         connection.write_packet(b"")
     except BaseException:
         # half a file must not end as a complete one

@@ -38,6 +38,8 @@ _COLUMNS: Final = text(
 )
 _WHOLE: Final = text("SET SESSION group_concat_max_len = 1048576")
 """MariaDB cuts JSON_ARRAYAGG there."""
+_OLD_FORMAT: Final = " /* mariadb-5.3 */"
+"""Behind the type of a DATETIME that MariaDB has made with mysql56_temporal_format=OFF: it holds the same values."""
 _DISPLAY_WIDTH: Final = re.compile(r"^((?:big|medium|small|tiny)?int)\(\d+\)")
 """MariaDB and MySQL before 8.0.19 print a display width, which does not affect values."""
 
@@ -126,7 +128,7 @@ def read_found(connection: Connection) -> Found:
         in_order = sorted(json.loads(listed))
         if table in OWN:
             for _, column, kind, nullable, key, collation in in_order:
-                type_ = _DISPLAY_WIDTH.sub(r"\1", kind.lower())
+                type_ = _DISPLAY_WIDTH.sub(r"\1", kind.lower().replace(_OLD_FORMAT, ""))
                 columns[table, column] = Shape(type_, collation, nullable == "YES", key)
         elif table == CONSISTENT and engines.get(table) is None:
             views[table] = tuple(str(column) for _, column, *_rest in in_order)
