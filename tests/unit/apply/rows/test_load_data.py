@@ -35,8 +35,10 @@ class Server:
         self.sent.append(data)
 
 
-def session(server: Server) -> Any:
-    found = SimpleNamespace(connection=server, closed=False, sending=lambda: None, committing=nullcontext)
+def session(server: Server, packet: int = 1 << 24) -> Any:
+    found = SimpleNamespace(
+        connection=server, closed=False, sending=lambda: None, committing=nullcontext, max_allowed_packet=packet
+    )
     found.close = lambda: setattr(found, "closed", True)
     found.rows = lambda _query: [("Warning", 1062, "Duplicate entry '2'")]
     return found
@@ -106,3 +108,11 @@ def test_pieces_belong_to_the_statement_before_them() -> None:
     assert found == [(b"\0", []), (b"\1", [b"\2", b"\3"]), (b"\4", [b"\5"])]
     with pytest.raises(PlanError):
         list(Loads(iter([Item(ItemKind.FILE, b"x")])))
+
+
+@pytest.mark.parametrize(("packet", "most"), [(8192, 4096), (1 << 24, 64 << 10)])
+def test_a_file_is_sent_in_packets_that_the_target_takes(packet: int, most: int) -> None:
+    server, text = Server([b"\xfbbinlane", done(b"Records: 1  Deleted: 0  Skipped: 0  Warnings: 0")]), bytes(100_000)
+    load(session(server, packet), STATEMENT, iter([text[:10], text[10:]]))
+    assert b"".join(server.sent[1:]) == text
+    assert max(map(len, server.sent[1:])) == most
