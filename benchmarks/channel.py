@@ -88,12 +88,17 @@ def open_channel(
         channel.shard_list_file.parent.mkdir(parents=True)
         channel.shard_list_file.write_text(shard_list, "utf-8")
     endpoints = endpoints_of(source, target)
+    begin_at_oldest(channel, endpoints)
+    return channel, endpoints
+
+
+def begin_at_oldest(channel: ChannelConfig, endpoints: Endpoints) -> None:
+    """Create the channel's row on the target: it begins with the source's oldest file."""
     engine = engine_of(endpoints.target)
     create(engine)
     found = begin(steps.source_of(channel, endpoints), OLDEST)
     mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
     create_channel(engine, channel.name, found.identity, mark)
-    return channel, endpoints
 
 
 def run_window(

@@ -19,6 +19,7 @@ from pymysql.constants import CLIENT
 
 from benchmarks.workloads import Statements, Workload, database_names
 from binlane.model import Flavor
+from lab.compare import contents
 from lab.servers import start_server
 
 if TYPE_CHECKING:
@@ -152,6 +153,12 @@ class TrafficWriter:
             seconds=seconds,
             files=tuple(logs),
         )
+
+
+def has_the_same(source: PrivateServer, target: PrivateServer) -> bool:
+    """Whether every table of the source is on the target, with its definition and its rows."""
+    expected, found = contents(source), contents(target)
+    return all(found.get(name) == text for name, text in expected.items() if name.startswith(("data of", "table")))
 
 
 def _transactions(workload: Workload, names: Sequence[str], seed: str) -> Iterator[Statements]:

@@ -25,7 +25,7 @@ from benchmarks.channel import Channel, open_channel
 from benchmarks.filter import jvm_seconds
 from benchmarks.fresh import Fresh, in_fresh_process
 from benchmarks.native import NOT_EQUAL
-from benchmarks.private import MEASURED_SETTINGS, Lab, TrafficWriter, make_base, start_source
+from benchmarks.private import MEASURED_SETTINGS, Lab, TrafficWriter, has_the_same, make_base, start_source
 from benchmarks.ways import COMMAND, BenchmarkError, Job, Way, apply_lanes, ways
 from benchmarks.workloads import WORKLOADS
 from binlane.model import Flavor
@@ -33,7 +33,6 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import LocalProcesses, run_filter
-from lab.compare import contents
 
 if TYPE_CHECKING:
     from benchmarks.private import Traffic
@@ -147,7 +146,7 @@ def _whole(lab: Lab, way: Way, source: PrivateServer, traffic: Traffic, choice: 
         used = machine.cpu_seconds(target.pid)
         timing = way.run(Job(source, target, traffic, folder, choice))
         used = round(machine.cpu_seconds(target.pid) - used, 1)
-        equal = _is_equal(source, target)
+        equal = has_the_same(source, target)
     shutil.rmtree(folder, ignore_errors=True)
     console.print(f"  {timing.seconds:.1f} s")
     return {"seconds": round(timing.seconds, 2), "target_cpu_seconds": used, "equal": equal, "load_before": load}
@@ -177,7 +176,7 @@ def _window(
     )
     total = sum(step.seconds for step in measured.values())
     console.print(f"  {choice.name}: {traffic.transactions:,} transactions in {total:.1f} s")
-    equal = _is_equal(source, target)
+    equal = has_the_same(source, target)
     shutil.rmtree(folder, ignore_errors=True)
     return {
         "transactions": traffic.transactions,
@@ -188,11 +187,6 @@ def _window(
         "work_folder_bytes": disk,
         "equal": equal,
     }
-
-
-def _is_equal(source: PrivateServer, target: PrivateServer) -> bool:
-    expected, found = contents(source), contents(target)
-    return all(found.get(name) == text for name, text in expected.items() if name.startswith(("data of", "table")))
 
 
 def _print(result: dict[str, Any]) -> None:

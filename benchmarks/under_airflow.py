@@ -25,21 +25,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.channel import endpoints_of
+from benchmarks.channel import begin_at_oldest, endpoints_of
 from benchmarks.native import NOT_EQUAL
-from benchmarks.private import MEASURED_SETTINGS, Lab, TrafficWriter, make_base, start_source
+from benchmarks.private import MEASURED_SETTINGS, Lab, TrafficWriter, has_the_same, make_base, start_source
 from benchmarks.workloads import WORKLOADS
 from binlane.config import load_channel
 from binlane.model import Flavor
-from binlane.orchestration import steps
 from binlane.orchestration.airflow.dag_shape import Kind, dag_id
-from binlane.servers.engines import engine_of
-from binlane.source.start_position import OLDEST, begin
-from binlane.state.channels import Watermark, create_channel
-from binlane.state.migrations.run import create
 from lab import airflow, spark_connect
 from lab.airflow_api import FINAL_STATES
-from lab.compare import contents
 from lab.servers import HOST, LabError, free_port
 from lab.site import DAG_FILE
 
@@ -139,7 +133,7 @@ def main(
         stack.callback(bench.airflow.stop)
         _up(bench, chosen)
         windows = _measure(bench, writer, transactions if kept is None else 0, runs if kept is None else 1)
-        equal = {name: _is_equal(source, target) for name, target in targets.items()}
+        equal = {name: has_the_same(source, target) for name, target in targets.items()}
         result: dict[str, Any] = {
             "benchmark": "under_airflow",
             "arguments": {
@@ -169,12 +163,7 @@ def _site(home: Path, source: PrivateServer, targets: Mapping[str, PrivateServer
     for name, target in targets.items():
         file = channels / f"{name}.toml"
         file.write_text(_CHANNEL.format(name=name, lanes=lanes, work=home / "work", engine=ENGINES[name]))
-        channel, endpoints = load_channel(file), endpoints_of(source, target)
-        engine = engine_of(endpoints.target)
-        create(engine)
-        found = begin(steps.source_of(channel, endpoints), OLDEST)
-        mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
-        create_channel(engine, channel.name, found.identity, mark)
+        begin_at_oldest(load_channel(file), endpoints_of(source, target))
     connections = {name: _uri(server) for name, server in {"source": source, **targets}.items()}
     connections["submit_spark"] = json.dumps({"conn_type": "spark", "host": f"local[{os.cpu_count() or 1}]"})
     connections["session_spark"] = json.dumps({"conn_type": "spark_connect", "host": HOST, "port": free_port()})
@@ -239,11 +228,6 @@ def _span(tasks: list[dict[str, Any]]) -> float:
         if task["start_date"] and task["end_date"]
     ]
     return (max(end for _, end in moments) - min(start for start, _ in moments)).total_seconds() if moments else 0.0
-
-
-def _is_equal(source: PrivateServer, target: PrivateServer) -> bool:
-    expected, found = contents(source), contents(target)
-    return all(found.get(name) == text for name, text in expected.items() if name.startswith(("data of", "table")))
 
 
 def _print(result: dict[str, Any]) -> None:

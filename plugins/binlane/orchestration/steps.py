@@ -162,7 +162,7 @@ def _extract(
         if manifest.transactions > 0:
             write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
-                open_window(engine, _bounds(manifest, folder), manifest.start)
+                open_window(engine, WindowBounds.of(manifest, folder.uri), manifest.start)
     if manifest.transactions == 0:
         folder.remove()
         if not request.dry_run:
@@ -463,21 +463,6 @@ def _adopt_unfinished(
         total, named = len(inputs.manifest.segments), window.bounds.window_id
         begin_step(engine_of(endpoints.target), channel.name, RunStep.FILTER, named, total=total)
     return _answer(state, folder=folder, manifest=inputs.manifest, plan=plans.uri if planned else None)
-
-
-def _bounds(manifest: Manifest, folder: WorkFolder) -> WindowBounds:
-    return WindowBounds(
-        channel=manifest.channel,
-        window_id=manifest.window,
-        source_identity=manifest.identity,
-        first_seqno=manifest.first_seqno,
-        last_seqno=manifest.last_seqno,
-        end=manifest.end,
-        end_gtid_set=manifest.gtid_set,
-        end_time=manifest.end_time,
-        end_fingerprint=manifest.fingerprint,
-        work=folder.uri,
-    )
 
 
 def _answer(

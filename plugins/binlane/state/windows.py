@@ -44,6 +44,22 @@ class WindowBounds:
     work: str
     """URI of the window's folder."""
 
+    @classmethod
+    def of(cls, manifest: Manifest, work: str) -> WindowBounds:
+        """The bounds of an extracted window whose files are in the folder ``work``."""
+        return cls(
+            channel=manifest.channel,
+            window_id=manifest.window,
+            source_identity=manifest.identity,
+            first_seqno=manifest.first_seqno,
+            last_seqno=manifest.last_seqno,
+            end=manifest.end,
+            end_gtid_set=manifest.gtid_set,
+            end_time=manifest.end_time,
+            end_fingerprint=manifest.fingerprint,
+            work=work,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

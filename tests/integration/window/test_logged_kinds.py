@@ -10,7 +10,7 @@ import pymysql
 import pytest
 
 from binlane.errors import PrecheckError, UnsupportedEventError
-from binlane.plan.transaction.replica_state import REPLICA_STATE
+from binlane.plan.transaction.own_state import REPLICA_STATE
 from binlane.sql.logged_kinds import not_logged
 from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.statements import analyze

@@ -14,9 +14,8 @@ from binlane.binlog.query import Query
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.rows_payload import ending_statement, ends_statement
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
-from binlane.plan.transaction.own_schema import own_schema
+from binlane.plan.transaction.own_state import own_schema, replica_state
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
-from binlane.plan.transaction.replica_state import replica_state
 from binlane.shards.selection import Selection
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementFacts, StatementKind

@@ -242,10 +242,9 @@ def make_plan(
     renaming: Renaming = AS_THEY_ARE,
     known: Collection[TableKey] = (),
 ) -> WindowPlan:
-    """The window's plan, from its mapped segments.
+    """The window's plan, from its mapped segments. ``folded``: the lanes, if they were folded across segments.
 
-    ``folded``: the lanes, if they were folded across segments. ``renaming``: the channel's. ``known``: the target's
-    tables: a temporary table may have the name of one of them.
+    ``renaming``: the channel's. ``known``: the target's tables, since a temporary table may have the name of one.
     """
     tally, lanes = mapped.tally, range(routing.lanes + 1)
     files: dict[int, Sequence[LaneFile]] = {lane: mapped.files.get(lane, ()) for lane in lanes}

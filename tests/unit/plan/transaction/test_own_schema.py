@@ -6,7 +6,7 @@ import pytest
 
 from binlane.errors import UnsupportedEventError
 from binlane.model import FILTERED_SHARD, Flavor, SessionContext, TableKey
-from binlane.plan.transaction.own_schema import own_schema
+from binlane.plan.transaction.own_state import own_schema
 from binlane.plan.window_plan import RuleCounts
 from binlane.shards.selection import OWN, Selection, Undecided
 from binlane.sql.parse.statements import analyze

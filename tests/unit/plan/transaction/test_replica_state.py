@@ -6,7 +6,7 @@ import pytest
 
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
-from binlane.plan.transaction.replica_state import REPLICA_STATE, replica_state
+from binlane.plan.transaction.own_state import REPLICA_STATE, replica_state
 from binlane.plan.window_plan import RuleCounts
 from binlane.sql.parse.statements import analyze
 from tests.unit.plan.logs import alone, filtered, rows

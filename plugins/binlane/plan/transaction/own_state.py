@@ -1,7 +1,11 @@
-"""Statements of the source that name the schema of binlane's own state, which every target has.
+"""Statements of the source on state that every server has of its own: they are left out and counted.
 
-A source has this schema too if it is or was the target of another channel. Its statements are left out, as its rows
-are; a statement that names other databases as well is refused.
+The schema of binlane's state: every target has it, and a source too if it is or was the target of another channel. Its
+rows are left out as well; a statement that names other databases, too, is refused.
+
+The tables in which a MariaDB server keeps its place as a replica: an administrator tells it to keep them in another
+engine (``ALTER TABLE mysql.gtid_slave_pos ENGINE = InnoDB``), and this is logged. What it writes there as a replica is
+not.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from binlane.model import OWN_SCHEMA, Flavor, SessionContext
+from binlane.model import OWN_SCHEMA, Flavor, SessionContext, TableKey
 from binlane.shards.selection import OWN, Selection, Undecided
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.cursor import END, is_symbol
@@ -19,6 +23,9 @@ from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _GRANTS: Final = ("GRANT", "REVOKE")
+REPLICA_STATE: Final = "mysql.gtid_slave_pos is each server's own"
+_TABLE: Final = "gtid_slave_pos"
+"""With ``gtid_pos_auto_engines`` there is one for each engine, such as gtid_slave_pos_InnoDB."""
 
 
 def own_schema(
@@ -95,3 +102,19 @@ def _is_about_default(selection: Selection, tokens: Sequence[Token], context: Se
         return False
     on = next((number for number, token in enumerate(tokens) if token.upper == "ON"), len(tokens))
     return on < len(tokens) and not any(is_symbol(token, ".") for token in tokens[on:])
+
+
+def replica_state(facts: StatementFacts, flavor: Flavor) -> str | None:
+    """The rule that leaves out a statement of a ``flavor`` server that changes tables of its place as a
+    replica, and names no other ones."""
+    named = facts.tables | facts.views
+    is_read = facts.kind in (StatementKind.DDL, StatementKind.DML) and not facts.routines_used
+    if flavor is not Flavor.MARIADB or not is_read or not named:
+        return None
+    is_alone = all(map(_is_replica_s, named)) and facts.databases == {key.database for key in named}
+    return REPLICA_STATE if is_alone else None
+
+
+def _is_replica_s(key: TableKey) -> bool:
+    name = key.table.lower()
+    return key.database.lower() == "mysql" and (name == _TABLE or name.startswith(f"{_TABLE}_"))
