@@ -44,8 +44,14 @@ REFUSALS: Final = (
     ),
     Refusal(
         "a statement that failed half-way on the source",
-        r"^UnsupportedEventError.*a statement that (was interrupted on the source|failed on a lock of another session)",
-        "Statements that were interrupted",
+        r"^UnsupportedEventError.*a statement that (was interrupted on the source|failed on a lock of another session"
+        r"|(was rolled back|ended with error \d+ on the source), whose changes cannot be determined)",
+        "Statements that changed an unknown part",
+    ),
+    Refusal(
+        "a database that is READ ONLY on the target",
+        r"^PrecheckError.*\[read-only-databases\]",
+        "Changes of a database that is READ ONLY",
     ),
     Refusal(
         "a loadable function whose library the target may not have",
@@ -56,11 +62,6 @@ REFUSALS: Final = (
         "MariaDB 5.3's temporal columns with fractions",
         r"^BinlogError.*or the table has MariaDB 5\.3 columns",
         "The same with fractions, as MariaDB 5.3",
-    ),
-    Refusal(
-        "a statement that failed behind a routine",
-        r"^UnsupportedEventError.*ended with error \d+ on the source, whose changes cannot be determined",
-        "Statements that ended with an error behind a stored routine",
     ),
     Refusal(
         "a prepared XA transaction with a temporary table",

@@ -123,9 +123,10 @@ class Trial:
                 test,
                 verdict.outcome,
                 kind,
-                verdict.unsafe,
+                verdict.given.allow_unsafe,
                 kept,
                 self.build,
+                bool(verdict.given.functions),
             )
         )
         detail: dict[str, object] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import shutil
 import tempfile
 import time
@@ -26,6 +28,7 @@ Held: TypeAlias = Mapping[str, str]
 
 _OPEN: Final = "WindowOpenError"
 _UNSAFE: Final = "allow_unsafe"
+_FUNCTION: Final = re.compile(r"statement of seqno \d+, (CREATE [^:]*?SONAME \"[^\"]+\"): expected the library")
 _SHOWN: Final = 20
 
 
@@ -45,6 +48,16 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Help:
+    """What binlane refuses a log without, and asks a person for."""
+
+    allow_unsafe: bool = False
+    """``apply.allow_unsafe``."""
+    functions: tuple[str, ...] = ()
+    """Loadable functions that are made on the target by hand, as statements."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of a test, with its reasons."""
 
@@ -54,8 +67,8 @@ class Verdict:
     """Why the test is not equal: the error that stopped binlane, or the differences."""
     native: str = ""
     """The reason of the server's own replica; empty if it is equal or was not run."""
-    unsafe: bool = False
-    """Whether binlane refused the log without ``allow_unsafe``; the outcome is that of a run with it."""
+    given: Help = Help()
+    """What binlane refused the log without; the outcome is that of a run with it."""
     seconds: float = 0.0
 
 
@@ -67,34 +80,41 @@ def judge(question: Question, servers: ServersBeside) -> Verdict:
         source = source_at(question.flavor, question.port)
         if not source.logs:
             return Verdict(Outcome.INCOMPARABLE, reason="the source writes no binary log")
-        outcome, run, native, unsafe = _judge(question, source, servers)
+        outcome, run, native, given = _judge(question, source, servers)
     except (LabError, MySQLError, OSError) as exc:
         return Verdict(Outcome.INCOMPARABLE, reason=f"{type(exc).__name__}: {exc}")
     finally:
         shutil.rmtree(question.folder, ignore_errors=True)
     seconds = round(time.monotonic() - begun, 1)
-    return Verdict(outcome, source.binlog_format, _told(run), _told(native), unsafe, seconds)
+    return Verdict(outcome, source.binlog_format, _told(run), _told(native), given, seconds)
 
 
-def _judge(question: Question, source: Source, servers: ServersBeside) -> tuple[Outcome, Run, Run | None, bool]:
-    held, unsafe = everything(source.server), False
-    run = _by_binlane(question, source, held, servers, allow_unsafe=unsafe)
+def _judge(question: Question, source: Source, servers: ServersBeside) -> tuple[Outcome, Run, Run | None, Help]:
+    held, given = everything(source.server), Help()
+    run = _by_binlane(question, source, held, servers, given)
     if run.refused and _OPEN in run.stopped:
         # sessions are ended first, so that the log has the end of their temporary tables
         source = with_ended_sessions(source)
         held = everything(source.server)
-        run = _by_binlane(question, source, held, servers, allow_unsafe=unsafe)
+        run = _by_binlane(question, source, held, servers, given)
     if run.refused and _UNSAFE in run.stopped:
-        unsafe = True
-        run = _by_binlane(question, source, held, servers, allow_unsafe=unsafe)
+        given = replace(given, allow_unsafe=True)
+        run = _by_binlane(question, source, held, servers, given)
+    if run.refused and (functions := tuple(_FUNCTION.findall(run.stopped))):
+        given = replace(given, functions=functions)
+        run = _by_binlane(question, source, held, servers, given)
     native = None if run.equal else _by_replica(question, source, held, servers)
-    return judged(run, native), run, native, unsafe
+    return judged(run, native), run, native, given
 
 
-def _by_binlane(question: Question, source: Source, held: Held, servers: ServersBeside, *, allow_unsafe: bool) -> Run:
+def _by_binlane(question: Question, source: Source, held: Held, servers: ServersBeside, given: Help) -> Run:
     with servers.server("target", source, question.program, question.template) as target:
+        if given.functions:
+            with contextlib.closing(target.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+                for statement in ("SET SESSION sql_log_bin = 0", *given.functions):
+                    cursor.execute(statement)
         project = Path(tempfile.mkdtemp(dir=question.folder))
-        run = bring(source.server, target, project, allow_unsafe=allow_unsafe)
+        run = bring(source.server, target, project, allow_unsafe=given.allow_unsafe)
         if run.stopped:
             return replace(run, ended=not _answers(target))
         return _compared(held, target)

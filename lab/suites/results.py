@@ -37,6 +37,8 @@ class Result:
     """Whether dropped objects were kept; False for tests that fail then."""
     build: str = ""
     """binlane's commit."""
+    functions: bool = False
+    """Only after loadable functions were made on the target by hand."""
 
     @property
     def key(self) -> Key:

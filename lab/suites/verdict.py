@@ -13,13 +13,13 @@ class Outcome(enum.StrEnum):
 
     EQUAL = "equal"
     REFUSED = "refused"
-    """binlane stopped before the window's first write; the server's own replica reaches the log's end."""
+    """binlane stopped before the window's first write; the server's own replica is equal."""
     FAILED = "failed"
-    """binlane stopped in the middle of a window; the server's own replica reaches the log's end."""
+    """binlane stopped in the middle of a window; the server's own replica is equal."""
     DIFFERS = "differs"
     """An object differs at the log's end; the server's own replica is equal, or differs in other objects."""
     NATIVE = "native too"
-    """The server's own replica also stops, or differs in the same objects."""
+    """The server's own replica also stops, or differs in the same objects, or differs where binlane stops."""
     INCOMPARABLE = "not comparable"
     """No statement about binlane is possible: no log, no server with the source's options, or the test failed
     itself."""
@@ -53,7 +53,7 @@ def judged(binlane: Run, native: Run | None) -> Outcome:
     if binlane.ended:
         return Outcome.FAILED
     assert native is not None
-    if native.stopped or (not binlane.stopped and set(binlane.different) <= set(native.different)):
+    if native.stopped or (native.different and (binlane.stopped or set(binlane.different) <= set(native.different))):
         return Outcome.NATIVE
     if binlane.refused:
         return Outcome.REFUSED

@@ -244,14 +244,9 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.OUTCOMES}::test_another_kind_of_engine_on_the_target_is_named_before_anything_is_written",
     ),
     refused(
-        "Statements that were interrupted (killed, shut down, timed out) or lost a lock conflict",
-        "refused: their partial effect cannot be repeated",
-        _UNSUPPORTED,
-        _NOT_APPLIED,
-    ),
-    refused(
-        "Statements that ended with an error behind a stored routine, or that cannot be parsed",
-        "refused: which tables they changed before the error is not known",
+        "Statements that changed an unknown part before they failed: interrupted (killed, shut down, timed out), lost "
+        "a lock conflict, or ended with an error or a rollback behind a stored routine or unparsed",
+        "refused: which rows or tables they changed cannot be told, and not repeated",
         _UNSUPPORTED,
         _NOT_APPLIED,
     ),
@@ -266,6 +261,23 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "DROP of several tables of which some were missing",
         "executed with IF EXISTS",
         f"{proofs.OUTCOMES}::test_a_drop_of_which_some_tables_were_missing_drops_the_others",
+    ),
+    supported(
+        "DROP TABLE IF EXISTS in a default database that the target does not have (MariaDB)",
+        "drops nothing, as on a replica",
+        f"{proofs.OUTCOMES}::test_a_drop_in_a_default_database_that_the_target_does_not_have_drops_nothing",
+    ),
+    refused(
+        "Changes of a database that is READ ONLY on the target (ALTER SCHEMA .. READ ONLY = 1, MySQL)",
+        "named before the window begins; the option binds every session but the server's own replica threads",
+        "PrecheckError",
+        "tests/integration/window/test_judged.py::test_a_database_that_is_read_only_is_named_before_anything_is_written",
+        "tests/integration/window/test_judged.py::test_a_database_that_was_read_only_for_a_while_is_applied",
+    ),
+    supported(
+        "Options of tables, columns and keys that the target does not know (MariaDB)",
+        "kept as text, as replicas keep them",
+        "tests/unit/sql/test_sql_modes.py::test_options_of_tables_that_the_target_does_not_know_are_kept_as_a_replica_keeps_them",
     ),
     supported(
         "MariaDB's two-phase ALTER",
@@ -386,6 +398,17 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "the table's life becomes several transactions; copies of the open tables are kept between them",
         f"{proofs.TEMPORARY_COMMITS}::test_lives_with_commits_inside_arrive",
         f"{proofs.TEMPORARY_COPIES}::test_kill_9_of_lanes_whose_temporary_tables_live_on",
+    ),
+    supported(
+        "RENAME TABLE of a temporary table, which MariaDB logs without the mark of its connection",
+        "renames the table of that connection, also if it hides a permanent one",
+        f"{proofs.TEMPORARY_COMMITS}::test_a_temporary_table_that_hides_another_is_renamed_without_it",
+        f"{proofs.UNIT_TEMPORARY}::test_a_renamed_table_is_followed_to_its_end",
+    ),
+    supported(
+        "LOAD DATA into a temporary table",
+        "loads it; no definition of the target is asked for",
+        f"{proofs.TEMPORARY}::test_a_file_is_loaded_into_a_temporary_table_that_the_target_does_not_have",
     ),
     refused(
         "The same with a temporary sequence, an engine without rows of its own, or other tables changed with it",

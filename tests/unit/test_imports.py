@@ -65,7 +65,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "spark_jobs": ("errors", "work", "work.filter", "spark_engine"),
     "state": (*BASE, "plan"),
     "state.carried": (*BASE, "plan", "plan.transaction", "work", "state"),
-    "state.migrations": (*BASE, "work", "state", "state.carried"),
+    "state.migrations": (*BASE, "servers", "work", "state", "state.carried"),
     "state.orders": (*BASE, "state"),
     "state.records": (*BASE, "plan", "state", "state.carried", "state.orders"),
     "servers": (*BASE, "binlog.types", "connections", "driver", "sql.parse", "schema", "state"),

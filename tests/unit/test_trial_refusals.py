@@ -39,6 +39,11 @@ def test_every_refusal_that_the_suites_met_is_of_one_of_them() -> None:
         ("UnsupportedEventError: a:4: QUERY: a statement of a kind (SHUTDOWN): 'SHUTDOWN'", None),
         ("UnsupportedEventError: a:4: QUERY: a statement that failed on a lock of another session", "half-way"),
         ("UnsupportedEventError: a:4: QUERY: a statement that was interrupted on the source (error 1317)", "half-way"),
+        (
+            "UnsupportedEventError: a:4: a statement that was rolled back, whose changes cannot be determined, x",
+            "half-way",
+        ),
+        ("PrecheckError: x\nshop: database, at seqno 6: expected one [read-only-databases]", "READ ONLY"),
         ("UnsupportedEventError: a:4: copies, so copies of the table are needed: it is a sequence", "no copy"),
         ("PrecheckError: mysql: the account lacks SELECT", None),
         ("ApplyError: 1032 in mysql.user: table: x", None),

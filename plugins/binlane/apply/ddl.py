@@ -23,8 +23,10 @@ import pymysql
 
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.binlog.types.literals import identifier
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
+from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.variables import version_number
 from binlane.state.gtid_domains import gtid_domain, sequence_in
 from binlane.state.records.ddl_intents import DONE, forget_intent, read_intent, write_intent
@@ -57,6 +59,7 @@ _DROPS: Final = re.compile(
     rb"(?P<verb>\s*DROP\s+(?:TABLES?|VIEW|SEQUENCE|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION|EVENT)\s+)(?!IF\s+EXISTS\b)",
     re.I,
 )
+_DROPS_IF_EXISTS: Final = re.compile(rb"\s*DROP\s+TABLES?\s+IF\s+EXISTS\b", re.I)
 _LOADABLE: Final = re.compile(
     rb"(?P<head>\s*CREATE\s+(?:AGGREGATE\s+)?FUNCTION\s+)(?!IF\s)(?=(?:`[^`]+`|\"[^\"]+\"|[\w$]+)\s+RETURNS\s+\w+\s+SONAME\b)",
     re.I,
@@ -96,7 +99,7 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
     and ApplyError.
     """
-    item = _with_condition(session, item)
+    item = _with_database(session, _with_condition(session, item))
     # the source's session allowed it, and this variable is not in the log
     history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""
     session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}{history}")
@@ -140,6 +143,25 @@ def _with_condition(session: LaneSession, item: Item) -> Item:
     if session.flavor is Flavor.MYSQL and number < _SINCE_CONDITION:
         return item
     return replace(item, payload=match["head"] + b"IF NOT EXISTS " + item.payload[match.end() :])
+
+
+def _with_database(session: LaneSession, item: Item) -> Item:
+    """The item; for DROP TABLE IF EXISTS in a default database that the target does not have, with qualified names.
+
+    MariaDB logs it for the tables that a DROP DATABASE has dropped before it failed. A replica selects the missing
+    database and drops nothing; a session cannot select it (1049).
+    """
+    database = None if item.context is None else item.context.database
+    if session.flavor is not Flavor.MARIADB or database is None or _DROPS_IF_EXISTS.match(item.payload) is None:
+        return item
+    if session.rows("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", (database,)):
+        return item
+    assert item.context is not None
+    tables = statement_facts(item.payload, item.context, Flavor.MARIADB).tables
+    names = ", ".join(f"{identifier(key.database)}.{identifier(key.table)}" for key in sorted(tables, key=str))
+    if not names or not names.isascii():
+        return item
+    return replace(item, payload=f"DROP TABLE IF EXISTS {names}".encode())
 
 
 def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:

@@ -61,6 +61,8 @@ class Tally:
     """Tables whose rows statements change."""
     temporary: set[TableKey] = field(default_factory=set)
     """Names of temporary tables: a statement that writes one of these names may not mean the base table."""
+    renames: set[tuple[TableKey, TableKey]] = field(default_factory=set)
+    """Old and new names in statements that may rename temporary tables."""
     undone: set[TableKey] = field(default_factory=set)
     """Tables of failed statements and of rolled-back changes: the table's engine decides which changes remain."""
     requirements: dict[Requirement, int] = field(default_factory=dict)
@@ -109,6 +111,8 @@ class Tally:
         self.written |= facts.written
         if facts.created_temporary is not None:
             self.temporary.add(facts.created_temporary)
+        if part.session is not None:
+            self.renames.update(facts.renames)
         defines = facts.commits_implicitly or facts.create_select
         for requirement in requirements_of_session(part.context, facts):
             self.add_requirement(requirement, seqno)
@@ -123,6 +127,14 @@ class Tally:
                 self.altered.setdefault(key, set()).add(seqno)
             if facts.kind is StatementKind.UNKNOWN:
                 self.unread.add(seqno)
+
+    def names_of_temporary(self) -> frozenset[TableKey]:
+        """The names that temporary tables may have had."""
+        found, new = set[TableKey](), set(self.temporary)
+        while new:
+            found |= new
+            new = {after for before, after in self.renames if before in found} - found
+        return frozenset(found)
 
     def add_filtered(self, rule: str, table: TableKey | None, rows: RowCounts) -> None:
         """Count row changes of ``table`` that ``rule`` leaves out; with None for the table, a statement."""
@@ -202,6 +214,7 @@ class Tally:
         self.loaded |= other.loaded
         self.written |= other.written
         self.temporary |= other.temporary
+        self.renames |= other.renames
         for name, seqno in other.unsafe.items():
             self.add_unsafe(name, seqno)
         self.undone |= other.undone

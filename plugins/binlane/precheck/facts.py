@@ -42,6 +42,7 @@ _TAIL_LIMIT: Final = 64 << 20
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 SYSTEM_USER: Final = ("SYSTEM_USER",)
 SINCE_SYSTEM_USER: Final = (8, 0, 16)
+_SINCE_READ_ONLY: Final = (8, 0, 22)
 _DEFINERS: Final = (
     "SELECT routine_type, routine_schema, routine_name, definer FROM information_schema.routines"
     " UNION ALL SELECT 'VIEW', table_schema, table_name, definer FROM information_schema.views"
@@ -296,6 +297,14 @@ class Target(Server):
             str(name).lower(): LoadableFunction(int(ret), str(dl), str(kind) == "aggregate")
             for name, ret, dl, kind in found
         }
+
+    @cached_property
+    def read_only_databases(self) -> frozenset[str]:
+        """Databases with the option READ ONLY, which MySQL has since 8.0.22."""
+        if self.flavor is not Flavor.MYSQL or self.number < _SINCE_READ_ONLY:
+            return frozenset()
+        query = "SELECT schema_name FROM information_schema.schemata_extensions WHERE options LIKE '%READ ONLY=1%'"
+        return frozenset(str(name) for (name,) in self.rows(query))
 
     def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
         """What tables of these databases get without a collation of their own."""

@@ -6,9 +6,9 @@ from typing import Final
 
 from binlane.binlog.events import Query, parse_body
 from binlane.binlog.format_description import FormatDescription
-from binlane.binlog.wire import EventFlag, EventType, RawEvent
+from binlane.binlog.wire import EventType, RawEvent
 from binlane.model import LogPosition
-from binlane.plan.transaction.decode import statement_facts
+from binlane.plan.transaction.decode import is_of_its_connection, statement_facts
 from binlane.plan.transaction.temporary_tables import (
     OpenTables,
     TemporaryStep,
@@ -51,7 +51,7 @@ class TemporaryTracker:
         query = parse_body(event, log_format, name)
         assert isinstance(query, Query)
         facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
-        renamed = facts.renames if event.header.flags & EventFlag.THREAD_SPECIFIC else ()
+        renamed = facts.renames if is_of_its_connection(event, facts, log_format.flavor) else ()
         if not facts.temporary and not renamed:
             return
         was_open = bool(self._tables.tables)

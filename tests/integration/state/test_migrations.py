@@ -176,6 +176,19 @@ def test_the_schema_of_another_program_is_left_alone(target: PrivateServer, plai
     assert len(target.query("SHOW TABLES FROM binlane")) == 1
 
 
+def test_the_schema_is_read_on_a_server_that_sends_small_packets(target: PrivateServer, engine: Engine) -> None:
+    """MariaDB cuts the text that it makes of a table's columns at max_allowed_packet, without an error."""
+    ((before,),) = target.query("SELECT @@GLOBAL.max_allowed_packet")
+    target.query("SET GLOBAL max_allowed_packet = 1024")
+    engine.dispose()
+    try:
+        asked(engine)
+        target.query("ALTER TABLE binlane.windows DROP COLUMN end_gtid_set")
+        assert "binlane.windows has no column" in refused(asked, engine)
+    finally:
+        target.query(f"SET GLOBAL max_allowed_packet = {before}")
+
+
 def test_where_there_is_no_schema_the_server_says_so(plain: Engine) -> None:
     for act in (asked, bring_up):
         with pytest.raises(TargetError, match="run `binlane init` first"), target_errors("t"):

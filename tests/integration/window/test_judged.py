@@ -296,3 +296,37 @@ def test_a_statement_that_the_target_never_takes_is_passed_by_hand(
     assert channel.cli("init", CHANNEL, "--start", behind) == 0
     assert channel.cli("run", CHANNEL) == 0
     assert channel.target.query("SELECT id FROM tenant_1.t ORDER BY id") in ([(1,), (2,), (3,)], ((1,), (2,), (3,)))
+
+
+@requires_mysql
+def test_a_database_that_is_read_only_is_named_before_anything_is_written(channel_of: ChannelOf) -> None:
+    """MySQL's own replica threads write it all the same; no session may (3989)."""
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, SHOP, TABLE)
+    assert channel.run() is not None
+    run_on(channel.target, "ALTER SCHEMA tenant_1 READ ONLY = 1", log=False)
+    channel.source.query("INSERT INTO tenant_1.t VALUES (1, 'one')")
+    with pytest.raises(PrecheckError, match=r"tenant_1: database, at seqno \d+: expected one that sessions may change"):
+        channel.run()
+    run_on(channel.target, "ALTER SCHEMA tenant_1 READ ONLY = 0", log=False)
+    assert channel.run() is not None
+    run_on(channel.source, "ALTER SCHEMA tenant_1 READ ONLY = 1")
+    number = channel.status.channel.watermark.seqno + 1
+    run_on(channel.source, "ALTER SCHEMA tenant_1 READ ONLY = 0", log=False)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (2, 'two')")
+    with pytest.raises(PrecheckError, match=rf"found READ ONLY since seqno {number}; the source has lifted it again"):
+        channel.run()
+    run_on(channel.source, "ALTER SCHEMA tenant_1 READ ONLY = 0")
+    assert channel.rows_of(channel.target) == {"tenant_1.t": {(1, "one")}}
+
+
+@requires_mysql
+def test_a_database_that_was_read_only_for_a_while_is_applied(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, SHOP, TABLE, "INSERT INTO tenant_1.t VALUES (1, 'one')")
+    run_on(channel.source, "ALTER SCHEMA tenant_1 READ ONLY = 1", "ALTER SCHEMA tenant_1 READ ONLY = 0")
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (2, 'two')", "ALTER SCHEMA tenant_1 READ ONLY = 1")
+    assert channel.run() is not None
+    channel.assert_equal()
+    for server in (channel.source, channel.target):
+        run_on(server, "ALTER SCHEMA tenant_1 READ ONLY = 0", log=False)

@@ -187,6 +187,20 @@ def test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is
     assert channel.target.query("SELECT s FROM tenant_1.t ORDER BY id") == [("tenant_2++",), ("office+",)]
 
 
+def test_a_drop_in_a_default_database_that_the_target_does_not_have_drops_nothing(channel_of: ChannelOf) -> None:
+    """MariaDB logs it for the tables that a failed DROP DATABASE has dropped; its replica drops nothing."""
+    channel = channel_of("mariadb", "mariadb")
+    run_on(channel.source, "CREATE DATABASE gone", log=False)
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT)")
+    with contextlib.closing(channel.source.connect(autocommit=True, database="gone")) as connection:
+        for statement in ("DROP TABLE IF EXISTS t, `t 2`", "INSERT INTO tenant_1.t VALUES (1)"):
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+    run_on(channel.source, "DROP DATABASE gone", log=False)
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
 def test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,6 +140,43 @@ def test_a_create_or_replace_that_fails_behind_its_drop_ends_the_life(channel: C
         assert channel.target.query("SELECT id FROM tenant_1.tmp") == [(2,)]
 
 
+def test_a_file_is_loaded_into_a_temporary_table_that_the_target_does_not_have(
+    temporary: Channel, tmp_path: Path
+) -> None:
+    """LOAD DATA needs the definitions of the tables that it changes, and no target has that of a temporary one."""
+    (tmp_path / "rows").write_text("7\tseven\n8\teight\n")
+    with (
+        allowed_files(temporary),
+        contextlib.closing(
+            temporary.source.connect(autocommit=True, database="tenant_1", local_infile=True)
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        for statement in (
+            STATEMENT,
+            "CREATE TEMPORARY TABLE tmp (id INT PRIMARY KEY, v VARCHAR(80))",
+            f"LOAD DATA LOCAL INFILE '{tmp_path}/rows' INTO TABLE tmp",
+            "ALTER TABLE tmp RENAME renamed",
+            f"LOAD DATA LOCAL INFILE '{tmp_path}/rows' REPLACE INTO TABLE renamed",
+            "INSERT INTO t (v) SELECT v FROM renamed ORDER BY id",
+            "DROP TEMPORARY TABLE renamed",
+        ):
+            cursor.execute(statement)
+        assert temporary.run() is not None
+    temporary.assert_equal()
+
+
+@contextlib.contextmanager
+def allowed_files(channel: Channel) -> Iterator[None]:
+    """Clients may send files to both servers."""
+    before = [server.query("SELECT @@GLOBAL.local_infile")[0][0] for server in (channel.source, channel.target)]
+    for server in (channel.source, channel.target):
+        server.query("SET GLOBAL local_infile = 1")
+    yield
+    for server, value in zip((channel.source, channel.target), before, strict=True):
+        server.query(f"SET GLOBAL local_infile = {value}")
+
+
 def test_runs_that_are_killed_inside_a_life_lose_and_double_nothing(temporary: Channel) -> None:
     chance = random.Random(7)
     a_life_among_rows(temporary, "undisturbed")

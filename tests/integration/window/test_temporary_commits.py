@@ -107,3 +107,29 @@ def copies(channel: Channel) -> list[str]:
     )
     assert channel.target.query("SELECT * FROM binlane.temporary") == []
     return [str(name) for (name,) in channel.target.query(query)]
+
+
+def test_a_temporary_table_that_hides_another_is_renamed_without_it(
+    mariadb_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    """MariaDB logs RENAME TABLE of a temporary table as it logs that of any other table, without the mark."""
+    channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
+    lay(channel)
+    with session(channel) as one, session(channel, "tenant_2") as other:
+        one(
+            "CREATE TEMPORARY TABLE t (n INT)",
+            "INSERT INTO t VALUES (5), (6)",
+            "RENAME TABLE t TO away, away TO apart",
+            "INSERT INTO t (v) SELECT n FROM apart",
+        )
+        other("RENAME TABLE t TO t_of_tenant_2")
+        one("RENAME TABLE apart TO again", "INSERT INTO t (v) SELECT n + 1 FROM again", "DROP TABLE again")
+        # its end is logged under the name that it has then
+        one("CREATE TEMPORARY TABLE t (n INT)", "RENAME TABLE t TO last")
+    channel.source.query("DO SLEEP(0.5)")
+    assert channel.run() is not None
+    assert channel.run() is None
+    channel.assert_equal()

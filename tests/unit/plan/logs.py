@@ -84,9 +84,11 @@ def ends(seqno: int, what: str, xid: str) -> tuple[bytes, ...]:
     return alone(seqno, f"XA {what} X'{xid.encode().hex()}',X'',1")
 
 
-def bound(seqno: int, *texts: str, thread: int = 6, alone: bool = False, error: int = 0) -> tuple[bytes, ...]:
+def bound(
+    seqno: int, *texts: str, thread: int = 6, alone: bool = False, error: int = 0, marked: bool = True
+) -> tuple[bytes, ...]:
     """Statements of a connection that has temporary tables, as the servers mark them; ``error``: what each met."""
-    flag = int(EventFlag.THREAD_SPECIFIC)
+    flag = int(EventFlag.THREAD_SPECIFIC) if marked else 0
     events = [query(text.encode(), flags=flag) for text in texts]
     # a QUERY's body begins with thread_id, exec_time, the length of the database's name, error_code
     events = [

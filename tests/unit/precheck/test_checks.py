@@ -49,7 +49,8 @@ def facts(*, grants: Grants = ALL, flavor: Flavor = Flavor.MYSQL, version: str |
     """A target on which nothing stands in the way, but for what is given."""
     return target_of(
         flavor, version, variables={**VARIABLES, **variables}, grants=grants, grant_lines=(), account="x@%",
-        accounts=Accounts(), roles=frozenset(), loadable_functions={}, connection_numbers=(7, 7, 7),
+        accounts=Accounts(), roles=frozenset(), loadable_functions={},
+        read_only_databases=frozenset(), connection_numbers=(7, 7, 7),
     )  # fmt: skip
 
 
@@ -166,6 +167,12 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
     "grants": (
         situation(facts(grants=SELECT), texts=[text("GRANT DROP ON shop.* TO y")]),
         "binlog.000007:4711: statement of seqno 5, GRANT DROP ON shop.* TO y",
+    ),
+    "read-only-databases": (
+        situation(
+            facts(), texts=[text("ALTER SCHEMA shop READ ONLY = 1", 5), text("CREATE TABLE shop.n (a INT)", 6)]
+        ),
+        "shop: database, at seqno 6",
     ),
     "libraries": (
         situation(facts(), texts=[text("CREATE FUNCTION f RETURNS INT SONAME 'f.so'")]),

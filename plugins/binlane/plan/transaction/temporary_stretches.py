@@ -88,11 +88,13 @@ class _Cut:
             return False
         if step.ddl.reason is not None:
             raise self._refused(step.where, f"a statement of its connection cannot be parsed ({step.ddl.reason})")
-        made = {after for _, after in step.renamed}
         temporary = {table for table in step.ddl.tables if self._tables.find(step.session, table) is not None}
         if step.ddl.only_reads or not temporary:
             return False
-        if others := step.ddl.tables - temporary - made:
+        renames, permanent = self._tables.renamed(step)
+        if not renames and step.renamed:
+            return False
+        if others := permanent | (step.ddl.tables - temporary - {name for pair in step.renamed for name in pair}):
             what = f"one statement changes both it and {min(map(str, others))}, which is not a temporary table"
             raise self._refused(step.where, what)
         return True

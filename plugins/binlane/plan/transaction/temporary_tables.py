@@ -162,10 +162,7 @@ class OpenTables:
 
     def take(self, step: TemporaryStep) -> tuple[TableKey, ...]:
         """Apply the step; returns the tables that it drops and that were not open."""
-        for before, after in step.renamed:
-            key = self.find(step.session, before)
-            if key is not None:
-                self.tables[step.session, after] = self.tables.pop(key)
+        self.tables = self._behind(step)[0]
         if step.opened is not None:
             self.tables.setdefault((step.session, step.opened), step.where)
         unknown = []
@@ -176,6 +173,22 @@ class OpenTables:
             else:
                 unknown.append(table)
         return tuple(unknown)
+
+    def renamed(self, step: TemporaryStep) -> tuple[bool, frozenset[TableKey]]:
+        """Whether the step renames temporary tables of its connection, and the other tables that it renames."""
+        others = self._behind(step)[1]
+        return len(others) < len(step.renamed), others
+
+    def _behind(self, step: TemporaryStep) -> tuple[dict[tuple[Session, TableKey], str], frozenset[TableKey]]:
+        """The open tables behind the step's renames, which take place one after the other; the other tables renamed."""
+        behind, others = OpenTables(dict(self.tables)), set[TableKey]()
+        for before, after in step.renamed:
+            key = behind.find(step.session, before)
+            if key is None:
+                others.add(before)
+            else:
+                behind.tables[step.session, after] = behind.tables.pop(key)
+        return behind.tables, frozenset(others)
 
     def find(self, session: Session, table: TableKey) -> tuple[Session, TableKey] | None:
         """The key of a connection's open table; None if it has no table of that name."""

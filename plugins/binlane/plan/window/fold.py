@@ -247,6 +247,7 @@ def make_plan(
     ``renaming``: the channel's. ``known``: the target's tables, since a temporary table may have the name of one.
     """
     tally, lanes = mapped.tally, range(routing.lanes + 1)
+    temporary = tally.names_of_temporary()
     files: dict[int, Sequence[LaneFile]] = {lane: mapped.files.get(lane, ()) for lane in lanes}
     if folded is not None:
         tally.lane_rows = {each.lane: each.rows for each in folded}
@@ -276,10 +277,10 @@ def make_plan(
         altered=Alterations(
             {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
         ),
-        loaded=frozenset(tally.loaded),
-        written=frozenset(tally.written - tally.temporary),
+        loaded=frozenset(key for key in tally.loaded if key in known or key not in temporary),
+        written=frozenset(tally.written - temporary),
         unsafe=dict(sorted(tally.unsafe.items())),
-        undone=frozenset(key for key in tally.undone if key in known or key not in tally.temporary),
+        undone=frozenset(key for key in tally.undone if key in known or key not in temporary),
         time_zones=frozenset(tally.time_zones),
         carried_in=routing.carried_in,
         carried_out=routing.carried_out,

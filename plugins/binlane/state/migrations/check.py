@@ -1,4 +1,4 @@
-"""Compares the version and tables of the schema ``binlane`` on a target with those of this build, by three queries.
+"""Compares the version and tables of the schema ``binlane`` on a target with those of this build, by a few queries.
 
 Every command and task runs this check before it reads or writes the schema.
 """
@@ -6,7 +6,6 @@ Every command and task runs this check before it reads or writes the schema.
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from sqlalchemy.schema import CreateColumn
 from sqlalchemy.types import TypeEngine
 
 from binlane.errors import StateSchemaError
+from binlane.servers.packed import PackedRow, PackedView
 from binlane.state.carried.temporary_tables import is_copy
 from binlane.state.consistent_view import CONSISTENT, CONSISTENT_COLUMNS
 from binlane.state.tables import SCHEMA, VERSION, channels, metadata
@@ -31,13 +31,20 @@ _LOST: Final = "`The schema binlane is lost` in docs/recovery.md"
 _VERSION: Final = f"SELECT MAX(version) FROM {SCHEMA}.migrations"
 # two queries, because MariaDB needs ten times as long for a join of the two views
 _TABLES: Final = text("SELECT table_name, engine FROM information_schema.tables WHERE table_schema = :schema")
-# one row a table: the driver needs more time for some hundred rows than the server to make one text of them
-_COLUMNS: Final = text(
-    "SELECT table_name, JSON_ARRAYAGG(JSON_ARRAY(ordinal_position, column_name, column_type, is_nullable, column_key, "
-    "collation_name)) FROM information_schema.columns WHERE table_schema = :schema GROUP BY table_name"
+# packed: the driver needs more time for some hundred rows than the server to make one text of them
+_COLUMNS: Final = PackedView(
+    "columns",
+    {
+        "name": "column_name",
+        "type": "column_type",
+        "nullable": "is_nullable",
+        "key": "column_key",
+        "collation": "collation_name",
+    },
+    "ordinal_position",
 )
 _WHOLE: Final = text("SET SESSION group_concat_max_len = 1048576")
-"""MariaDB cuts JSON_ARRAYAGG there."""
+"""Longer than any table's text; the servers' default is 1 KiB. A text that is cut all the same is noticed."""
 _OLD_FORMAT: Final = " /* mariadb-5.3 */"
 """Behind the type of a DATETIME that MariaDB has made with mysql56_temporal_format=OFF: it holds the same values."""
 _DISPLAY_WIDTH: Final = re.compile(r"^((?:big|medium|small|tiny)?int)\(\d+\)")
@@ -124,18 +131,22 @@ def read_found(connection: Connection) -> Found:
     columns: dict[tuple[str, str], Shape] = {}
     views: dict[str, tuple[str, ...]] = {}
     connection.execute(_WHOLE)
-    for table, listed in connection.execute(_COLUMNS, this):
-        in_order = sorted(json.loads(listed))
+    packed = _COLUMNS.read(f"table_schema = '{SCHEMA}'", lambda query: connection.execute(text(query)))
+    for key, rows in packed.items():
+        table = key.table
         if table in OWN:
-            for _, column, kind, nullable, key, collation in in_order:
-                type_ = _DISPLAY_WIDTH.sub(r"\1", kind.lower().replace(_OLD_FORMAT, ""))
-                columns[table, column] = Shape(type_, collation, nullable == "YES", key)
+            columns |= {(table, str(row["name"])): _shape(row) for row in _COLUMNS.unpacked(rows)}
         elif table == CONSISTENT and engines.get(table) is None:
-            views[table] = tuple(str(column) for _, column, *_rest in in_order)
+            views[table] = tuple(str(row["name"]) for row in _COLUMNS.unpacked(rows))
     version = 0
     if ("migrations", "version") in columns:
         version = int(connection.execute(text(_VERSION)).scalar_one() or 0)
     return Found(version, {table: engines[table] for table in engines if table in OWN}, columns, views, others)
+
+
+def _shape(row: PackedRow) -> Shape:
+    kind = str(row["type"]).lower().replace(_OLD_FORMAT, "")
+    return Shape(_DISPLAY_WIDTH.sub(r"\1", kind), row["collation"], row["nullable"] == "YES", str(row["key"]))
 
 
 def refuse_newer(version: int) -> None:

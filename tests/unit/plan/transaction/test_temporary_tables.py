@@ -133,16 +133,38 @@ def test_a_life_that_a_crash_of_the_source_ends_behind_a_commit_leaves_no_copies
     ]  # fmt: skip
 
 
-def test_a_renamed_table_is_followed_to_its_end() -> None:
+@pytest.mark.parametrize(
+    "rename",
+    [
+        bound(2, "ALTER TABLE tmp RENAME n", alone=True),
+        # MariaDB does not mark it
+        bound(2, "RENAME TABLE tmp TO n", alone=True, marked=False),
+        bound(2, "RENAME TABLE tmp TO away, away TO n", alone=True, marked=False),
+    ],
+    ids=["alter", "rename", "in-two-steps"],
+)
+def test_a_renamed_table_is_followed_to_its_end(rename: tuple[bytes, ...]) -> None:
     log = [
-        bound(1, CREATE, alone=True), bound(2, "ALTER TABLE tmp RENAME n", alone=True),
+        bound(1, CREATE, alone=True), rename,
         bound(3, "INSERT INTO n VALUES (1)"), bound(4, "DROP TEMPORARY TABLE n", alone=True),
     ]  # fmt: skip
-    barriers = filtered(log, CHOSEN).routing.barriers
-    assert [(barrier.first, barrier.last, barrier.temporary) for barrier in barriers] == [
+    found = filtered(log, CHOSEN)
+    assert [(barrier.first, barrier.last, barrier.temporary) for barrier in found.routing.barriers] == [
         (1, 1, TemporaryCopies(None, (T6,))),
         (2, 2, TemporaryCopies(1, ((6, "a", "n"),))),
         (3, 4, TemporaryCopies(2, ())),
+    ]  # fmt: skip
+    assert not found.plan.written
+
+
+def test_a_rename_of_a_permanent_table_leaves_the_connections_temporary_ones() -> None:
+    log = [
+        bound(1, CREATE, alone=True), bound(2, "RENAME TABLE t TO u", alone=True, marked=False),
+        bound(3, "INSERT INTO tmp VALUES (1)"), bound(4, "DROP TEMPORARY TABLE tmp", alone=True),
+    ]  # fmt: skip
+    barriers = filtered(log, CHOSEN, schema=SCHEMA).routing.barriers
+    assert [(barrier.first, barrier.temporary) for barrier in barriers] == [
+        (1, TemporaryCopies(None, (T6,))), (2, TemporaryCopies(1, None)), (3, TemporaryCopies(1, ())),
     ]  # fmt: skip
 
 
@@ -194,6 +216,11 @@ REFUSED = [
     pytest.param([prepared(1, CREATE)], "prepared XA transaction with a statement", id="created-in-xa"),
     pytest.param([prepared(1, "INSERT INTO tmp VALUES (1)")], "prepared XA transaction", id="unknown-in-xa"),
     pytest.param([prepared(1, CALL)], "prepared XA transaction with a statement", id="routine-in-xa"),
+    pytest.param(
+        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE tmp TO n, t TO tmp", alone=True, marked=False),
+         bound(3, "DROP TEMPORARY TABLE n", alone=True)],
+        r"one statement changes both it and a\.t, which is not a temporary table", id="renames-a-table-as-well",
+    ),
     pytest.param(
         [bound(1, "CREATE TEMPORARY WHATEVER TABLE tmp", alone=True)], "cannot be parsed", id="unreadable"
     ),
