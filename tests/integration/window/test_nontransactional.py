@@ -78,6 +78,22 @@ def test_tables_without_transactions_are_written_beside_others(channel: Channel)
     assert channel.run() is None
 
 
+def test_a_target_that_begins_a_binlog_file_behind_a_change_counts_its_own_rows_as_well(channel: Channel) -> None:
+    """The session that fills the file saves the file's GTIDs, as rows of mysql.gtid_executed."""
+    channel.write_channel(ALLOWED)
+    ((before,),) = channel.target.query("SELECT @@GLOBAL.max_binlog_size")
+    channel.target.query("SET GLOBAL max_binlog_size = 4096")
+    try:
+        rows = (f"INSERT INTO tenant_1.kept VALUES ({key}, 0, REPEAT('x', 60))" for key in range(40))
+        run_on(
+            channel.source, *TABLES, *rows, "UPDATE tenant_1.kept SET n = 1", "DELETE FROM tenant_1.kept WHERE id < 9"
+        )
+        assert channel.run() is not None
+    finally:
+        channel.target.query(f"SET GLOBAL max_binlog_size = {before}")
+    channel.assert_equal()
+
+
 def test_runs_that_are_killed_between_the_changes_lose_and_double_nothing(channel: Channel) -> None:
     chance = random.Random(3)
     channel.write_channel(ALLOWED)
