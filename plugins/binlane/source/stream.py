@@ -33,6 +33,7 @@ SEND_ANNOTATE_ROWS: Final = 0x02
 """Dump flag: without it MariaDB leaves out ANNOTATE_ROWS events, and the offsets would not add up."""
 OFFSET_LIMIT: Final = 0xFFFF_FFFF
 """COM_BINLOG_DUMP's offset has 32 bits."""
+_WRITE_SECONDS: Final = 3600
 
 _BUFFER: Final = 1 << 20
 _NO_EVENT: Final = memoryview(b"")
@@ -115,6 +116,8 @@ class ServerSource:
             "SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'",
             f"SET @slave_uuid = '{replica}', @replica_uuid = '{replica}'",
             "SET @mariadb_slave_capability = 4",
+            # by default the server waits a minute for a reader that is busy with what it has, and closes the connection
+            f"SET SESSION net_write_timeout = {_WRITE_SECONDS}",
         ):
             connection.query(statement)
         host = self._host.encode()

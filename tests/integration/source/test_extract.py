@@ -276,6 +276,23 @@ def test_a_row_larger_than_any_packet_and_buffer_arrives_whole(server: PrivateSe
     assert counted_by_server(server, tmp_path / manifest.segments[2].name) == 1
 
 
+def test_a_reader_that_is_busy_for_longer_than_the_server_waits_to_write_reads_on(server: PrivateServer) -> None:
+    start = begin(live(server), "now").position
+    rows = ["INSERT INTO filled.wide VALUES (REPEAT('x', 4000000))"] * 8
+    ((before,),) = server.query("SELECT @@GLOBAL.net_write_timeout")
+    server.query("SET GLOBAL net_write_timeout = 1")
+    try:
+        run(server, "CREATE DATABASE IF NOT EXISTS filled", "CREATE TABLE filled.wide (b LONGBLOB)", *rows)
+        chunks = live(server).read(start)
+        next(chunks)
+        time.sleep(4)
+        read = sum(len(chunk.data) for chunk in chunks)
+    finally:
+        server.query(f"SET GLOBAL net_write_timeout = {before}")
+        run(server, "DROP TABLE filled.wide")
+    assert read > 8 * 4_000_000 - (8 << 20)
+
+
 def test_the_end_follows_an_idle_source_into_its_newest_file(own_server: PrivateServer, tmp_path: Path) -> None:
     fill(own_server, 2)
     first = window(live(own_server), begin(live(own_server), "oldest"), tmp_path / "first")
