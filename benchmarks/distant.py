@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
 _DIVIDED: Final = {"single": "key"}
 """Workloads of one database, and how it is divided; all others have a shard for each database."""
+_BY_LOAD: Final = "(*)=-1\n(hash-method)=load\n"
+"""Lanes with as many transactions each: by hash, the fullest of 8 lanes has up to twice its share of 32 databases."""
 _READ: Final = 1 << 18
 
 
@@ -185,7 +187,7 @@ def _curves(
             shown = name if commit == "alone" else f"{name}, {commit}"
             curve = curves.setdefault(shown, {})
             channel = Channel(
-                "distant", count, block, "block", workload.shard_list,
+                "distant", count, block, "block", workload.shard_list + ("" if divide else _BY_LOAD),
                 divide=divide, divided=workload.divided, commit=commit,
             )  # fmt: skip
             run = curve[str(count)] = measure(lab, source, expected, channel, seconds)

@@ -11,7 +11,7 @@ _OWN: Final = (
     *("general-log", "general-log-file", "slow-query-log", "slow-query-log-file", "log-output", "core-file"),
     *("log-bin", "log-bin-index", "relay-log", "relay-log-index", "report-host", "report-port", "report-user"),
     *("read-only", "super-read-only", "skip-slave-start", "skip-replica-start", "init-file", "user", "gdb"),
-    *("binlog-do-db", "binlog-ignore-db", "master-info-file", "relay-log-info-file", "slave-load-tmpdir"),
+    *("version", "binlog-do-db", "binlog-ignore-db", "master-info-file", "relay-log-info-file", "slave-load-tmpdir"),
 )
 """Options that differ for each server, and the source's options for its log."""
 _OWN_PREFIXES: Final = ("replicate-", "master-", "mysqlx", "loose-mysqlx", "init-rpl")

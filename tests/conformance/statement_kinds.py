@@ -277,7 +277,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
         "Options of tables, columns and keys that the target does not know (MariaDB)",
         "kept as text, as replicas keep them",
-        "tests/unit/sql/test_sql_modes.py::test_options_of_tables_that_the_target_does_not_know_are_kept_as_a_replica_keeps_them",
+        "tests/integration/apply/test_ddl.py::test_an_option_that_mariadb_does_not_know_is_kept_as_its_replicas_keep_it",
     ),
     supported(
         "MariaDB's two-phase ALTER",

@@ -28,6 +28,7 @@ from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.variables import version_number
+from binlane.sql.sql_modes import with_unknown_options
 from binlane.state.gtid_domains import gtid_domain, sequence_in
 from binlane.state.records.ddl_intents import DONE, forget_intent, read_intent, write_intent
 
@@ -39,6 +40,8 @@ from binlane.state.positions import PlanKey
 _ALREADY_IN_BINLOG: Final = 1950
 """ER_GTID_STRICT_OUT_OF_ORDER: in strict mode, a sequence number at or below one that was used. The DDL is not run
 then."""
+_UNKNOWN_OPTION: Final = 1911
+"""MariaDB's ER_UNKNOWN_OPTION."""
 _CLIENT_ERRORS: Final = (2000, 3000)
 _VISIBLE: Final = re.compile(
     rb"\s*(?:CREATE|ALTER|DROP|RENAME|TRUNCATE)\s+(?:OR\s+REPLACE\s+)?(?:ONLINE\s+|OFFLINE\s+|UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)*"
@@ -104,12 +107,14 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""
     session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}{history}")
     try:
-        if session.flavor is Flavor.MYSQL and session.value("SELECT @@gtid_mode") == "ON":
-            _by_mysql_gtid(session, writer, item, place)
-        elif session.flavor is Flavor.MARIADB and session.value("SELECT @@log_bin AND @@sql_log_bin"):
-            _by_mariadb_gtid(session, writer, _repeatable(item), place)
-        else:
-            _by_intent(session, writer, _repeatable(item), place)
+        try:
+            _run_once(session, writer, item, place)
+        except pymysql.err.MySQLError as exc:
+            if error_code(exc) != _UNKNOWN_OPTION or item.context is None or item.context.sql_mode is None:
+                raise
+            # a server lets its own replica threads keep options that it does not know, of an engine that it lacks
+            mode = with_unknown_options(item.context.sql_mode)
+            _run_once(session, writer, replace(item, context=replace(item.context, sql_mode=mode)), place)
         writer.context.leave()
     except pymysql.err.MySQLError as exc:
         if error_code(exc) == 1205:
@@ -118,6 +123,15 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     finally:
         writer.forget_tables()
     session.execute(f"SET SESSION lock_wait_timeout = {int(session.limits.lock_wait_timeout)}")
+
+
+def _run_once(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    if session.flavor is Flavor.MYSQL and session.value("SELECT @@gtid_mode") == "ON":
+        _by_mysql_gtid(session, writer, item, place)
+    elif session.flavor is Flavor.MARIADB and session.value("SELECT @@log_bin AND @@sql_log_bin"):
+        _by_mariadb_gtid(session, writer, _repeatable(item), place)
+    else:
+        _by_intent(session, writer, _repeatable(item), place)
 
 
 def _repeatable(item: Item) -> Item:

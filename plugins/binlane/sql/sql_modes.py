@@ -7,7 +7,6 @@ TIME_ROUND_FRACTIONAL: each mode selects the other server's default.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from binlane.model import Flavor
@@ -22,11 +21,8 @@ _ONLY_SHOWN: Final = 0x0003_FD00 | 0x10 | 1 << 28
 effects have bits of their own), IGNORE_BAD_TABLE_OPTIONS, NO_AUTO_CREATE_USER. MySQL 8 has none of them, and none
 changes the result of a statement that succeeded."""
 _IGNORE_BAD_TABLE_OPTIONS: Final = 0x10
-_HAS_TABLE_OPTIONS: Final = re.compile(
-    rb"\s*(?:CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?TABLE|ALTER\s+(?:ONLINE\s+)?(?:IGNORE\s+)?TABLE|"
-    rb"CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)?INDEX)\b",
-    re.IGNORECASE,
-)
+_STRICT: Final = 0x0060_0000
+"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
 _ONLY_MARIADB: Final = {
     0x200: "ORACLE",
     1 << 32: "EMPTY_STRING_IS_NULL",
@@ -52,12 +48,7 @@ def translated(mode: int, source: Flavor, target: Flavor) -> int:
     return mode & _COMMON & ~_ONLY_SHOWN | (0 if mode & _TIME_ROUND_FRACTIONAL else _TIME_TRUNCATE_FRACTIONAL)
 
 
-def as_of_a_replica(mode: int, sql: bytes, target: Flavor) -> int:
-    """The ``sql_mode`` for a statement on ``target``, with what the server allows its own replica threads.
-
-    MariaDB keeps options of tables, columns and keys that it does not know (of an engine that only the source has) as
-    text, and gives an error in other sessions (``parse_option_list`` in ``sql/create_options.cc``).
-    """
-    if target is Flavor.MARIADB and _HAS_TABLE_OPTIONS.match(sql) is not None:
-        return mode | _IGNORE_BAD_TABLE_OPTIONS
-    return mode
+def with_unknown_options(mode: int) -> int:
+    """The ``sql_mode`` in which MariaDB keeps options that it does not know as text; strict modes make errors of them
+    (``report_unknown_option`` in ``sql/create_options.cc``)."""
+    return (mode | _IGNORE_BAD_TABLE_OPTIONS) & ~_STRICT

@@ -211,6 +211,25 @@ def test_a_ddl_that_the_server_refuses_leaves_no_question_behind(any_pair: Pair)
     assert any_pair.rows(f"SELECT COUNT(*) FROM {DATABASE}.a") == [(0,)]
 
 
+@pytest.mark.parametrize("target", ["mariadb_target", "target_without_binlog"])
+def test_an_option_that_mariadb_does_not_know_is_kept_as_its_replicas_keep_it(
+    mariadb_source: PrivateServer, target: str, request: pytest.FixtureRequest
+) -> None:
+    """Only the source has the engine of the option, and the target makes the table in its own."""
+    with fresh_pair(mariadb_source, request.getfixturevalue(target)) as pair:
+        window = Window(pair.recorder().format)
+        context = SessionContext(database=DATABASE, sql_mode=0x200000)
+        for statement in ("CREATE TABLE a (id INT NOT NULL) ull=12340", "ALTER TABLE a ull=12350"):
+            item = ddl_item(statement, DATABASE, context)
+            window.meet(2, (0, 1, 2), Captured((item,), pair.recorder().run("DO 1").position))
+        start_window(pair.engine, window.plan)
+        for lane in window.plan.all_lanes:
+            run_lane(pair.engine, window.plan, lane, window.source, QUICK)
+        assert positions(pair) == [2, 2, 2]
+        ((_, definition),) = pair.target.query(f"SHOW CREATE TABLE {DATABASE}.a")
+    assert "`ull`=12350" in definition
+
+
 def test_a_ddl_that_waits_for_a_table_lock_names_the_blocker_and_tries_again(any_pair: Pair) -> None:
     two_tables(any_pair)
     window = ddl_window(any_pair, "ALTER TABLE a ADD c INT")

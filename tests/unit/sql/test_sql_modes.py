@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.sql.sql_modes import as_of_a_replica, translated, untranslatable
+from binlane.sql.sql_modes import translated, untranslatable, with_unknown_options
 
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
 STRICT, ANSI_QUOTES, NO_AUTO_CREATE_USER, NO_TABLE_OPTIONS = 0x200000, 0x4, 0x10000000, 0x4000
@@ -44,21 +44,5 @@ def test_mysqls_own_bit_is_translatable() -> None:
     assert untranslatable(STRICT | TRUNCATE, MYSQL, MARIADB) is None
 
 
-@pytest.mark.parametrize(
-    ("sql", "kept"),
-    [
-        (b"create table t (a INT) ull=12340", True),
-        (b"CREATE OR REPLACE TEMPORARY TABLE t (a INT)", True),
-        (b"ALTER ONLINE TABLE t ull=1", True),
-        (b"CREATE UNIQUE INDEX i ON t (a) with=1", True),
-        # a routine keeps the mode that it is made in
-        (b"CREATE PROCEDURE p () CREATE TABLE t (a INT)", False),
-        (b"CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO ALTER TABLE t ull=1", False),
-        (b"INSERT INTO t VALUES (1)", False),
-    ],
-)
-def test_options_of_tables_that_the_target_does_not_know_are_kept_as_a_replica_keeps_them(
-    sql: bytes, kept: bool
-) -> None:
-    assert as_of_a_replica(STRICT, sql, MARIADB) == (STRICT | 0x10 if kept else STRICT)
-    assert as_of_a_replica(STRICT, sql, MYSQL) == STRICT
+def test_options_that_a_server_does_not_know_are_kept_in_no_strict_mode() -> None:
+    assert with_unknown_options(STRICT | 0x400000 | ANSI_QUOTES) == ANSI_QUOTES | 0x10

@@ -47,7 +47,7 @@ from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
-from binlane.sql.sql_modes import as_of_a_replica, translated, untranslatable
+from binlane.sql.sql_modes import translated, untranslatable
 
 if TYPE_CHECKING:
     from binlane.binlog.vector.inflated_segment import Inflated
@@ -262,7 +262,7 @@ class _Dissection:
             facts = replace(facts, commits_implicitly=True)
         bound = is_of_its_connection(event, facts, source.flavor)
         session = (event.header.server_id, query.thread_id) if bound else None
-        return StatementPart(sql, self._in_modes_of_the_target(event, context, sql), facts, query, file, session)
+        return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query, file, session)
 
     def _left_out(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> str | None:
         """The rule that leaves the statement out. Raises UnsupportedEventError if the filter cannot decide."""
@@ -291,14 +291,13 @@ class _Dissection:
                 "docs/security.md#statements-that-no-server-logs"
             )
 
-    def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext, sql: bytes) -> SessionContext:
+    def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
         if context.sql_mode is None:
             return context
         families = (self.log.format.flavor, self.log.target)
         if (mode := untranslatable(context.sql_mode, *families)) is not None:
             _refuse(event, self.log, f"a statement under sql_mode {mode}, which MySQL does not have,")
-        translation = translated(context.sql_mode, *families)
-        return replace(context, sql_mode=as_of_a_replica(translation, sql, self.log.target))
+        return replace(context, sql_mode=translated(context.sql_mode, *families))
 
     def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
         if facts.kind is StatementKind.LOAD_DATA and event.header.type_code != _T.EXECUTE_LOAD_QUERY:

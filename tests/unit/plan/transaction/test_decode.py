@@ -128,13 +128,6 @@ def test_a_text_that_reads_the_same_in_every_mode_is_applied_behind_set_statemen
     assert part.sql == sql
 
 
-def test_a_table_is_made_in_the_mode_that_keeps_options_as_a_replica_does() -> None:
-    mode = b"\x01" + (0x200000).to_bytes(8, "little")
-    [made] = dissect(*only((mariadb_gtid(1, STANDALONE), query(b"CREATE TABLE t (a INT) ull=1", status=mode))))
-    assert isinstance(made, StatementPart)
-    assert made.context.sql_mode == 0x200010
-
-
 def texts(parts: tuple[object, ...]) -> list[bytes]:
     return [part.sql for part in parts if isinstance(part, StatementPart)]
 
