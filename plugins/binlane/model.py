@@ -127,6 +127,8 @@ class SessionContext:
     explicit_defaults_for_timestamp: bool | None = None
     sql_require_primary_key: bool | None = None
     default_table_encryption: bool | None = None
+    cascade_triggers: bool | None = None
+    """MySQL 9.7 and newer: triggers of child tables fire where a foreign key cascades; None: they do not."""
     insert_id: int | None = None
     last_insert_id: int | None = None
     rand_seeds: tuple[int, int] | None = None

@@ -275,6 +275,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/window/test_judged.py::test_a_database_that_was_read_only_for_a_while_is_applied",
     ),
     supported(
+        "Triggers that fire where a foreign key cascades (enable_cascade_triggers, MySQL 9.7) of a logged statement",
+        "fire where they did on the source, whatever the target's setting is; a target without them is named",
+        "tests/integration/window/test_cascades.py"
+        "::test_triggers_fire_on_cascades_of_statements_where_they_have_on_the_source",
+        "tests/integration/window/test_cascades.py::test_triggers_on_cascades_are_named_where_the_target_has_none",
+    ),
+    supported(
         "Options of tables, columns and keys that the target does not know (MariaDB)",
         "kept as text, as replicas keep them",
         "tests/integration/apply/test_ddl.py::test_an_option_that_mariadb_does_not_know_is_kept_as_its_replicas_keep_it",

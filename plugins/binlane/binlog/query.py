@@ -42,6 +42,7 @@ _RELAXED_UNIQUE_CHECKS: Final = 1 << 27
 _IF_EXISTS: Final = 1 << 28
 _INSERT_HISTORY: Final = 1 << 30
 
+_SINCE_CASCADE_TRIGGERS: Final = (9, 7, 0)
 _MAX_DATABASES: Final = 16
 """``MAX_DBS_IN_EVENT_MTS``: a larger count, 254 in practice, means that no names follow."""
 _ALTER_ENDS: Final = 0x04 | 0x08
@@ -96,10 +97,11 @@ def _master_data_written(fields: Fields, _format: FormatDescription) -> Values:
     return {}
 
 
-def _ddl_skip_rewrite(fields: Fields, _format: FormatDescription) -> Values:
-    """Percona Server's ``binlog_ddl_skip_rewrite``: affects the text of a logged DROP TABLE, not its effect."""
-    fields.take(1)
-    return {}
+def _cascade_triggers(fields: Fields, log_format: FormatDescription) -> Values:
+    """MySQL's ``enable_cascade_triggers``, since 9.7. Before, the code is Percona Server's ``binlog_ddl_skip_rewrite``,
+    which affects the text of a logged DROP TABLE, not its effect."""
+    is_on = fields.uint(1) != 0
+    return {"cascade_triggers": True} if is_on and log_format.version >= _SINCE_CASCADE_TRIGGERS else {}
 
 
 def _invoker(fields: Fields, _format: FormatDescription) -> Values:
@@ -142,6 +144,7 @@ _CONTEXT_CODES: Final[Mapping[int, Reader]] = {
     18: lambda fields, _: {"default_collation_for_utf8mb4": fields.uint(2)},
     19: lambda fields, _: {"sql_require_primary_key": fields.uint(1) != 0},
     20: lambda fields, _: {"default_table_encryption": fields.uint(1) != 0},
+    21: _cascade_triggers,
     131: _charset_collations,
 }
 """Status variables of the session, which the statement's effect depends on."""
@@ -155,7 +158,6 @@ _QUERY_CODES: Final[Mapping[int, Reader]] = {
     12: _updated_databases,
     13: lambda fields, _: {"microseconds": fields.uint(3)},
     17: lambda fields, _: {"ddl_xid": fields.uint(8)},
-    21: _ddl_skip_rewrite,
     128: lambda fields, _: {"microseconds": fields.uint(3)},
     129: lambda fields, _: {"ddl_xid": fields.uint(8)},
     130: _gtid_flags,

@@ -19,6 +19,7 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema
 from binlane.sql.requirements import (
     BARE_CHARSET,
+    CASCADE_TRIGGERS,
     CHANGED,
     CHARSET,
     COLLATION,
@@ -189,6 +190,7 @@ _MYSQL: Final = Feature((8, 0, 0), None)
 FEATURES: Final[Mapping[str, Feature]] = {
     JSON_TABLE: Feature((8, 0, 4), None, _ADVICE_ROWS),
     LATE_TIMESTAMP: Feature(None, (11, 5, 1), _ADVICE_LATE),
+    CASCADE_TRIGGERS: Feature((9, 7, 0), None),
     UNSPELLED: Feature(None, None, _ADVICE_ROWS),
     "JSON column": Feature((5, 7, 8), (10, 2, 7), _ADVICE_TYPE),
     "VECTOR column": Feature((9, 0, 0), (11, 7, 0), _ADVICE_TYPE, one_family=True),

@@ -50,6 +50,8 @@ LONG_DEFAULT: Final = "default of a BLOB, TEXT or JSON column"
 """A literal default: MariaDB takes it; MySQL refuses it, or drops it where the sql_mode is not strict."""
 HISTORY_BY_TRANSACTION: Final = "history by transaction ids"
 """A system-versioned table whose ROW START is a BIGINT; ``subject``: the table."""
+CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
+"""Triggers that fire where a foreign key cascades."""
 UNSPELLED: Final = "JSON document without an SQL expression"
 """Needed for rows, whichever writer writes them; ``detail`` says why the document has no expression."""
 
@@ -92,6 +94,8 @@ def requirements_of_session(context: SessionContext, facts: StatementFacts) -> I
         context.default_collation_for_utf8mb4,
         context.collation_database,
     )
+    if context.cascade_triggers and facts.kind not in (StatementKind.DDL, StatementKind.GLOBAL):
+        yield Requirement(CASCADE_TRIGGERS, "session")
     if facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
         for database in facts.databases - {key.database for key in facts.written}:
             if database and database.lower() != "information_schema":  # no privileges exist on information_schema
@@ -465,11 +469,7 @@ _CLAUSES: Final[Mapping[tuple[str, str], str]] = {
 _CHANGED: Final = frozenset({"COLUMN", "ADD", "DROP", "MODIFY", "CHANGE", "KEY", "INDEX", "CONSTRAINT"})
 LONG_TYPES: Final = frozenset({f"{size}{kind}" for size in ("", "TINY", "MEDIUM", "LONG") for kind in ("TEXT", "BLOB")})
 _KEY_WORDS: Final = ("KEY", "INDEX", "UNIQUE")
-_UNUSED: Final[Mapping[str, str]] = {
-    "INVISIBLE": "invisible key",
-    "VISIBLE": "invisible key",
-    "IGNORED": "ignored key",
-}
+_UNUSED: Final = {"INVISIBLE": "invisible key", "VISIBLE": "invisible key", "IGNORED": "ignored key"}
 _ENGINES: Final = frozenset(
     {
         *("archive", "aria", "blackhole", "columnstore", "connect", "csv", "example", "federated", "heap", "innodb"),

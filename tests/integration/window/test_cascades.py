@@ -3,11 +3,15 @@ again. Two of the statements leave other rows behind where that happens, without
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from binlane.errors import ApplyError
+from binlane.errors import ApplyError, PrecheckError
+from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
 
 TABLES = (
     "CREATE DATABASE tenant_1 COLLATE utf8mb4_general_ci",
@@ -107,4 +111,61 @@ def test_rows_that_are_inserted_beside_updates_stay_checked(channel_of: ChannelO
     run_on(channel.target, "SET foreign_key_checks = 0", "DELETE FROM tenant_1.parent WHERE id = 5", log=False)
     channel.source.query("INSERT INTO tenant_1.child VALUES (1, 1), (50, 5) ON DUPLICATE KEY UPDATE p = 2")
     with pytest.raises(ApplyError, match="1452"):
+        channel.run()
+
+
+@requires_mysql
+@pytest.mark.parametrize("usual", ["OFF", "ON"])
+def test_triggers_fire_on_cascades_of_statements_where_they_have_on_the_source(
+    channel_of: ChannelOf, usual: str
+) -> None:
+    """``usual``: the target's own enable_cascade_triggers, which decides nothing."""
+    channel = channel_of("mysql", "mysql")
+    if not channel.source.query("SHOW VARIABLES LIKE 'enable_cascade_triggers'"):
+        pytest.skip("MySQL 9.7 and newer have cascades that fire triggers")
+    logged = "INSERT INTO tenant_1.seen (what) VALUES (CONCAT(OLD.p, {}))"
+    run_on(
+        channel.source,
+        *TABLES[:3],
+        "CREATE TABLE tenant_1.seen (id INT PRIMARY KEY AUTO_INCREMENT, what VARCHAR(20))",
+        f"CREATE TRIGGER tenant_1.gone AFTER DELETE ON tenant_1.child FOR EACH ROW {logged.format(repr(' gone'))}",
+        f"CREATE TRIGGER tenant_1.moved AFTER UPDATE ON tenant_1.child FOR EACH ROW {logged.format('NEW.p')}",
+        "INSERT INTO tenant_1.parent VALUES (1, 10), (2, 20), (3, 30), (4, 40)",
+        "INSERT INTO tenant_1.child VALUES (1, 1), (2, 2), (3, 3), (4, 4)",
+    )
+    channel.target.query(f"SET GLOBAL enable_cascade_triggers = {usual}")
+    try:
+        run_on(
+            channel.source,
+            "SET SESSION binlog_format = STATEMENT",
+            "SET SESSION enable_cascade_triggers = ON",
+            "UPDATE tenant_1.parent SET id = 21 WHERE id = 2",
+            "DELETE FROM tenant_1.parent WHERE id = 1",
+            "SET SESSION enable_cascade_triggers = OFF",
+            "UPDATE tenant_1.parent SET id = 31 WHERE id = 3",
+            "DELETE FROM tenant_1.parent WHERE id = 4",
+        )
+        run_on(channel.source, "DELETE FROM tenant_1.parent WHERE id = 21")
+        assert channel.run() is not None
+    finally:
+        channel.target.query("SET GLOBAL enable_cascade_triggers = DEFAULT")
+    channel.assert_equal()
+    assert channel.target.query("SELECT what FROM tenant_1.seen ORDER BY id") == [("221",), ("1 gone",)]
+
+
+@requires_mysql
+def test_triggers_on_cascades_are_named_where_the_target_has_none(
+    mysql_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    channel = fresh_channel(mysql_source, mariadb_target, tmp_path, clean_servers)
+    run_on(channel.source, *TABLES[:2])
+    assert channel.run() is not None
+    changes = ("SET SESSION enable_cascade_triggers = ON", "INSERT INTO tenant_1.parent VALUES (1, 10)")
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", *changes)
+    with pytest.raises(
+        PrecheckError, match=r"session: enable_cascade_triggers, in the statement of seqno \d+: expected"
+    ):
         channel.run()

@@ -382,6 +382,16 @@ def test_a_status_variable_reaches_the_session(status: bytes, expected: dict[str
     assert {field: getattr(context, field) for field in expected} == expected
 
 
+def test_one_code_is_of_percona_server_before_it_is_mysqls() -> None:
+    status = b"\x15\1\x08\x21\0"
+    contexts = [
+        parsed(query(b"SELECT 1", status=status), replace(MYSQL, server_version=version)).context
+        for version in ("9.7.0", "8.0.45-36")
+    ]
+    assert [context.cascade_triggers for context in contexts] == [True, None]
+    assert [context.collation_database for context in contexts] == [33, 33]
+
+
 def test_table_map_for_update_is_kept() -> None:
     assert parsed(query(b"UPDATE", status=b"\x09" + struct.pack("<Q", 6))).table_map_for_update == 6
 

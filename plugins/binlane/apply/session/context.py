@@ -72,9 +72,12 @@ def _seconds(value: object) -> str:
 
 _EXPLICIT_DEFAULTS: Final = "explicit_defaults_for_timestamp"
 _INSERT_HISTORY: Final = "system_versioning_insert_history"
+_CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
+"""MySQL 9.7 and newer; off unless the log says otherwise, whatever the target's own setting is."""
 _CHARSET_COLLATIONS: Final = "character_set_collations"
 """The default collations of character sets, from MariaDB 11.2 on. On servers without it, and where it is empty, the
 built-in defaults hold."""
+_ON, _OFF = "ON", "OFF"
 _BOTH: Final = frozenset(Flavor)
 _MYSQL: Final = frozenset({Flavor.MYSQL})
 _MARIADB: Final = frozenset({Flavor.MARIADB})
@@ -268,14 +271,12 @@ class ContextSetter:
         return changes
 
     def _newer_assignments(self, context: SessionContext) -> Iterator[str]:
-        """Variables of newer MariaDB servers, if the target has them and their value changes.
+        """Variables of newer servers, if the target has them and their value changes.
 
         A target without them lacks the feature; the precheck names the statements that need it.
         """
-        if self.session.flavor is not Flavor.MARIADB:
-            return
         if self._newer is None:
-            names = ", ".join(f"'{name}'" for name in (_INSERT_HISTORY, _CHARSET_COLLATIONS))
+            names = ", ".join(f"'{name}'" for name in (_INSERT_HISTORY, _CHARSET_COLLATIONS, _CASCADE_TRIGGERS))
             found = self.session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})")
             self._newer = {str(name): str(value) for name, value in found}
         pairs = context.character_set_collations
@@ -284,8 +285,12 @@ class ContextSetter:
         defaults = ",".join(
             f"{charset_name(self._collation(default))}={self._collation(chosen)}" for default, chosen in pairs
         )
-        history = "ON" if context.system_versioning_insert_history else "OFF"
-        for name, value in ((_INSERT_HISTORY, history), (_CHARSET_COLLATIONS, defaults)):
+        values = {
+            _INSERT_HISTORY: _ON if context.system_versioning_insert_history else _OFF,
+            _CHARSET_COLLATIONS: defaults,
+            _CASCADE_TRIGGERS: _ON if context.cascade_triggers else _OFF,
+        }
+        for name, value in values.items():
             if self._newer.get(name, value) != value:
                 yield f"{name} = '{value}'"
                 self._newer[name] = value
