@@ -129,6 +129,8 @@ def unsupported(
         return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which accepts it", _ADVICE_LEFT_OUT)
     if requirement.feature == TRUSTED_MAKER:
         return None if target.trusts_account else _UNTRUSTED_ACCOUNT
+    if requirement.feature == CASCADE_TRIGGERS and target.is_on(_NATIVE_FOREIGN_KEYS):
+        return f"{_NATIVE_FOREIGN_KEYS} = ON, which fires none", f"restart the target with {_NATIVE_FOREIGN_KEYS} = OFF"
     feature = FEATURES[requirement.feature]
     since = feature.mysql if target.flavor is Flavor.MYSQL else feature.mariadb
     todo = feature.todo or _ADVICE
@@ -172,6 +174,7 @@ _ADVICE_BARE: Final = (
     " before 11.5; for this window make the object on the target by hand and begin the channel behind it"
 )
 TRUST: Final = "SET GLOBAL log_bin_trust_function_creators = ON"
+_NATIVE_FOREIGN_KEYS: Final = "innodb_native_foreign_keys"
 _UNTRUSTED: Final = (
     "log_bin_trust_function_creators = OFF with a binlog (1418)",
     f"{TRUST} on the target, as the source has it",

@@ -26,7 +26,7 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Table, Trigger
 from binlane.shards.selection import Selection
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.requirements import DEFINER, PRIVILEGE, Requirement
+from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, Requirement
 from binlane.work.logged_statements import Logged
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
@@ -298,6 +298,21 @@ def test_a_statement_that_another_check_names_is_not_named_by_its_syntax_again()
         situation(facts(), plan(unsafe={"UUID()": 5}), read_statements=lambda: refused("SELECT UUID()")), CHECKS
     )
     assert [one.check for one in found] == ["unsafe-statements"]
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        (facts(), None),
+        (facts(innodb_native_foreign_keys="ON"), "innodb_native_foreign_keys = ON, which fires none"),
+        (facts(version="8.4.6"), "8.4.6: it came with 9.7.0"),
+        (facts(flavor=Flavor.MARIADB), "mariadb 10.11.14-MariaDB-log, which does not have it"),
+    ],
+)
+def test_triggers_on_cascades_need_a_target_that_fires_them(target: Any, found: str | None) -> None:
+    asked = plan(requirements={Requirement(CASCADE_TRIGGERS, "session"): 5})
+    said = [one.found for one in run_checks(situation(target, asked), {"features": CHECKS["features"]})]
+    assert said == ([] if found is None else [found])
 
 
 def test_a_window_that_is_begun_is_not_asked_about_again() -> None:
