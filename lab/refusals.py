@@ -74,6 +74,11 @@ REFUSALS: Final = (
         "A rows event that is longer than",
     ),
     Refusal(
+        "a statement that waits for the server's own place as a replica",
+        r"^PrecheckError.*the target would wait for transactions",
+        "UUID(), SLEEP(), @@server_id",
+    ),
+    Refusal(
         "a definition that the source logged in two character sets",
         r"^UnsupportedEventError.*which the source logged (in another character set than the rest|with escapes that)",
         "Definitions that a server logs in two character sets at once",

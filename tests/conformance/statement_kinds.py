@@ -293,7 +293,8 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "UUID(), SLEEP(), @@server_id, FOUND_ROWS(), LIMIT without ORDER BY and the like",
-        "refused unless `allow_unsafe` is set; the bodies of routines, triggers and views are not inspected",
+        "refused unless `allow_unsafe` is set (functions that wait for a replica's GTIDs or positions: always); the "
+        "bodies of routines, triggers and views are not inspected",
         "PrecheckError",
         f"{proofs.OUTCOMES}::test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it",
         f"{proofs.UNSAFE}::test_unsafe_parts_of_statements_are_named",

@@ -21,6 +21,7 @@ from binlane.precheck.situation import Situation
 from binlane.precheck.sql_writer import check_packets
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
+from binlane.sql.parse.unsafe import WAITING
 from binlane.work.logged_statements import Logged
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,10 @@ _MOST_FINDINGS: Final = 20
 _TODO: Final = (
     "let the source do without it, or leave it out (docs/filters.md), or end a window before it (--until with its "
     "GTID), run a statement of the same effect on the target and begin the channel behind it"
+)
+_TODO_UNSAFE: Final = (
+    "the target would write other values than the source did: log it as rows (binlog_format=MIXED), or set allow_unsafe "
+    "in the channel's file and compare the rows afterwards"
 )
 _SONAME: Final = re.compile(
     r"\bRETURNS\s+(?P<returns>\w+)\s+SONAME\s+(?P<quote>['\"])(?P<library>[^'\"]+)(?P=quote)", re.I
@@ -41,13 +46,16 @@ _CONDITION: Final = frozenset({"IF", "NOT", "EXISTS"})
 
 def check_unsafe(situation: Situation) -> Iterator[Finding]:
     """Statements whose result differs from server to server, such as UUID()."""
-    if situation.channel.apply.allow_unsafe:
-        return
     for name, seqno in sorted(situation.plan.unsafe.items()):
-        todo = (
-            "the target would write other values than the source did: log it as rows (binlog_format=MIXED), or set "
-            "allow_unsafe in the channel's file and compare the rows afterwards"
-        )
+        waits = name in WAITING
+        if situation.channel.apply.allow_unsafe and not waits:
+            continue
+        todo = _TODO_UNSAFE
+        if waits:
+            todo = (
+                "the target would wait for transactions that it never has under the source's GTIDs or positions: log it "
+                f"as rows (binlog_format=MIXED); to go on, `binlane skip {situation.plan.channel} --seqno {seqno}`"
+            )
         yield Finding(
             Severity.FATAL, f"statement of seqno {seqno}", "what every server answers alike", name, todo, seqno
         )

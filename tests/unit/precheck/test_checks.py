@@ -301,6 +301,18 @@ def test_a_statement_that_another_check_names_is_not_named_by_its_syntax_again()
 
 
 @pytest.mark.parametrize(
+    ("allowed", "found"),
+    [(False, ["UUID()", "WAIT_FOR_EXECUTED_GTID_SET()"]), (True, ["WAIT_FOR_EXECUTED_GTID_SET()"])],
+)
+def test_a_statement_that_would_wait_for_the_targets_place_as_a_replica_is_never_allowed(
+    allowed: bool, found: list[str]
+) -> None:
+    unsafe = plan(unsafe={"UUID()": 5, "WAIT_FOR_EXECUTED_GTID_SET()": 6})
+    of = situation(facts(), unsafe, channel=applying(allow_unsafe=allowed))
+    assert [one.found for one in run_checks(of, {"unsafe-statements": CHECKS["unsafe-statements"]})] == found
+
+
+@pytest.mark.parametrize(
     ("target", "found"),
     [
         (facts(), None),

@@ -17,8 +17,10 @@ from binlane.sql.parse.lexer import Token, TokenKind
 _FUNCTION_NAMES: Final = """
 UUID UUID_SHORT UUID_V4 UUID_V7 SYS_GUID RANDOM_BYTES SLEEP SYSDATE FOUND_ROWS ROW_COUNT LOAD_FILE VERSION CURRENT_USER
 CURRENT_ROLE USER SESSION_USER SYSTEM_USER GET_LOCK RELEASE_LOCK RELEASE_ALL_LOCKS IS_FREE_LOCK IS_USED_LOCK
-MASTER_POS_WAIT SOURCE_POS_WAIT MASTER_GTID_WAIT WAIT_FOR_EXECUTED_GTID_SET
 """
+_WAITING: Final = ("MASTER_POS_WAIT", "SOURCE_POS_WAIT", "MASTER_GTID_WAIT", "WAIT_FOR_EXECUTED_GTID_SET")
+WAITING: Final = frozenset(f"{name}()" for name in _WAITING)
+"""Unsafe parts that wait for the server's own place as a replica, which a target of binlane does not have."""
 _LOGGED: Final = """
 auto_increment_increment auto_increment_offset character_set_client character_set_connection character_set_database
 character_set_server check_constraint_checks collation_connection collation_database collation_server
@@ -26,7 +28,7 @@ default_collation_for_utf8mb4 default_table_encryption explicit_defaults_for_tim
 insert_id last_insert_id lc_time_names pseudo_thread_id rand_seed1 rand_seed2 sql_auto_is_null sql_mode
 sql_require_primary_key time_zone timestamp unique_checks
 """
-_FUNCTIONS: Final = frozenset(_FUNCTION_NAMES.split())
+_FUNCTIONS: Final = frozenset((*_FUNCTION_NAMES.split(), *_WAITING))
 _LOGGED_VARIABLES: Final = frozenset(_LOGGED.split())
 _WITHOUT_CALL: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
 _SCOPES: Final = ("session.", "local.")
