@@ -32,8 +32,11 @@ _TODO: Final = (
     "GTID), run a statement of the same effect on the target and begin the channel behind it"
 )
 _TODO_UNSAFE: Final = (
-    "the target would write other values than the source did: log it as rows (binlog_format=MIXED), or set allow_unsafe "
-    "in the channel's file and compare the rows afterwards"
+    "the target would write other values than the source did: log it as rows (binlog_format=MIXED), or set "
+    "allow_unsafe in the channel's file and compare the rows afterwards"
+)
+_TODO_WAITING: Final = (
+    f"the target would wait for transactions that it never has under the source's GTIDs or positions: {_TODO}"
 )
 _SONAME: Final = re.compile(
     r"\bRETURNS\s+(?P<returns>\w+)\s+SONAME\s+(?P<quote>['\"])(?P<library>[^'\"]+)(?P=quote)", re.I
@@ -50,12 +53,7 @@ def check_unsafe(situation: Situation) -> Iterator[Finding]:
         waits = name in WAITING
         if situation.channel.apply.allow_unsafe and not waits:
             continue
-        todo = _TODO_UNSAFE
-        if waits:
-            todo = (
-                "the target would wait for transactions that it never has under the source's GTIDs or positions: log it "
-                f"as rows (binlog_format=MIXED); to go on, `binlane skip {situation.plan.channel} --seqno {seqno}`"
-            )
+        todo = _TODO_WAITING if waits else _TODO_UNSAFE
         yield Finding(
             Severity.FATAL, f"statement of seqno {seqno}", "what every server answers alike", name, todo, seqno
         )
