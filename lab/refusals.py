@@ -74,6 +74,11 @@ REFUSALS: Final = (
         "A rows event that is longer than",
     ),
     Refusal(
+        "a column that the server computes in the session's sql_mode",
+        r"^PrecheckError.*\[generated-columns\]",
+        "Stored generated columns",
+    ),
+    Refusal(
         "a statement that waits for the server's own place as a replica",
         r"^PrecheckError.*the target would wait for transactions",
         "UUID(), SLEEP(), @@server_id",

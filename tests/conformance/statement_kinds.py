@@ -274,6 +274,14 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/window/test_judged.py::test_a_database_that_is_read_only_is_named_before_anything_is_written",
         "tests/integration/window/test_judged.py::test_a_database_that_was_read_only_for_a_while_is_applied",
     ),
+    refused(
+        "Stored generated columns, and keys over virtual ones or expressions, of rows from sessions with "
+        "TIME_TRUNCATE_FRACTIONAL or another sql_mode that changes values (MySQL)",
+        "named before the window begins: a replica computes them in each session's mode, a block has rows of many",
+        "PrecheckError",
+        "tests/integration/window/test_generated_columns.py::test_what_a_sessions_mode_computes_is_named",
+        "tests/integration/window/test_generated_columns.py::test_a_sessions_mode_decides_nothing_of_virtual_columns_without_a_key",
+    ),
     supported(
         "Triggers that fire where a foreign key cascades (enable_cascade_triggers, MySQL 9.7) of a logged statement",
         "fire where they did on the source, whatever the target's setting is; a target without them is named",

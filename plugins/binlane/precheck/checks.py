@@ -75,6 +75,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "system-versioning": tables.check_versioning,
     "transaction-histories": tables.check_transaction_histories,
     "logged-tables": tables.check_logged_tables,
+    "generated-columns": tables.check_generated_columns,
     "read-only-databases": read_only.check_read_only_databases,
 }
 

@@ -12,7 +12,8 @@ from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Table
-from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION
+from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION, ROW_MODE
+from binlane.sql.sql_modes import EVALUATED
 from binlane.state.records.databases import forgetting
 
 _LEAVING: Final = frozenset({"RESTRICT"})
@@ -179,6 +180,51 @@ def check_renamed_databases(situation: Situation) -> Iterator[Finding]:
     for name, why in situation.rename_conflicts:
         todo = "rename it, too, or leave it out (filter.exclude_databases): docs/renames.md"
         yield Finding(Severity.FATAL, f"{name}: database", "a name of its own on the target", why, todo)
+
+
+def check_generated_columns(situation: Situation) -> Iterator[Finding]:
+    """Columns and keys that the target computes, of tables with rows from sessions whose sql_mode changes the value.
+
+    A replica computes them in each session's mode, lanes in one: the rows would have other values than on the source.
+    """
+    why = tuple(_modes_that_compute(situation))
+    source = situation.source_tables if why else None
+    for key in sorted(situation.plan.applied_tables, key=str) if why else ():
+        # the window may make it
+        table = situation.tables.table(key) or (None if source is None else source.table(key))
+        computed = None if table is None else _computed(table)
+        if computed is not None:
+            found, todo, seqno = why[0]
+            todo = f"{todo}, or leave the table out (docs/filters.md), or drop the {computed.split()[0]} on both sides"
+            yield Finding(Severity.FATAL, f"{key}: {computed}", "rows of usual modes", found, todo, seqno)
+
+
+def _modes_that_compute(situation: Situation) -> Iterator[tuple[str, str, int]]:
+    """The modes of the source's sessions, and of the target, with what to do and the first seqno."""
+    plan, target = situation.plan, situation.target
+    asked = [(seqno, each.detail) for each, seqno in plan.requirements.items() if each.feature == ROW_MODE]
+    for seqno, mode in sorted(asked):
+        found = f"sql_mode {mode} in a transaction of seqno {seqno}"
+        yield found, f"let the source's sessions write the table without {mode}", seqno
+    if target.flavor is Flavor.MYSQL:
+        for mode in sorted(set(EVALUATED.values()) & set(target.value("sql_mode").split(","))):
+            yield (
+                f"sql_mode {mode} on the target",
+                f"SET GLOBAL sql_mode without {mode} on the target",
+                plan.first_seqno,
+            )
+
+
+def _computed(table: Table) -> str | None:
+    """The first stored column, or key over a virtual column or an expression, whose value the server computes."""
+    for column in table.columns:
+        if column.generated is Generated.STORED:
+            return f"column {column.name}, which is generated"
+    virtual = {column.name for column in table.columns if column.generated is Generated.VIRTUAL}
+    for key in table.keys:
+        if any(part.expression is not None or part.name in virtual for part in key.columns):
+            return f"key {key.name} over a generated column"
+    return None
 
 
 def check_other_channels(situation: Situation) -> Iterator[Finding]:

@@ -51,7 +51,7 @@ LONG_DEFAULT: Final = "default of a BLOB, TEXT or JSON column"
 HISTORY_BY_TRANSACTION: Final = "history by transaction ids"
 """A system-versioned table whose ROW START is a BIGINT; ``subject``: the table."""
 CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
-"""Triggers that fire where a foreign key cascades."""
+ROW_MODE: Final = "rows under sql_mode"
 UNSPELLED: Final = "JSON document without an SQL expression"
 """Needed for rows, whichever writer writes them; ``detail`` says why the document has no expression."""
 

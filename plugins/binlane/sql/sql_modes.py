@@ -23,6 +23,13 @@ changes the result of a statement that succeeded."""
 _IGNORE_BAD_TABLE_OPTIONS: Final = 0x10
 _STRICT: Final = 0x0060_0000
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
+EVALUATED: Final = {
+    1 << 6: "NO_UNSIGNED_SUBTRACTION",
+    1 << 25: "ALLOW_INVALID_DATES",
+    1 << 31: "PAD_CHAR_TO_FULL_LENGTH",
+    1 << 32: "TIME_TRUNCATE_FRACTIONAL",
+}
+"""MySQL's modes that change the value of an expression, and so of a generated column."""
 _ONLY_MARIADB: Final = {
     0x200: "ORACLE",
     1 << 32: "EMPTY_STRING_IS_NULL",

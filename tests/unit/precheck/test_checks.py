@@ -12,10 +12,10 @@ import pytest
 
 from binlane.binlog.rows_payload import payload_limit
 from binlane.errors import PrecheckError
-from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.division import Division
 from binlane.plan.transaction.altered_tables import Alterations
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants
 from binlane.precheck.checks import CHECKS, TARGET_CHECKS, run_checks
 from binlane.precheck.facts import Accounts
@@ -23,10 +23,10 @@ from binlane.precheck.finding import raise_if_fatal
 from binlane.precheck.parser import Asked, Verdict
 from binlane.precheck.situation import Needs, Situation, TargetSituation
 from binlane.schema.compare import Severity
-from binlane.schema.model import Column, ForeignKey, Table, Trigger
+from binlane.schema.model import Column, ForeignKey, Key, KeyColumn, Table, Trigger
 from binlane.shards.selection import Selection
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, Requirement
+from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, ROW_MODE, Requirement
 from binlane.work.logged_statements import Logged
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
@@ -167,6 +167,17 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
     "grants": (
         situation(facts(grants=SELECT), texts=[text("GRANT DROP ON shop.* TO y")]),
         "binlog.000007:4711: statement of seqno 5, GRANT DROP ON shop.* TO y",
+    ),
+    "generated-columns": (
+        situation(
+            facts(),
+            plan(
+                tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))},
+                requirements={Requirement(ROW_MODE, "session", "TIME_TRUNCATE_FRACTIONAL"): 5},
+            ),
+            schema(table(keys=(Key("k", False, False, (KeyColumn(None, expression="(`id` + 1)"),)),))),
+        ),
+        "shop.t: key k over a generated column",
     ),
     "read-only-databases": (
         situation(

@@ -46,6 +46,7 @@ EVERY_FIELD = SessionContext(
     explicit_defaults_for_timestamp=True,
     sql_require_primary_key=False,
     default_table_encryption=True,
+    cascade_triggers=True,
     insert_id=(1 << 64) - 1,
     last_insert_id=0,
     rand_seeds=(1, (1 << 64) - 1),

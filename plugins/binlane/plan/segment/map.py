@@ -36,6 +36,7 @@ from binlane.plan.segment.load import Loads
 from binlane.plan.segment.logged_tables import LoggedTable, hides_rows, logged_tables
 from binlane.plan.segment.reader import Router
 from binlane.plan.segment.rename import definition
+from binlane.plan.segment.row_modes import RowModes
 from binlane.plan.segment.run_writer import RunWriter
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.decode import LogFormat
@@ -200,7 +201,10 @@ class _Map:
         self._routes: dict[int, Route] = {}
 
     def run(self) -> MapSummary:
+        modes = RowModes(self._columns)
         for step in self._columns.walk():
+            for requirement, seqno in modes.of(step):
+                self._tally.add_requirement(requirement, seqno)
             if isinstance(step, Single):
                 self._single(step)
             else:

@@ -1,0 +1,68 @@
+"""Modes of MySQL's sessions under which generated columns of their rows were computed.
+
+The BEGIN of a transaction of rows holds the session's ``sql_mode``, and a replica computes the generated columns of
+its rows under it. Lanes do not: their blocks have rows of many sessions. So the modes that change a value are noted,
+and the precheck looks for such columns (``precheck.tables``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from binlane.binlog.vector.arrays import Ints
+from binlane.binlog.wire import EventType
+from binlane.model import Flavor
+from binlane.plan.segment.columns import Run, SegmentColumns, Single
+from binlane.sql.requirements import ROW_MODE, Requirement
+from binlane.sql.sql_modes import EVALUATED
+
+_FLAGS2, _SQL_MODE = 0, 1
+_HEAD: Final = 6
+"""Bytes of the status variables before the value of sql_mode: the code and 4 bytes of flags2, the code of sql_mode."""
+
+
+class RowModes:
+    """The transactions of a segment with such a mode."""
+
+    def __init__(self, columns: SegmentColumns) -> None:
+        self._frames = columns.frames
+        self._events, self._bits = _found(columns)
+
+    def of(self, step: Run | Single) -> Iterator[tuple[Requirement, int]]:
+        """What the rows of the step ask for, each with a seqno."""
+        if self._events.size == 0:
+            return
+        if isinstance(step, Single):
+            offset = self._frames.offset[self._events]
+            inside = (offset >= step.transaction.start) & (offset < step.transaction.end)
+            seqnos = np.full(self._events.size, step.seqno)
+        else:
+            inside = (self._events >= step.first[0]) & (self._events < step.end[-1])
+            seqnos = step.seqno + np.searchsorted(step.first, self._events, "right") - 1
+        for bits, seqno in zip(self._bits[inside].tolist(), seqnos[inside].tolist(), strict=True):
+            yield from (
+                (Requirement(ROW_MODE, "session", name), seqno) for bit, name in EVALUATED.items() if bits & bit
+            )
+
+
+def _found(columns: SegmentColumns) -> tuple[Ints, Ints]:
+    """The QUERY events with such a mode, and the bits of each."""
+    frames, nothing = columns.frames, np.empty(0, np.int64)
+    if columns.log.format.flavor is not Flavor.MYSQL:
+        return nothing, nothing
+    events = np.flatnonzero(frames.type_code == EventType.QUERY)
+    at = frames.offset[events] + frames.header_length + columns.reader.format.post_header_length(EventType.QUERY)
+    fits = at + _HEAD + 8 <= frames.offset[events] + frames.size[events]
+    events, at = events[fits], at[fits]
+    data = frames.data
+    leads = (data[at] == _FLAGS2) & (data[at + _HEAD - 1] == _SQL_MODE)
+    events, at = events[leads], at[leads]
+    bits = np.zeros(events.size, np.int64)
+    for place in range(5):
+        bits |= data[at + _HEAD + place].astype(np.int64) << (8 * place)
+    bits &= sum(EVALUATED)
+    odd = bits != 0
+    return events[odd], bits[odd]

@@ -1,0 +1,78 @@
+"""Generated columns, which MySQL's replicas compute in the sql_mode of each source session."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.errors import PrecheckError
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import ChannelOf, run_on
+
+KEYED = "(first DOUBLE, computed TIME(1) GENERATED ALWAYS AS (first) VIRTUAL, KEY k (computed))"
+STORED = "(first DOUBLE, computed TIME(1) GENERATED ALWAYS AS (first) STORED)"
+
+
+@requires_mysql
+@pytest.mark.parametrize("together", [False, True], ids=["plain", "over-two-databases"])
+@pytest.mark.parametrize("made_here", [False, True], ids=["there", "made-in-the-window"])
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [(KEYED, "key k over a generated column"), (STORED, "column computed, which is generated")],
+    ids=["keyed", "stored"],
+)
+def test_what_a_sessions_mode_computes_is_named(
+    channel_of: ChannelOf, table: str, what: str, made_here: bool, together: bool
+) -> None:
+    """In another mode the row has another value, in silence, and its DELETE may not find it."""
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE DATABASE tenant_2", "CREATE TABLE tenant_2.t (id INT)")
+    if not made_here:
+        run_on(channel.source, f"CREATE TABLE tenant_1.t {table}")
+    assert channel.run() is not None
+    if made_here:
+        run_on(channel.source, f"CREATE TABLE tenant_1.t {table}")
+    run_on(channel.source, "INSERT INTO tenant_1.t (first) VALUES (1.15)")
+    other = ("INSERT INTO tenant_2.t VALUES (1)",) if together else ()
+    run_on(
+        channel.source,
+        "SET SESSION sql_mode = 'TIME_TRUNCATE_FRACTIONAL'",
+        *("BEGIN", "INSERT INTO tenant_1.t (first) VALUES (1.55)", *other, "COMMIT"),
+        "DELETE FROM tenant_1.t WHERE computed = '00:00:01.5'",
+    )
+    seqno = channel.status.channel.watermark.seqno + 2 + made_here
+    said = rf"tenant_1\.t: {what}: .*TIME_TRUNCATE_FRACTIONAL in a transaction of seqno {seqno};"
+    with pytest.raises(PrecheckError, match=said):
+        channel.run()
+
+
+@requires_mysql
+def test_the_targets_own_mode_is_named_as_well(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    ((usual,),) = channel.target.query("SELECT @@GLOBAL.sql_mode")
+    run_on(channel.source, "CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t {STORED}")
+    run_on(channel.source, "INSERT INTO tenant_1.t (first) VALUES (1.55)")
+    channel.target.query(f"SET GLOBAL sql_mode = '{usual},TIME_TRUNCATE_FRACTIONAL'")
+    try:
+        with pytest.raises(PrecheckError, match=r"found sql_mode TIME_TRUNCATE_FRACTIONAL on the target; SET GLOBAL"):
+            channel.run()
+    finally:
+        channel.target.query(f"SET GLOBAL sql_mode = '{usual}'")
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+@requires_mysql
+def test_a_sessions_mode_decides_nothing_of_virtual_columns_without_a_key(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        "CREATE DATABASE tenant_1",
+        "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, f DOUBLE, v TIME(1) AS (f) VIRTUAL, KEY (f))",
+        "SET SESSION sql_mode = 'TIME_TRUNCATE_FRACTIONAL,PAD_CHAR_TO_FULL_LENGTH'",
+        "INSERT INTO tenant_1.t (id, f) VALUES (1, 1.55), (2, 2.55)",
+        "UPDATE tenant_1.t SET f = 3.55 WHERE v = '00:00:02.5'",
+        "DELETE FROM tenant_1.t WHERE v = '00:00:01.5'",
+    )
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT id, f FROM tenant_1.t") == [(2, 3.55)]
