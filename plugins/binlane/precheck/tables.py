@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from binlane.binlog.types.literals import quoted
 from binlane.choices import Reduce
-from binlane.model import Flavor, plural
+from binlane.model import Flavor, TableKey, plural
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
@@ -34,6 +35,7 @@ What is older, and a series that is not here, may end, too, and is refused."""
 _NEWER: Final = (11, 9)
 """Later series were branched from ones with the fix."""
 _NEVER: Final = 1 << 16
+_GENERATES: Final = re.compile(r"\bAS\s*\(", re.IGNORECASE)
 _FIRST_COLUMN: Final = "next_not_cached_value"
 _TODO_SEQUENCE: Final = (
     "upgrade the target; or leave the sequence out (docs/filters.md) and set it there by hand with SETVAL()"
@@ -192,7 +194,7 @@ def check_generated_columns(situation: Situation) -> Iterator[Finding]:
     for key in sorted(situation.plan.applied_tables, key=str) if why else ():
         # the window may make it
         table = situation.tables.table(key) or (None if source is None else source.table(key))
-        computed = None if table is None else _computed(table)
+        computed = _made_with(situation, key) if table is None else _computed(table)
         if computed is not None:
             found, todo, seqno = why[0]
             todo = f"{todo}, or leave the table out (docs/filters.md), or drop the {computed.split()[0]} on both sides"
@@ -213,6 +215,12 @@ def _modes_that_compute(situation: Situation) -> Iterator[tuple[str, str, int]]:
                 f"SET GLOBAL sql_mode without {mode} on the target",
                 plan.first_seqno,
             )
+
+
+def _made_with(situation: Situation, key: TableKey) -> str | None:
+    """For a table that is on neither server: made by the window, and dropped or renamed since."""
+    texts = (each for each in situation.asked.texts if key in each.facts.tables)
+    return "column that the window generates" if any(_GENERATES.search(each.sql) for each in texts) else None
 
 
 def _computed(table: Table) -> str | None:

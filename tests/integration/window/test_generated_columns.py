@@ -46,6 +46,20 @@ def test_what_a_sessions_mode_computes_is_named(
 
 
 @requires_mysql
+def test_a_table_that_is_gone_from_the_source_is_known_by_its_definition_in_the_log(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        *("CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t {KEYED}"),
+        "SET SESSION sql_mode = 'TIME_TRUNCATE_FRACTIONAL'",
+        "INSERT INTO tenant_1.t (first) VALUES (1.55)",
+        "RENAME TABLE tenant_1.t TO tenant_1.u",
+    )
+    with pytest.raises(PrecheckError, match=r"tenant_1\.t: column that the window generates: .*FRACTIONAL in a trans"):
+        channel.run()
+
+
+@requires_mysql
 def test_the_targets_own_mode_is_named_as_well(channel_of: ChannelOf) -> None:
     channel = channel_of("mysql", "mysql")
     ((usual,),) = channel.target.query("SELECT @@GLOBAL.sql_mode")
@@ -74,5 +88,19 @@ def test_a_sessions_mode_decides_nothing_of_virtual_columns_without_a_key(channe
         "DELETE FROM tenant_1.t WHERE v = '00:00:01.5'",
     )
     assert channel.run() is not None
+    run_on(
+        channel.source,
+        "SET SESSION sql_mode = 'TIME_TRUNCATE_FRACTIONAL'",
+        # statements run in their mode, whichever it is
+        f"CREATE TABLE tenant_1.u {STORED}",
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT INTO tenant_1.u (first) VALUES (1.55)",
+        "SET SESSION binlog_format = ROW",
+        "SET SESSION sql_mode = ''",
+        "INSERT INTO tenant_1.u (first) VALUES (1.55)",
+    )
+    assert channel.run() is not None
     channel.assert_equal()
     assert channel.target.query("SELECT id, f FROM tenant_1.t") == [(2, 3.55)]
+    found = channel.target.query("SELECT CAST(computed AS CHAR) FROM tenant_1.u ORDER BY 1")
+    assert found == [("00:00:01.5",), ("00:00:01.6",)]

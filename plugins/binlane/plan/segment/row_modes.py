@@ -15,7 +15,7 @@ import numpy as np
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor
-from binlane.plan.segment.columns import Run, SegmentColumns, Single
+from binlane.plan.segment.columns import INSERT, Run, SegmentColumns, Single
 from binlane.sql.requirements import ROW_MODE, Requirement
 from binlane.sql.sql_modes import EVALUATED
 
@@ -28,7 +28,7 @@ class RowModes:
     """The transactions of a segment with such a mode."""
 
     def __init__(self, columns: SegmentColumns) -> None:
-        self._frames = columns.frames
+        self._offset, self._role = columns.frames.offset, columns.role
         self._events, self._bits = _found(columns)
 
     def of(self, step: Run | Single) -> Iterator[tuple[Requirement, int]]:
@@ -36,12 +36,14 @@ class RowModes:
         if self._events.size == 0:
             return
         if isinstance(step, Single):
-            offset = self._frames.offset[self._events]
-            inside = (offset >= step.transaction.start) & (offset < step.transaction.end)
+            first, end = np.searchsorted(self._offset, [step.transaction.start, step.transaction.end])
+            if not (self._role[first:end] >= INSERT).any():
+                return
             seqnos = np.full(self._events.size, step.seqno)
         else:
-            inside = (self._events >= step.first[0]) & (self._events < step.end[-1])
+            first, end = step.first[0], step.end[-1]
             seqnos = step.seqno + np.searchsorted(step.first, self._events, "right") - 1
+        inside = (self._events >= first) & (self._events < end)
         for bits, seqno in zip(self._bits[inside].tolist(), seqnos[inside].tolist(), strict=True):
             yield from (
                 (Requirement(ROW_MODE, "session", name), seqno) for bit, name in EVALUATED.items() if bits & bit
@@ -64,5 +66,14 @@ def _found(columns: SegmentColumns) -> tuple[Ints, Ints]:
     for place in range(5):
         bits |= data[at + _HEAD + place].astype(np.int64) << (8 * place)
     bits &= sum(EVALUATED)
-    odd = bits != 0
-    return events[odd], bits[odd]
+    # other statements run in their own mode
+    kept = [place for place in np.flatnonzero(bits).tolist() if _begins_rows(columns, int(events[place]))]
+    return events[kept], bits[kept]
+
+
+def _begins_rows(columns: SegmentColumns, event: int) -> bool:
+    """Whether a QUERY event is BEGIN, or XA START."""
+    body = columns.frames.body(event)
+    database, status = body[8], int.from_bytes(body[11:13], "little")
+    sql = columns.reader.format.post_header_length(EventType.QUERY) + status + database + 1
+    return bytes(body[sql : sql + 5]).upper() in (b"BEGIN", b"XA ST")
