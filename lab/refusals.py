@@ -79,6 +79,16 @@ REFUSALS: Final = (
         "Stored generated columns",
     ),
     Refusal(
+        "a LOAD DATA whose file is in another transaction",
+        r"^UnsupportedEventError.*of a LOAD DATA that is not in this transaction",
+        "LOAD DATA whose file is in an earlier transaction",
+    ),
+    Refusal(
+        "an end of an XA transaction with changes of its own",
+        r"^UnsupportedEventError.*an XA COMMIT or XA ROLLBACK with changes of its own",
+        "XA COMMIT or XA ROLLBACK with changes",
+    ),
+    Refusal(
         "a statement that waits for the server's own place as a replica",
         r"^PrecheckError.*the target would wait for transactions",
         "UUID(), SLEEP(), @@server_id",

@@ -211,6 +211,12 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_statements_that_cannot_be_applied_exactly_are_refused_with_their_position",
     ),
     refused(
+        "XA COMMIT or XA ROLLBACK with changes of its own, which MySQL logs for tables without transactions",
+        "refused by name",
+        _UNSUPPORTED,
+        _NOT_APPLIED,
+    ),
+    refused(
         "XA COMMIT of what was prepared before the channel began; an XID prepared twice",
         "refused until a person decides (`binlane xa`)",
         _UNSUPPORTED,
@@ -229,6 +235,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "definitions in two character sets if the log does not tell enough",
         f"{proofs.LOAD_DATA}::test_a_session_without_backslash_escapes_loads_the_same_rows",
         f"{proofs.LOAD_DATA}::test_values_of_a_session_in_another_character_set_arrive",
+    ),
+    refused(
+        "LOAD DATA whose file is in an earlier transaction: before MySQL 5.5, and where a trigger of a table without "
+        "transactions changes one with them",
+        "refused by name",
+        _UNSUPPORTED,
+        "tests/unit/plan/transaction/test_load_data.py::test_load_data_that_cannot_be_applied_is_refused_with_a_reason",
     ),
     refused(
         "LOAD XML, which servers log as LOAD DATA",

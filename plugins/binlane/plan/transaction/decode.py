@@ -174,7 +174,10 @@ class _Dissection:
             if part is not None:
                 yield part
         for file_id in self._files.waiting:
-            what = f"file {file_id} of a LOAD DATA that is not in this transaction, as servers before MySQL 5.5 log it,"
+            what = (
+                f"file {file_id} of a LOAD DATA that is not in this transaction (servers before MySQL 5.5 log it so, "
+                "newer ones if a trigger of a table without transactions changes one with them)"
+            )
             _refuse(transaction.events[-1], self.log, what)
 
     def _map(self, event: RawEvent) -> MapPart:

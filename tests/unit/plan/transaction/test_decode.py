@@ -91,6 +91,10 @@ REFUSED = [
     ),
     pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
     pytest.param(
+        (GTID, query(b"INSERT INTO t VALUES (1)"), query(b"XA COMMIT X'31',X'',1")),
+        2, "QUERY", "an XA COMMIT or XA ROLLBACK with changes of its own", id="xa-commit-with-changes",
+    ),
+    pytest.param(
         (GTID, query(b"SET STATEMENT max_statement_time=1, sql_mode='' FOR INSERT INTO t VALUES ('\\n')"), XID),
         1, "QUERY", "after SET STATEMENT sql_mode", id="text-read-under-another-mode",
     ),
