@@ -203,8 +203,14 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.XA}::test_prepare_and_each_kind_of_end_of_an_xa_transaction_in_one_window",
         f"{proofs.XA}::test_runs_that_are_killed_between_the_halves_lose_and_double_nothing",
     ),
+    supported(
+        "A prepared XA transaction that makes temporary tables and drops all of them",
+        "they live where it commits",
+        f"{proofs.XA}::test_temporary_tables_inside_prepared_transactions_live_where_they_commit",
+        f"{proofs.UNIT_TEMPORARY}::test_a_table_that_lives_inside_a_prepared_transaction_lives_where_it_commits",
+    ),
     refused(
-        "A prepared XA transaction with a statement that uses a temporary table of its connection",
+        "A prepared XA transaction with a statement that uses another temporary table of its connection",
         "refused by name: another connection commits it",
         _UNSUPPORTED,
         "tests/unit/plan/transaction/test_temporary_tables.py"

@@ -169,6 +169,38 @@ def test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_
     assert xa.status.prepared == ()
 
 
+def test_temporary_tables_inside_prepared_transactions_live_where_they_commit(
+    mariadb_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
+    channel.source.query("CREATE DATABASE tenant_1")
+    channel.source.query(TABLE.format("tenant_1"))
+    for xid, word in (("'a'", "kept"), ("'b'", "undone"), ("'c'", "last")):
+        prepare(
+            channel,
+            xid,
+            f"INSERT INTO tenant_1.t (v) VALUES ('{word}')",
+            # the name of a table that is there
+            "CREATE TEMPORARY TABLE tenant_1.t (id INT, v VARCHAR(20))",
+            f"INSERT INTO tenant_1.t VALUES (1, '{word} by way of it'), (2, '{word} again')",
+            "CREATE TEMPORARY TABLE tenant_1.u AS SELECT v FROM tenant_1.t",
+            "DROP TEMPORARY TABLE tenant_1.t",
+            "INSERT INTO tenant_1.t (v) SELECT v FROM tenant_1.u ORDER BY v",
+            "DROP TEMPORARY TABLE tenant_1.u",
+            setting="SET SESSION binlog_format = STATEMENT",
+        )
+        channel.source.query("INSERT INTO tenant_1.t (v) VALUES ('between')")
+    for what in ("COMMIT 'c'", "ROLLBACK 'b'", "COMMIT 'a'"):
+        end(channel, f"XA {what}")
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert [each for each in values(channel) if each.startswith("undone")] == []
+    assert "last by way of it" in values(channel)
+
+
 def test_a_stored_one_that_the_source_has_lost_can_be_forgotten(
     xa: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,7 +62,9 @@ class _Cut:
     def stretches(self) -> Iterator[Stretch]:
         if self.life.by_routine:
             raise self._refused(self.life.where, "a routine created it, and the log does not contain its definition")
-        own = [step for step in self.steps if self.life.first <= step.seqno <= self.life.last]
+        # a prepared transaction is applied elsewhere
+        steps = (step for step in self.steps if not step.prepared)
+        own = [step for step in steps if self.life.first <= step.seqno <= self.life.last]
         own.sort(key=lambda step: step.seqno)
         for _, group in groupby(own, key=self._group):
             yield from self._stretch(tuple(group))

@@ -10,8 +10,8 @@ cut it into several transactions: ``temporary_stretches``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from binlane.errors import UnsupportedEventError
@@ -70,6 +70,11 @@ class TemporaryStep:
     """Why the created table cannot be copied."""
     prepared: bool = False
     """It is in a prepared XA transaction, whose changes are applied at its XA COMMIT."""
+
+    @property
+    def makes_or_drops(self) -> bool:
+        """Whether it is a CREATE or DROP TEMPORARY."""
+        return self.opened is not None or bool(self.closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +204,37 @@ class OpenTables:
         return next((key for key in self.tables if key[0] == session and str(key[1]).casefold() == name), None)
 
 
+def where_they_commit(found: Sequence[TemporaryStep], ends: Mapping[int, int | None]) -> list[TemporaryStep]:
+    """The steps, those of a prepared XA transaction that drops all temporary tables that it makes at its XA COMMIT.
+
+    ``ends``: by the seqno of the XA PREPARE, that of the XA COMMIT, None for a rollback. Whatever else a prepared
+    transaction does with temporary tables stays at its XA PREPARE, where ``lives`` refuses it.
+    """
+    groups: dict[int, list[TemporaryStep]] = {}
+    for step in found:
+        if step.prepared and step.seqno in ends:
+            groups.setdefault(step.seqno, []).append(step)
+    whole = {seqno for seqno, group in groups.items() if _is_whole(group)}
+    placed: list[TemporaryStep] = []
+    for step in found:
+        if not (step.prepared and step.seqno in whole):
+            placed.append(step)
+            continue
+        # its connection must have no other temporary table there, which the transaction might use
+        placed.append(TemporaryStep(step.seqno, step.session, step.where, prepared=True))
+        commit = ends[step.seqno]
+        if commit is not None:
+            placed.append(replace(step, seqno=commit, prepared=False))
+    return placed
+
+
+def _is_whole(group: Sequence[TemporaryStep]) -> bool:
+    """Whether a transaction makes temporary tables and drops all of them, and no other."""
+    tables = OpenTables()
+    dropped_others = [tables.take(step) for step in group]
+    return any(step.opened is not None for step in group) and not tables.tables and not any(dropped_others)
+
+
 @dataclass(slots=True)
 class _Calls:
     """A connection's calls of routines, which may have created temporary tables, and the statements that use these."""
@@ -225,7 +261,7 @@ def lives(
             done += _lost(tables, first, starts.pop(0), where)
             _check_dropped(calls)
         was_open = bool(tables.tables)
-        if step.prepared and (tables.has(step.session) or not all(map(is_known, step.used))):
+        if step.prepared and (step.makes_or_drops or tables.has(step.session) or not all(map(is_known, step.used))):
             raise in_prepared(step.where)
         if not tables.has(step.session):
             _check_known(step, is_known, calls)

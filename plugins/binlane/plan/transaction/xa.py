@@ -82,7 +82,7 @@ class Halves:
         if transaction.ending is Ending.XA_PREPARE:
             # a server also marks statements that only might use a temporary table
             found = [replace(step, prepared=True) for step in found]
-            if any(step.opened is not None or step.closed or step.calls for step in found):
+            if any(step.calls for step in found):
                 raise in_prepared(str(log.position(transaction)))
         self.temporary += found
         if transaction.ending not in _HALVES:
@@ -147,6 +147,12 @@ class Pairs:
     """Prepared in earlier windows and ended in this one; with seqno 0 if the target had the changes already."""
     carried_out: tuple[PreparedGroup, ...]
     """Prepared in this window and not ended in it."""
+
+    def ends(self, prepared: Iterable[Prepared]) -> dict[int, int | None]:
+        """By the seqno of each XA PREPARE that ends in this window: the seqno of its XA COMMIT, None for a rollback."""
+        left = {group.seqno for group in self.carried_out}
+        ends: dict[int, int | None] = {each.group.seqno: None for each in prepared if each.group.seqno not in left}
+        return ends | {group.seqno: seqno for seqno, group in self.commits.items() if group is not None}
 
 
 def pair(

@@ -21,6 +21,7 @@ from binlane.plan.segment.map import ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.transaction.temporary_tables import where_they_commit
 from binlane.plan.transaction.xa import Pairs, pair
 from binlane.plan.window.barrier_rules import BarrierRules
 from binlane.plan.window.filter_guard import check_views
@@ -58,6 +59,7 @@ def fold_scans(
     window, earlier = ScannedWindow.of(scans), ScannedWindow.of(carried)
     pairs = pair(window.prepared, window.resolved, earlier.prepared, manifest.done)
     window.add(_committed(pairs, critical_databases(settings, schema)))
+    window.temporary = where_they_commit(window.temporary, pairs.ends(window.prepared))
     routing = _Fold(manifest, window, settings, schema, earlier).routing()
     transactions = manifest.last_seqno - manifest.first_seqno + 1
     size = size_choice(settings, transactions, window.changes, routing)

@@ -254,6 +254,47 @@ def test_a_marked_statement_in_xa_is_applied_where_it_commits_if_its_connection_
     assert [first for first, _ in found.seqnos(0)] == [4]
 
 
+WHOLE = (CREATE, "INSERT INTO tmp VALUES (1)", "INSERT INTO t SELECT * FROM tmp", DROP)
+
+
+def prepared_of(seqno: int, *texts: str) -> tuple[bytes, ...]:
+    """A prepared XA transaction of statements that are marked."""
+    return (*prepare(seqno, "x", "a")[:1], *bound(seqno, *texts)[1:-1], prepare(seqno, "x")[-1])
+
+
+@EACH
+def test_a_table_that_lives_inside_a_prepared_transaction_lives_where_it_commits(columnar: bool) -> None:
+    log = [rows(1, "b"), prepared_of(2, *WHOLE), rows(3, "c"), ends(4, "COMMIT", "x"), rows(5, "b")]
+    found = filtered(log, CHOSEN, columnar=columnar, schema=SCHEMA)
+    assert stretches(found) == [(4, 4, True)]
+    assert not found.plan.written - {TableKey("a", "t")}
+
+
+def test_a_table_inside_a_prepared_transaction_that_is_rolled_back_is_none() -> None:
+    log = [prepared_of(1, *WHOLE), rows(2, "c"), ends(3, "ROLLBACK", "x")]
+    assert stretches(filtered(log, CHOSEN, schema=SCHEMA)) == []
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param([prepared_of(1, *WHOLE)], id="not-ended"),
+        pytest.param([prepared_of(1, CREATE), ends(2, "COMMIT", "x"), bound(3, DROP, alone=True)], id="not-dropped"),
+        pytest.param([bound(1, CREATE, alone=True), prepared_of(2, DROP), ends(3, "COMMIT", "x")], id="not-its-own"),
+        pytest.param(
+            [
+                bound(1, "CREATE TEMPORARY TABLE other (a INT)", alone=True), prepared_of(2, *WHOLE),
+                ends(3, "COMMIT", "x"), bound(4, "DROP TEMPORARY TABLE other", alone=True),
+            ],
+            id="beside-another",
+        ),
+    ],
+)  # fmt: skip
+def test_temporary_tables_that_reach_out_of_a_prepared_transaction_are_refused(log: list[tuple[bytes, ...]]) -> None:
+    with pytest.raises(UnsupportedEventError, match=r"^binlog\.000007:\d+: a prepared XA transaction with a statement"):
+        filtered(log, CHOSEN, schema=SCHEMA)
+
+
 @EACH
 def test_a_table_that_a_routine_has_made_lives_from_the_call_to_the_drop(columnar: bool) -> None:
     log = [
