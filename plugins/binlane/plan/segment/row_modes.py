@@ -19,6 +19,8 @@ from binlane.plan.segment.columns import INSERT, Run, SegmentColumns, Single
 from binlane.sql.requirements import ROW_MODE, Requirement
 from binlane.sql.sql_modes import EVALUATED
 
+_POST_HEADER: Final = 13
+"""Bytes of QUERY's post-header since MySQL 5.0; before, there are no status variables."""
 _FLAGS2, _SQL_MODE = 0, 1
 _HEAD: Final = 6
 """Bytes of the status variables before the value of sql_mode: the code and 4 bytes of flags2, the code of sql_mode."""
@@ -32,31 +34,31 @@ class RowModes:
         self._events, self._bits = _found(columns)
 
     def of(self, step: Run | Single) -> Iterator[tuple[Requirement, int]]:
-        """What the rows of the step ask for, each with a seqno."""
+        """What the rows of the step ask for, each with its first seqno. Statements run in their own mode."""
         if self._events.size == 0:
             return
         if isinstance(step, Single):
             first, end = np.searchsorted(self._offset, [step.transaction.start, step.transaction.end])
             if not (self._role[first:end] >= INSERT).any():
                 return
-            seqnos = np.full(self._events.size, step.seqno)
         else:
             first, end = step.first[0], step.end[-1]
-            seqnos = step.seqno + np.searchsorted(step.first, self._events, "right") - 1
-        inside = (self._events >= first) & (self._events < end)
-        for bits, seqno in zip(self._bits[inside].tolist(), seqnos[inside].tolist(), strict=True):
-            yield from (
-                (Requirement(ROW_MODE, "session", name), seqno) for bit, name in EVALUATED.items() if bits & bit
-            )
+        there = slice(*np.searchsorted(self._events, [first, end]))
+        for bit, name in EVALUATED.items():
+            events = self._events[there][(self._bits[there] & bit) != 0]
+            if events.size:
+                before = 0 if isinstance(step, Single) else int(np.searchsorted(step.first, events[0], "right")) - 1
+                yield Requirement(ROW_MODE, "session", name), step.seqno + before
 
 
 def _found(columns: SegmentColumns) -> tuple[Ints, Ints]:
-    """The QUERY events with such a mode, and the bits of each."""
+    """The QUERY events with such a mode, ascending, and the bits of each."""
     frames, nothing = columns.frames, np.empty(0, np.int64)
-    if columns.log.format.flavor is not Flavor.MYSQL:
+    head = columns.reader.format.post_header_length(EventType.QUERY)
+    if columns.log.format.flavor is not Flavor.MYSQL or head < _POST_HEADER:
         return nothing, nothing
     events = np.flatnonzero(frames.type_code == EventType.QUERY)
-    at = frames.offset[events] + frames.header_length + columns.reader.format.post_header_length(EventType.QUERY)
+    at = frames.offset[events] + frames.header_length + head
     fits = at + _HEAD + 8 <= frames.offset[events] + frames.size[events]
     events, at = events[fits], at[fits]
     data = frames.data
@@ -66,14 +68,5 @@ def _found(columns: SegmentColumns) -> tuple[Ints, Ints]:
     for place in range(5):
         bits |= data[at + _HEAD + place].astype(np.int64) << (8 * place)
     bits &= sum(EVALUATED)
-    # other statements run in their own mode
-    kept = [place for place in np.flatnonzero(bits).tolist() if _begins_rows(columns, int(events[place]))]
-    return events[kept], bits[kept]
-
-
-def _begins_rows(columns: SegmentColumns, event: int) -> bool:
-    """Whether a QUERY event is BEGIN, or XA START."""
-    body = columns.frames.body(event)
-    database, status = body[8], int.from_bytes(body[11:13], "little")
-    sql = columns.reader.format.post_header_length(EventType.QUERY) + status + database + 1
-    return bytes(body[sql : sql + 5]).upper() in (b"BEGIN", b"XA ST")
+    odd = bits != 0
+    return events[odd], bits[odd]
