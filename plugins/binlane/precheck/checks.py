@@ -14,7 +14,17 @@ from typing import Final, TypeVar
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck import definers, engines, grants, portability, read_only, server, sql_writer, statements, tables
+from binlane.precheck import (
+    definers,
+    engines,
+    generated_columns,
+    grants,
+    portability,
+    server,
+    sql_writer,
+    statements,
+    tables,
+)
 from binlane.precheck.finding import Finding, raise_if_fatal
 from binlane.precheck.results import keep_for_lanes
 from binlane.precheck.situation import Situation, TargetSituation, situation_of
@@ -75,8 +85,8 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "system-versioning": tables.check_versioning,
     "transaction-histories": tables.check_transaction_histories,
     "logged-tables": tables.check_logged_tables,
-    "generated-columns": tables.check_generated_columns,
-    "read-only-databases": read_only.check_read_only_databases,
+    "generated-columns": generated_columns.check_generated_columns,
+    "read-only-databases": tables.check_read_only_databases,
 }
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.types.literals import quoted
 from binlane.choices import Reduce
-from binlane.model import Flavor, TableKey, plural
+from binlane.model import Flavor, plural
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Table
-from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION, ROW_MODE
-from binlane.sql.sql_modes import EVALUATED
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION
 from binlane.state.records.databases import forgetting
 
 _LEAVING: Final = frozenset({"RESTRICT"})
@@ -35,7 +37,7 @@ What is older, and a series that is not here, may end, too, and is refused."""
 _NEWER: Final = (11, 9)
 """Later series were branched from ones with the fix."""
 _NEVER: Final = 1 << 16
-_GENERATES: Final = re.compile(r"\bAS\s*\(", re.IGNORECASE)
+_OPTION: Final = re.compile(r"\bREAD\s+ONLY\s*=?\s*(0|1|DEFAULT)\b", re.IGNORECASE)
 _FIRST_COLUMN: Final = "next_not_cached_value"
 _TODO_SEQUENCE: Final = (
     "upgrade the target; or leave the sequence out (docs/filters.md) and set it there by hand with SETVAL()"
@@ -184,57 +186,6 @@ def check_renamed_databases(situation: Situation) -> Iterator[Finding]:
         yield Finding(Severity.FATAL, f"{name}: database", "a name of its own on the target", why, todo)
 
 
-def check_generated_columns(situation: Situation) -> Iterator[Finding]:
-    """Columns and keys that the target computes, of tables with rows from sessions whose sql_mode changes the value.
-
-    A replica computes them in each session's mode, lanes in one: the rows would have other values than on the source.
-    """
-    why = tuple(_modes_that_compute(situation))
-    source = situation.source_tables if why else None
-    for key in sorted(situation.plan.applied_tables, key=str) if why else ():
-        # the window may make it
-        table = situation.tables.table(key) or (None if source is None else source.table(key))
-        computed = _made_with(situation, key) if table is None else _computed(table)
-        if computed is not None:
-            found, todo, seqno = why[0]
-            todo = f"{todo}, or leave the table out (docs/filters.md), or drop the {computed.split()[0]} on both sides"
-            yield Finding(Severity.FATAL, f"{key}: {computed}", "rows of usual modes", found, todo, seqno)
-
-
-def _modes_that_compute(situation: Situation) -> Iterator[tuple[str, str, int]]:
-    """The modes of the source's sessions, and of the target, with what to do and the first seqno."""
-    plan, target = situation.plan, situation.target
-    asked = [(seqno, each.detail) for each, seqno in plan.requirements.items() if each.feature == ROW_MODE]
-    for seqno, mode in sorted(asked):
-        found = f"sql_mode {mode} in a transaction of seqno {seqno}"
-        yield found, f"let the source's sessions write the table without {mode}", seqno
-    if target.flavor is Flavor.MYSQL:
-        for mode in sorted(set(EVALUATED.values()) & set(target.value("sql_mode").split(","))):
-            yield (
-                f"sql_mode {mode} on the target",
-                f"SET GLOBAL sql_mode without {mode} on the target",
-                plan.first_seqno,
-            )
-
-
-def _made_with(situation: Situation, key: TableKey) -> str | None:
-    """For a table that is on neither server: made by the window, and dropped or renamed since."""
-    texts = (each for each in situation.asked.texts if key in each.facts.tables)
-    return "column that the window generates" if any(_GENERATES.search(each.sql) for each in texts) else None
-
-
-def _computed(table: Table) -> str | None:
-    """The first stored column, or key over a virtual column or an expression, whose value the server computes."""
-    for column in table.columns:
-        if column.generated is Generated.STORED:
-            return f"column {column.name}, which is generated"
-    virtual = {column.name for column in table.columns if column.generated is Generated.VIRTUAL}
-    for key in table.keys:
-        if any(part.expression is not None or part.name in virtual for part in key.columns):
-            return f"key {key.name} over a generated column"
-    return None
-
-
 def check_other_channels(situation: Situation) -> Iterator[Finding]:
     """Databases of the window that another channel writes on the same target."""
     for database, channel in () if situation.begun else situation.other_writers:
@@ -282,3 +233,93 @@ def check_default_collations(situation: Situation) -> Iterator[Finding]:
         severity = Severity.FATAL if expected in target.collations else Severity.INFO
         given = "as on the source" if expected == theirs else f"which [collations] gives for {theirs}"
         yield Finding(severity, f"{name}: default collation", f"{expected}, {given}", ours, todo)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spell:
+    """The seqnos behind ``first``, and before ``last`` unless it is None, at which a database is READ ONLY."""
+
+    first: int
+    last: int | None
+
+    def has(self, seqno: int) -> bool:
+        return seqno > self.first and (self.last is None or seqno < self.last)
+
+
+def check_read_only_databases(situation: Situation) -> Iterator[Finding]:
+    """Databases that are READ ONLY where the window changes them.
+
+    MySQL has the option since 8.0.22 (ALTER SCHEMA .. READ ONLY = 1). It binds every session but the
+    server's own replica threads, so a target that is kept safe by it, and a source that writes again after lifting it
+    with ``sql_log_bin = 0``, stop a lane (3989) where a replica goes on.
+    """
+    if situation.begun:
+        return
+    for name, spells in sorted(_spells(situation).items()):
+        changed = [(seqno, spell) for spell in spells for seqno in _changes(situation, name, spell)]
+        if not changed:
+            continue
+        seqno, spell = min(changed, key=lambda each: each[0])
+        todo = f"SET sql_log_bin = 0 and ALTER SCHEMA `{name}` READ ONLY = 0 on the target"
+        if spell.first:
+            todo = (
+                f"the source has lifted it again without its log: run a window that ends with seqno {spell.first} "
+                f"(--until), then {todo}, then go on"
+            )
+        yield Finding(
+            Severity.FATAL,
+            f"{name}: database, at seqno {seqno}",
+            "one that sessions may change",
+            f"READ ONLY since seqno {spell.first}" if spell.first else "READ ONLY",
+            todo,
+            seqno,
+        )
+
+
+def _spells(situation: Situation) -> dict[str, list[_Spell]]:
+    """By name in lower case, on the target and as the window's statements change it."""
+    switches: dict[str, list[tuple[int, bool]]] = defaultdict(list)
+    for name in situation.target.read_only_databases:
+        switches[name.lower()].append((0, True))
+    for statement in situation.asked.texts:
+        is_on = _option(statement)
+        if is_on is not None:
+            for name in statement.facts.databases:
+                switches[name.lower()].append((statement.seqno, is_on))
+    found: dict[str, list[_Spell]] = defaultdict(list)
+    for name, given in switches.items():
+        since: int | None = None
+        for seqno, is_on in given:
+            if since is not None and not is_on:
+                found[name].append(_Spell(since, seqno))
+            since = (seqno if since is None else since) if is_on else None
+        if since is not None:
+            found[name].append(_Spell(since, None))
+    return found
+
+
+def _option(statement: LoggedText) -> bool | None:
+    """What ALTER DATABASE sets the option to; None for a statement that leaves it. The servers allow 0, 1 and
+    DEFAULT."""
+    words = statement.words
+    if words[:1] != ("ALTER",) or words[1:2] not in (("DATABASE",), ("SCHEMA",)):
+        return None
+    found = _OPTION.findall(statement.sql)
+    return found[-1] == "1" if found else None
+
+
+def _changes(situation: Situation, name: str, spell: _Spell) -> Iterator[int]:
+    """Seqnos in the spell at which the window changes the database."""
+    plan = situation.plan
+    for key in plan.applied_tables:
+        if key.database.lower() == name:
+            seqno = situation.first_rows(key, spell.first)
+            if seqno is not None and spell.has(seqno):
+                yield seqno
+    for statement in situation.asked.texts:
+        named = {each.lower() for each in statement.facts.databases}
+        if name in named and spell.has(statement.seqno) and _option(statement) is None:
+            yield statement.seqno
+    # statements that commit with others have no seqno here
+    if spell == _Spell(0, None) and any(key.database.lower() == name for key in plan.written):
+        yield plan.first_seqno

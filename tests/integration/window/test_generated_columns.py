@@ -67,11 +67,53 @@ def test_the_targets_own_mode_is_named_as_well(channel_of: ChannelOf) -> None:
     run_on(channel.source, "INSERT INTO tenant_1.t (first) VALUES (1.55)")
     channel.target.query(f"SET GLOBAL sql_mode = '{usual},TIME_TRUNCATE_FRACTIONAL'")
     try:
-        with pytest.raises(PrecheckError, match=r"found sql_mode TIME_TRUNCATE_FRACTIONAL on the target; SET GLOBAL"):
+        with pytest.raises(PrecheckError, match=r"found sql_mode TIME_TRUNCATE_FRACTIONAL on the target alone"):
             channel.run()
     finally:
         channel.target.query(f"SET GLOBAL sql_mode = '{usual}'")
     assert channel.run() is not None
+    channel.assert_equal()
+
+
+@requires_mysql
+@pytest.mark.parametrize(
+    ("mode", "column", "is_named"),
+    [
+        ("PAD_CHAR_TO_FULL_LENGTH", "c CHAR(9), g VARCHAR(20) AS (CONCAT(c, '!')) STORED", True),
+        ("PAD_CHAR_TO_FULL_LENGTH", "c VARCHAR(9), g VARCHAR(20) AS (CONCAT(c, '!')) STORED", False),
+        ("NO_UNSIGNED_SUBTRACTION", "c INT UNSIGNED, g BIGINT AS (c - 1) STORED", True),
+        ("NO_UNSIGNED_SUBTRACTION", "c INT, g BIGINT AS (c - 1) STORED", False),
+        ("ALLOW_INVALID_DATES", "c INT, g VARCHAR(20) AS (c * 2) STORED, KEY ((c + 1))", False),
+        ("ALLOW_INVALID_DATES", "c VARCHAR(20), KEY ((CAST(c AS DATE)))", True),
+    ],
+)
+def test_only_expressions_that_see_the_mode_are_named(
+    channel_of: ChannelOf, mode: str, column: str, is_named: bool
+) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, "CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t (id INT PRIMARY KEY, {column})")
+    assert channel.run() is not None
+    run_on(channel.source, f"SET SESSION sql_mode = '{mode}'", "INSERT INTO tenant_1.t (id, c) VALUES (1, '2020')")
+    if is_named:
+        with pytest.raises(PrecheckError, match=f"found sql_mode {mode} in a transaction"):
+            channel.run()
+    else:
+        assert channel.run() is not None
+        channel.assert_equal()
+
+
+@requires_mysql
+def test_a_mode_that_source_and_target_have_is_taken_for_that_of_all_sessions(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    ((usual,),) = channel.target.query("SELECT @@GLOBAL.sql_mode")
+    mode = f"{usual},TIME_TRUNCATE_FRACTIONAL"
+    channel.target.query(f"SET GLOBAL sql_mode = '{mode}'")
+    try:
+        run_on(channel.source, "CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t {STORED}")
+        run_on(channel.source, f"SET SESSION sql_mode = '{mode}'", "INSERT INTO tenant_1.t (first) VALUES (1.55)")
+        assert channel.run() is not None
+    finally:
+        channel.target.query(f"SET GLOBAL sql_mode = '{usual}'")
     channel.assert_equal()
 
 

@@ -2,7 +2,7 @@
 
 The BEGIN of a transaction of rows holds the session's ``sql_mode``, and a replica computes the generated columns of
 its rows under it. Lanes do not: their blocks have rows of many sessions. So the modes that change a value are noted,
-and the precheck looks for such columns (``precheck.tables``).
+and the precheck looks for such columns (``precheck.generated_columns``).
 """
 
 from __future__ import annotations
