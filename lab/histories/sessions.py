@@ -35,6 +35,7 @@ _OF_FAMILY: Final = {
         "binlog_transaction_compression = OFF", "default_collation_for_utf8mb4 = utf8mb4_general_ci",
         "sql_generate_invisible_primary_key = ON", "binlog_rows_query_log_events = ON",
         "gtid_next = 'AUTOMATIC:tagged'", "gtid_next = 'AUTOMATIC'", "xa_detach_on_prepare = ON",
+        "enable_cascade_triggers = ON", "enable_cascade_triggers = OFF",
     ),
     Flavor.MARIADB: (
         "binlog_alter_two_phase = 1", "check_constraint_checks = 0", "system_versioning_alter_history = KEEP",
@@ -200,4 +201,17 @@ class Session:
         if dice.one_in(5):
             self.format, self.database = "ROW", None
             return [dice.choice(made), *inside, DISCONNECT]
-        return [dice.choice(made), *inside, f"DROP TEMPORARY TABLE {name}"]
+        script = [dice.choice(made), *inside]
+        if dice.one_in(4):
+            moved = f"{quoted(self.database)}.`moved{dice.randint(1, 2)}`"
+            # MariaDB logs the second form without the mark of its connection
+            forms = (f"ALTER TABLE {name} RENAME TO {moved}", f"RENAME TABLE {name} TO {moved}")
+            script.append(forms[0] if self.world.flavor is Flavor.MYSQL else dice.choice(forms))
+            script.append(f"INSERT IGNORE INTO {table.full} (`id`) SELECT `id` + 11 FROM {moved} ORDER BY `id`")
+            name = moved
+        script.append(f"DROP TEMPORARY TABLE {name}")
+        if self.habits.xa and dice.one_in(4):
+            xid = f"'t{self.world.number()}'"
+            end = f"XA {dice.choice(('COMMIT', 'COMMIT', 'ROLLBACK'))} {xid}"
+            return [f"XA START {xid}", *script, f"XA END {xid}", f"XA PREPARE {xid}", end]
+        return script
