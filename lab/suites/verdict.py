@@ -53,7 +53,8 @@ def judged(binlane: Run, native: Run | None) -> Outcome:
     if binlane.ended:
         return Outcome.FAILED
     assert native is not None
-    if native.stopped or (native.different and (binlane.stopped or set(binlane.different) <= set(native.different))):
+    # where binlane stops, it has no differences
+    if native.stopped or (native.different and set(binlane.different) <= set(native.different)):
         return Outcome.NATIVE
     if binlane.refused:
         return Outcome.REFUSED

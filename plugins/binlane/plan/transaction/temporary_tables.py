@@ -229,10 +229,11 @@ def where_they_commit(found: Sequence[TemporaryStep], ends: Mapping[int, int | N
 
 
 def _is_whole(group: Sequence[TemporaryStep]) -> bool:
-    """Whether a transaction makes temporary tables and drops all of them, and no other."""
+    """Whether a transaction makes temporary tables and drops all of them."""
     tables = OpenTables()
-    dropped_others = [tables.take(step) for step in group]
-    return any(step.opened is not None for step in group) and not tables.tables and not any(dropped_others)
+    for step in group:
+        tables.take(step)
+    return any(step.opened is not None for step in group) and not tables.tables
 
 
 @dataclass(slots=True)

@@ -157,9 +157,10 @@ def test_a_renamed_table_is_followed_to_its_end(rename: tuple[bytes, ...]) -> No
     assert not found.plan.written
 
 
-def test_a_rename_of_a_permanent_table_leaves_the_connections_temporary_ones() -> None:
+@pytest.mark.parametrize("name", ["u", "tmp"])
+def test_a_rename_of_a_permanent_table_leaves_the_connections_temporary_ones(name: str) -> None:
     log = [
-        bound(1, CREATE, alone=True), bound(2, "RENAME TABLE t TO u", alone=True, marked=False),
+        bound(1, CREATE, alone=True), bound(2, f"RENAME TABLE t TO {name}", alone=True, marked=False),
         bound(3, "INSERT INTO tmp VALUES (1)"), bound(4, "DROP TEMPORARY TABLE tmp", alone=True),
     ]  # fmt: skip
     barriers = filtered(log, CHOSEN, schema=SCHEMA).routing.barriers
