@@ -10,10 +10,16 @@ _GRANT: Final = "Grant the account the missing privilege (docs/accounts.md), the
 _SCHEMA: Final = "Give the target's table the definition that the source had at that time, then run the channel again."
 _LOCK: Final = "Transient, retried automatically. Find the session that holds the lock on the target."
 _DRIFT: Final = "Find the program that writes to the target, correct the row (docs/verify.md, Drift), then run again."
+_NULL: Final = (
+    "If the source's session had explicit_defaults_for_timestamp = OFF, which MySQL does not log with it: "
+    "SET GLOBAL explicit_defaults_for_timestamp = OFF on the target, run the channel again, and set it back. Otherwise "
+    "the column is NOT NULL on the target alone: give it the source's definition."
+)
 _BY_CODE: Final[Mapping[int, str]] = {
     **dict.fromkeys((1032, 1062, 1451, 1452), _DRIFT),
     **dict.fromkeys((1049, 1054, 1091, 1136, 1146, 1265, 1366, 1406, 1677), _SCHEMA),
     **dict.fromkeys((1021, 1114), _SPACE),
+    1048: _NULL,
     **dict.fromkeys((1044, 1045, 1142, 1227), _GRANT),
     **dict.fromkeys((1020, 1205, 1213), _LOCK),
 }
