@@ -236,6 +236,20 @@ def _renamed(tally: Tally, renaming: Renaming) -> dict[str, str]:
     return {source: name for name, source in sorted(sources.items()) if source is not None and source != name}
 
 
+def _lane_files(
+    mapped: MappedWindow, lanes: range, folded: Sequence[FoldedLane] | None
+) -> Mapping[int, Sequence[LaneFile]]:
+    """The files of each lane; what ``folded`` lanes write is counted in the window's tally."""
+    files: dict[int, Sequence[LaneFile]] = {lane: mapped.files.get(lane, ()) for lane in lanes}
+    if folded is not None:
+        mapped.tally.lane_rows = {each.lane: each.rows for each in folded}
+    for each in folded or ():
+        files[each.lane] = each.files
+        for key, rows in each.saved.items():
+            mapped.tally.add_saved(key, rows)
+    return files
+
+
 def make_plan(
     manifest: Manifest,
     routing: Routing,
@@ -250,13 +264,8 @@ def make_plan(
     """
     tally, lanes = mapped.tally, range(routing.lanes + 1)
     temporary = tally.names_of_temporary()
-    files: dict[int, Sequence[LaneFile]] = {lane: mapped.files.get(lane, ()) for lane in lanes}
-    if folded is not None:
-        tally.lane_rows = {each.lane: each.rows for each in folded}
-        files |= {each.lane: each.files for each in folded}
-        for each in folded:
-            for key, rows in each.saved.items():
-                tally.add_saved(key, rows)
+    only_temporary = temporary.difference(known)
+    files = _lane_files(mapped, lanes, folded)
     plan = WindowPlan(
         channel=manifest.channel,
         window_id=manifest.window,
@@ -279,10 +288,10 @@ def make_plan(
         altered=Alterations(
             {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
         ),
-        loaded=frozenset(key for key in tally.loaded if key in known or key not in temporary),
+        loaded=frozenset(tally.loaded - only_temporary),
         written=frozenset(tally.written - temporary),
         unsafe=dict(sorted(tally.unsafe.items())),
-        undone=frozenset(key for key in tally.undone if key in known or key not in temporary),
+        undone=frozenset(tally.undone - only_temporary),
         time_zones=frozenset(tally.time_zones),
         carried_in=routing.carried_in,
         carried_out=routing.carried_out,
