@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from binlane.model import Flavor
-from binlane.orchestration.filter_job.class_archive import with_class_archive
+from binlane.orchestration.filter_job.jvm_options import with_jvm_options
 from lab.programs import WITHOUT_MYSQL, has_mysql, other_programs, series_of, server_binary
 from lab.servers import PrivateServer, private_server
 from tests.emptied import Origin, drop_databases
@@ -28,7 +28,7 @@ settings.load_profile("binlane")
 
 # a test's Spark lives for seconds: the second compiler and the usual collector's threads cost more than they bring
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-os.environ |= with_class_archive(os.environ)
+os.environ |= with_jvm_options(os.environ)
 
 _origins: dict[Path, Origin] = {}
 """Of the session's servers, by data folder."""

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from binlane.config import load_channel
 from binlane.errors import BinlaneError, UnsupportedEventError, WorkError
-from binlane.orchestration.filter_job.class_archive import write_class_archive
+from binlane.orchestration.filter_job.jvm_options import write_class_archive
 from binlane.work.filter.errors import as_line
 from tests.spark.filter_task import Told, task
 from tests.spark.spark_machine import spark_machine

@@ -266,7 +266,7 @@ def spark_job() -> None:
 @app.command()
 def spark_archive() -> None:
     """Write an archive of the classes that Spark loads: from then on a spark-submit of this account starts faster."""
-    from binlane.orchestration.filter_job.class_archive import write_class_archive
+    from binlane.orchestration.filter_job.jvm_options import write_class_archive
 
     out.print(str(write_class_archive()))
 

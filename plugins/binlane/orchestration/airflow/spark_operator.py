@@ -22,7 +22,7 @@ from binlane.choices import FilterEngine
 from binlane.orchestration.airflow.releases import AirflowFailException, AirflowNotFoundException
 from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.airflow.task_watch import Watched
-from binlane.orchestration.filter_job.class_archive import with_class_archive
+from binlane.orchestration.filter_job.jvm_options import with_jvm_options
 from binlane.orchestration.filter_job.spark_submit import (
     WITH_DEFAULTS,
     JobOutput,
@@ -112,7 +112,7 @@ class _FilterJob(SparkSubmitOperator):
         hook._process_spark_submit_log = lambda itr: read(self._output.listened(itr))  # type: ignore[method-assign]
         build = _with_defaults(hook._build_spark_submit_command)
         hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
-        hook.submit = functools.partial(hook.submit, env=with_class_archive(without_airflow(os.environ)))  # type: ignore[method-assign]
+        hook.submit = functools.partial(hook.submit, env=with_jvm_options(without_airflow(os.environ)))  # type: ignore[method-assign]
         return hook
 
 

@@ -13,7 +13,7 @@ from binlane.choices import FilterEngine
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
 from binlane.extension import chosen
-from binlane.orchestration.filter_job.class_archive import with_class_archive
+from binlane.orchestration.filter_job.jvm_options import with_jvm_options
 from binlane.orchestration.filter_job.spark_submit import (
     FILTER_JOB,
     WITH_DEFAULTS,
@@ -77,7 +77,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         raise ConfigError(
             "--engine spark: expected spark-submit on PATH, found none; install Spark, or use --engine local"
         )
-    environment = with_class_archive({"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ), "PATH": path})
+    environment = with_jvm_options({"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ), "PATH": path})
     with properties_file(given) as file:
         command = [program, WITH_DEFAULTS, "--properties-file", file, str(FILTER_JOB), "--work", work.uri]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

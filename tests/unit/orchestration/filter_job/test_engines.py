@@ -9,8 +9,8 @@ import pytest
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
 from binlane.orchestration.commands.run import Call
-from binlane.orchestration.filter_job.class_archive import LOADING_JOB
 from binlane.orchestration.filter_job.engines import FILTER_ENGINES
+from binlane.orchestration.filter_job.jvm_options import LOADING_JOB
 from binlane.orchestration.filter_job.spark_submit import FILTER_JOB
 from binlane.orchestration.filter_job.window_engine import engine_for
 from binlane.work.files import WorkFolder

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from binlane.orchestration.filter_job.class_archive import LOADING_JOB, OPTIONS, with_class_archive, write_class_archive
+from binlane.orchestration.filter_job.jvm_options import LOADING_JOB, OPTIONS, with_jvm_options, write_class_archive
 from binlane.readiness.machine import spark_submit
 
 
@@ -17,9 +17,9 @@ def test_a_jvm_reads_its_classes_from_the_archive(tmp_path: Path) -> None:
     given = {**os.environ, "PATH": path, "PYSPARK_PYTHON": sys.executable}
     # the tests' own environment may have the option already
     given.pop(OPTIONS, None)
-    if with_class_archive(given) == given:
+    if "SharedArchiveFile" not in with_jvm_options(given)[OPTIONS]:
         write_class_archive()
-    environment = with_class_archive(given)
+    environment = with_jvm_options(given)
     environment[OPTIONS] += f" -Xlog:class+load:file={tmp_path}/classes"
     subprocess.run(
         [program, "--master", "local[2]", str(LOADING_JOB)], env=environment, check=True, capture_output=True

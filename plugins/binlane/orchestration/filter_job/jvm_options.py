@@ -1,6 +1,7 @@
-"""An archive of the classes that Spark's JVM loads, from which the next JVM maps them instead of reading its jars.
+"""Options for the JVM of a spark-submit: a quick compiler, and an archive of classes that it maps instead of jars.
 
-Loading and checking classes is half of what a small spark-submit costs. The JVM itself writes the archive, at its end
+The filter job's JVM lives for seconds and hands no rows through, so the second compiler costs more than it brings.
+Loading and checking classes is half of what else a small spark-submit costs. A JVM writes the archive, at its end
 (class data sharing, https://openjdk.org/jeps/350), and uses it only with the Java and the jars that it was made of.
 They are its name here, since a JVM says nothing about an archive that it cannot use.
 """
@@ -27,20 +28,22 @@ LOADING_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "loading_job.py"
 """The job whose classes are archived."""
 OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 """Environment variable of spark-submit with options for its JVM; those of Spark's properties come behind them."""
+_QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
 # the JVM tells on its standard output which classes an archive cannot have
-_QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_QUIET: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 _UNUSED_SECONDS: Final = 30 * 86_400
 _ENDING: Final = ".jsa"
 
 
-def with_class_archive(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a spark-submit whose JVM reads its classes from the archive, if there is one."""
+def with_jvm_options(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a spark-submit with the JVM's options: its classes are read from the archive, if there is
+    one."""
     archive = _archive(environment)
     if archive is None or not archive.exists():
-        return dict(environment)
+        return _with_options(environment)
     with contextlib.suppress(OSError):
         os.utime(archive)
-    return _with_options(environment, f"-XX:SharedArchiveFile={archive}")
+    return _with_options(environment, *_archived(f"-XX:SharedArchiveFile={archive}"))
 
 
 def write_class_archive() -> Path:
@@ -63,7 +66,7 @@ def write_class_archive() -> Path:
     try:
         done = subprocess.run(
             [program, "--master", "local[2]", "--conf", "spark.ui.enabled=false", str(LOADING_JOB)],
-            env=_with_options(environment, f"-XX:ArchiveClassesAtExit={written}"),
+            env=_with_options(environment, *_archived(f"-XX:ArchiveClassesAtExit={written}")),
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode != 0 or not written.exists():
@@ -115,9 +118,14 @@ def _jars(environment: Mapping[str, str]) -> Path | None:
     return jars if jars is not None and jars.is_dir() else None
 
 
-def _with_options(environment: Mapping[str, str], option: str) -> dict[str, str]:
-    given = environment.get(OPTIONS, "")
-    return {**environment, OPTIONS: f"{given} {_QUIET} {shlex.quote(option)}".strip()}
+def _archived(option: str) -> tuple[str, ...]:
+    return (*_QUIET, shlex.quote(option))
+
+
+def _with_options(environment: Mapping[str, str], *options: str) -> dict[str, str]:
+    """The JVM takes the last of several values: a site's options come behind the quick compiler's, and those of Spark's
+    properties behind all of these."""
+    return {**environment, OPTIONS: " ".join(filter(None, (_QUICK_COMPILER, environment.get(OPTIONS), *options)))}
 
 
 def _remove_unused(folder: Path) -> None:

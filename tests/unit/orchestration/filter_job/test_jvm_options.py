@@ -1,4 +1,4 @@
-"""The archive of the classes of Spark's JVM: whose it is, and what is left as it is without one."""
+"""The options of Spark's JVM: the archive of its classes, whose it is, and what is left as it is without one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.errors import BinlaneError, ConfigError
-from binlane.orchestration.filter_job.class_archive import with_class_archive, write_class_archive
 from binlane.orchestration.filter_job.engines import FILTER_ENGINES
+from binlane.orchestration.filter_job.jvm_options import OPTIONS, with_jvm_options, write_class_archive
 from binlane.work.files import WorkFolder
 from tests.spark.spark_machine import spark_machine
 
@@ -22,12 +22,23 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def options() -> list[str]:
+    """The options of the next submit's JVM."""
+    environment = with_jvm_options(os.environ)
+    assert {**environment, OPTIONS: ""} == {**os.environ, OPTIONS: ""}
+    return environment[OPTIONS].split()
+
+
+WITHOUT_ARCHIVE = ["-XX:TieredStopAtLevel=1", "-Dmine=1"]
+"""The site's own options are the last, so they win."""
+
+
 def test_an_archive_is_read_from_the_next_submit_on_beside_the_options_that_are_given(machine: Path) -> None:
-    assert with_class_archive(os.environ) == dict(os.environ)
+    assert options() == WITHOUT_ARCHIVE
     archive = write_class_archive()
     assert archive.parent == machine / "cache" / "binlane"
-    options = with_class_archive(os.environ)["SPARK_SUBMIT_OPTS"].split()
-    assert (options[0], options[-1]) == ("-Dmine=1", f"-XX:SharedArchiveFile={archive}")
+    given, last = options()[:2], options()[-1]
+    assert (given, last) == (WITHOUT_ARCHIVE, f"-XX:SharedArchiveFile={archive}")
 
 
 def test_the_command_line_submits_with_the_archive(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +56,7 @@ def test_the_command_line_submits_with_the_archive(machine: Path, monkeypatch: p
 def test_another_java_or_another_spark_has_an_archive_of_its_own(machine: Path, replaced: str) -> None:
     first = write_class_archive()
     (machine / replaced).write_text("another one")
-    assert with_class_archive(os.environ) == dict(os.environ)
+    assert options() == WITHOUT_ARCHIVE
     os.utime(first, (0, 0))
     second = write_class_archive()
     assert sorted(second.parent.iterdir()) == [second]
@@ -63,6 +74,6 @@ def test_what_is_missing_is_named_and_a_submit_goes_without(machine: Path, missi
     (machine / missing).unlink()
     if missing.endswith(".jar"):
         (machine / missing).parent.rmdir()
-    assert with_class_archive(os.environ) == dict(os.environ)
+    assert options() == WITHOUT_ARCHIVE
     with pytest.raises(ConfigError, match=r"^class archive: expected Java, spark-submit and a cache folder"):
         write_class_archive()
