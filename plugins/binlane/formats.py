@@ -48,11 +48,11 @@ FORMATS: Final[Mapping[str, Format]] = {
     "channel.json": Format(3, oldest=1),
     "schema.json": Format(2, oldest=2),
     "definitions.json": Format(1, oldest=1),
-    "context.json": Format(3, oldest=1),
+    "context.json": Format(4, oldest=1),
     "lane files": Format(2, oldest=1),
     "databases.json": Format(1, oldest=1),
     "partitioned.json": Format(1, oldest=1),
-    "plan.json": Format(3, oldest=1),
+    "plan.json": Format(4, oldest=1),
     "repair plans": Format(1, oldest=1),
 }
 OF_WINDOW: Final = ("segments", "manifest.json", "channel.json", "schema.json", "definitions.json")

@@ -7,7 +7,7 @@ remaining row changes are dealt to the lanes by table. A lane's part of a block,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from binlane.errors import PlanError
@@ -47,19 +47,22 @@ class Division:
     """Tables of divided databases that are not placed by their own name."""
     folds_names: bool
     """The target compares names without regard to case; names in ``placements`` are in lower case then."""
+    ranged: Mapping[TableKey, int] = field(default_factory=dict)
+    """Of tables that go by key, the place of the key's integer column whose neighbouring values go to one lane: their
+    rows are in the same pages, and lanes that insert into one page wait for each other."""
     commits_together: bool = False
     """The shares of a block commit when all are executed, so a transaction of rows alone needs no barrier."""
 
     def placed(self, table: TableKey) -> Placement:
         """The placement of a table of a divided database."""
-        name = TableKey(lower(table.database), lower(table.table)) if self.folds_names else table
+        name = self._name(table)
         found = self.placements.get(name)
         return Placement(table_lane(name, self.lanes), BY_NAME) if found is None else found
 
     @property
     def deal(self) -> Deal:
         """The division for the reducer."""
-        return Deal(self.lanes, self.lane_of)
+        return Deal(self.lanes, self.lane_of, lambda table: self.ranged.get(self._name(table)))
 
     def lane_of(self, table: TableKey) -> int | None:
         """The lane of a table's row changes; None: by primary key. Raises PlanError for a database that the scan has
@@ -69,3 +72,7 @@ class Division:
                             "step again")  # fmt: skip
         lane = self.databases[table.database]
         return self.placed(table).lane if lane is None else lane
+
+    def _name(self, table: TableKey) -> TableKey:
+        """A table's name as the target compares it."""
+        return TableKey(lower(table.database), lower(table.table)) if self.folds_names else table

@@ -98,7 +98,7 @@ class Routing:
 CONTEXT: Final = Codec(
     "run the filter step again",
     rows=frozenset({Barrier, LogPosition, Placement, PreparedGroup, Route, TableKey, TemporaryCopies}),
-    left_out=frozenset({"temporary", "division", "commits_together", "size"}),
+    left_out=frozenset({"temporary", "division", "commits_together", "ranged", "size"}),
 )
 """Codec of context.json."""
 

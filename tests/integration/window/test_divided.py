@@ -24,6 +24,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.report import plan_view
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.terminal import as_text
+from binlane.plan.window import placement
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.state.orders.stops import clear_stop, request_stop
@@ -68,6 +69,8 @@ SCHEMA: Final = (
 )
 BYTES: Final = ("plain", "numbered", "parted", "bytes", "times", "kinds", "papers", "Mixed")
 """Tables that may be dealt by key, unless a DDL names them or their rows are logged in part."""
+RANGED: Final = {"plain", "numbered", "parted", "bytes", "papers", "Mixed"}
+"""Those whose keys end with an integer."""
 KEYS: Final = {
     "words": ("'a'", "'A'", "'a '", "'á'", "'b'", "''"),
     "padded": ("'a'", "'A'", "'a '", "'b'", "''"),
@@ -86,6 +89,8 @@ class History:
     flavor: Flavor
     plain: bool
     """Transactions without DDL, statement format and other databases: hardly any barriers."""
+    spread: int = 1
+    """How far ids are from each other."""
 
     def sessions(self, count: int) -> Iterator[str]:
         """Statements, each with its transaction's BEGIN and COMMIT."""
@@ -132,7 +137,7 @@ class History:
         )
 
     def _id(self) -> int:
-        return self.draw.randint(1, 12)
+        return self.draw.randint(1, 12) * self.spread
 
     def _change(self) -> Sequence[str]:
         draw, one, other, value = self.draw, self._id(), self._id(), self.draw.randint(0, 99)
@@ -291,18 +296,21 @@ def again(channel: Channel, begin: str) -> None:
     channel.init(begin)
 
 
+@pytest.mark.parametrize("ranged", [False, True], ids=["keys", "ranges"])
 @pytest.mark.parametrize("plain", [True, False], ids=["rows", "everything"])
 @pytest.mark.parametrize("reduce", ["block", "window"])
 @pytest.mark.parametrize("seed", range(EXAMPLES))
 def test_any_history_of_a_divided_database_ends_as_in_one_lane(
-    channel: Channel, reduce: str, plain: bool, seed: int
+    channel: Channel, monkeypatch: pytest.MonkeyPatch, reduce: str, plain: bool, ranged: bool, seed: int
 ) -> None:
-    draw = random.Random(f"{seed} {reduce} {plain}")
+    draw = random.Random(f"{seed} {reduce} {plain}{' ranged' * ranged}")
+    if ranged:
+        monkeypatch.setattr(placement, "_MANY_BYTES", 0)
     lanes = draw.choice((1, 2, 4, 8))
     begin = start(channel)
     blocks = f'reduce = "{reduce}"\n'
     channel.write_channel(blocks=blocks)
-    assert write(channel.source, History(draw, channel.source.flavor, plain).sessions(150)) > 300
+    assert write(channel.source, History(draw, channel.source.flavor, plain, 700 if ranged else 1).sessions(150)) > 300
     again(channel, begin)
     assert channel.run() is not None
     channel.assert_equal()
@@ -314,8 +322,9 @@ def test_any_history_of_a_divided_database_ends_as_in_one_lane(
     adopted = planned(channel)
     plan = steps.read_plan(adopted["plan"])
     assert plan.division is not None
-    by_key = {key.table for key, placement in plan.division.placements.items() if placement.lane is None}
+    by_key = {key.table for key, placed in plan.division.placements.items() if placed.lane is None}
     assert by_key <= set(BYTES)
+    assert {key.table for key in plan.division.ranged} == (by_key & RANGED if ranged else set())
     order = None if draw.random() < 0.5 else draw.sample(range(lanes + 1), lanes + 1)
     if draw.random() < 0.5:
         stop_inside(channel, adopted, plan, draw)

@@ -99,10 +99,10 @@ def same(
 
 
 @inlined
-def _number(
+def integer_of(
     data: Bytes, at: int, first: int, width: int, rule: Bytes, param: Ints, column: int, signed: int
 ) -> np.uint64:
-    """An integer column of a full image; 0 for NULL and negative values."""
+    """An integer column of a full image; 0 for NULL and, if it is ``signed``, negative values."""
     nulls = at
     at += (width + 7) >> 3
     value = np.uint64(0)
@@ -185,7 +185,7 @@ def fold(
                 if takes:
                     before[entry, 0], before[entry, 1] = images[row, 0], images[row, 1]
                     if counter >= 0:
-                        number = _number(data, old, first, width, rule, param, counter, signed)
+                        number = integer_of(data, old, first, width, rule, param, counter, signed)
                         highest[table, 0] = max(highest[table, 0], number)
             elif (now[entry, 0] >= 0) != takes:
                 misfit[table] = 1
@@ -195,7 +195,7 @@ def fold(
                 if differs or not takes:
                     was_absent[entry] = 1
                 if counter >= 0:
-                    number = _number(data, new, first, width, rule, param, counter, signed)
+                    number = integer_of(data, new, first, width, rule, param, counter, signed)
                     if number > highest[table, 1]:
                         highest[table, 1] = number
                         kept[table, 0], kept[table, 1], kept[table, 2] = images[row, 2], images[row, 3], entry
@@ -228,7 +228,7 @@ def judge(
         if was_absent[entry] and old >= 0 and (left[entry] == NOTHING or left[entry] == UPDATE):
             unsure[table] = 1
         if left[entry] >= UPDATE and counters[table, 0] >= 0:
-            number = _number(data, new, first, width, rule, param, counters[table, 0], counters[table, 1])
+            number = integer_of(data, new, first, width, rule, param, counters[table, 0], counters[table, 1])
             written[table] = max(written[table], number)
 
 

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.binlog.vector.compiled import kernel
-from binlane.binlog.vector.fold_rows import PRIMARY, hash_of_key, same
+from binlane.binlog.vector.fold_rows import PRIMARY, hash_of_key, integer_of, same
 from binlane.binlog.vector.row_events import DELETE, INSERT
+
+_NEIGHBOURS: Final = np.uint64(1024)
+"""So many values of a table's ``ranged`` column in a row have one lane: some pages of an index."""
 
 
 @kernel
 def lanes_of(
-    data: Bytes, images: Ints, table: Ints, tables: Ints, rule: Bytes, param: Ints, flags: Bytes, seeds: Ints,
-    lanes: int, lane: Ints,
+    data: Bytes, images: Ints, table: Ints, tables: Ints, rule: Bytes, param: Ints, flags: Bytes, ranged: Ints,
+    seeds: Ints, lanes: int, lane: Ints,
 ) -> None:  # fmt: skip
     """Fills ``lane`` with each row's lane of 0 .. ``lanes`` - 1. ``images`` and ``tables``: as for ``fold_rows.fold``;
-    ``seeds``: a number for each table's name. An update's images have one key."""
+    ``seeds``: a number for each table's name. An update's images have one key.
+
+    ``ranged``: of each table, the integer column of the key whose neighbouring values go together, or -1; ``flags``
+    does not have it among the columns of the key.
+    """
     for row in range(table.size):
         one = table[row]
         image = images[row, 0] if images[row, 0] >= 0 else images[row, 2]
         value = hash_of_key(
             data, image, seeds[one], tables[one, 0], tables[one, 1], tables[one, 3], rule, param, flags, tables[one, 2]
         )
+        if ranged[one] >= 0:
+            value += integer_of(data, image, tables[one, 0], tables[one, 1], rule, param, ranged[one], 0) // _NEIGHBOURS
         lane[row] = np.int64(value % np.uint64(lanes))
 
 

@@ -15,3 +15,5 @@ class Deal:
     lanes: int
     lane_of: Callable[[TableKey], int | None]
     """The lane of a table's changes; None: each change goes by its primary key."""
+    ranged_column: Callable[[TableKey], int | None]
+    """The place of the key's integer column whose neighbouring values go together; None: each key goes by itself."""

@@ -153,7 +153,7 @@ class _Reduction:
         lanes: Ints = self._lanes_of(deal, selected.key_ids)[rows.table]
         by_key = lanes == _BY_KEY
         if by_key.any():
-            lanes[by_key] = selected.lanes_of(rows.part(by_key), deal.lanes)
+            lanes[by_key] = selected.lanes_of(rows.part(by_key), deal)
         return lanes
 
     def _lanes_of(self, deal: Deal, keys: Sequence[int]) -> Ints:

@@ -11,10 +11,12 @@ import numpy as np
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.vector import key_lanes
 from binlane.binlog.vector.arrays import Ints
+from binlane.binlog.vector.fold_rows import PRIMARY
 from binlane.binlog.vector.frames import Frames, strip_events
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
 from binlane.binlog.wire import EventType
 from binlane.model import RowCounts, TableKey
+from binlane.plan.block.deal import Deal
 from binlane.plan.block.row_range import RowRange
 
 _EVENT_BYTES: Final = 128 << 10
@@ -97,12 +99,16 @@ class SelectedRows:
         )  # fmt: skip
         return Rows(table[:count], kind[:count], images[:count])
 
-    def lanes_of(self, rows: Rows, lanes: int) -> Ints:
+    def lanes_of(self, rows: Rows, deal: Deal) -> Ints:
         """The lane of each row by its primary key."""
-        seeds = np.array([zlib.crc32(str(self.ranged.keys[key]).encode()) for key in self.key_ids], np.int64)
+        keys = [self.ranged.keys[key] for key in self.key_ids]
+        seeds = np.array([zlib.crc32(str(key).encode()) for key in keys], np.int64)
+        columns = [deal.ranged_column(key) for key in keys]
+        ranged, flags = np.array([-1 if one is None else one for one in columns], np.int64), self.ranged.flags.copy()
+        flags[(self.columns[:, 2] + ranged)[ranged >= 0]] &= ~np.uint8(PRIMARY)
         found, layouts = np.empty(rows.table.size, np.int64), self.ranged.layouts
         key_lanes.lanes_of(
-            self.data, rows.images, rows.table, self.columns, layouts.rule, layouts.length, self.ranged.flags, seeds,
-            lanes, found,
+            self.data, rows.images, rows.table, self.columns, layouts.rule, layouts.length, flags, ranged, seeds,
+            deal.lanes, found,
         )  # fmt: skip
         return found

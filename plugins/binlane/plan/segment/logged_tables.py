@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
+from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.vector import row_kernels
 from binlane.binlog.wire import EventType
 from binlane.model import TableKey
 from binlane.plan.segment.columns import SegmentColumns
+
+_INSERTS: Final = np.zeros(256, np.bool_)
+_INSERTS[[code for code, kind in ROWS_KINDS.items() if kind is RowsKind.INSERT]] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +26,15 @@ class LoggedTable:
     is_whole: bool
     """Each row image has all columns."""
 
+    inserted_bytes: int = 0
+    """Of its events with inserted rows."""
+
     def __or__(self, other: LoggedTable) -> LoggedTable:
-        return LoggedTable(self.layouts | other.layouts, self.is_whole and other.is_whole)
+        return LoggedTable(
+            self.layouts | other.layouts,
+            self.is_whole and other.is_whole,
+            self.inserted_bytes + other.inserted_bytes,
+        )
 
     def has_columns(self, width: int) -> bool:
         """Whether all of its rows are logged in one definition, of so many columns."""
@@ -42,9 +54,11 @@ def logged_tables(columns: SegmentColumns) -> dict[TableKey, LoggedTable]:
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
         columns.number, np.array([table.width for table in columns.tables], np.int64), partial,
     )  # fmt: skip
+    inserts = (columns.number >= 0) & _INSERTS[frames.type_code]
+    inserted = np.bincount(columns.number[inserts], frames.size[inserts], len(columns.tables)).astype(np.int64)
     found: dict[TableKey, LoggedTable] = {}
-    for table, lacks in zip(columns.tables, partial.tolist(), strict=True):
+    for table, lacks, size in zip(columns.tables, partial.tolist(), inserted.tolist(), strict=True):
         key = TableKey(table.database, table.table)
-        one = LoggedTable(frozenset({(table.column_types, table.metadata)}), not lacks)
+        one = LoggedTable(frozenset({(table.column_types, table.metadata)}), not lacks, size)
         found[key] = found[key] | one if key in found else one
     return found

@@ -198,9 +198,11 @@ class _Fold:
             for name, shard in shards.items()
             if together or shard not in critical
         }
-        found = placements((self._scans, self._carried), self._settings, self._schema, self._known, self._excluded())
+        found, ranged = placements(
+            (self._scans, self._carried), self._settings, self._schema, self._known, self._excluded()
+        )
         folds = self._known.letter_case.folds
-        return Division(self._settings.lanes, tuple(sorted(divided)), lanes, found, folds, together)
+        return Division(self._settings.lanes, tuple(sorted(divided)), lanes, found, folds, ranged, together)
 
     def _excluded(self) -> Excluded:
         """Tables and databases not to be folded: the window's DDL names them, or their keys differ from the

@@ -27,32 +27,46 @@ _BY_BYTES: Final = frozenset(
 )
 """Types, besides integers, of which the servers compare the bytes that they log."""
 _JOINS: Final = "foreign keys join other tables to it"
+_BY_KEY: Final = "its primary key is compared as bytes, and it has no other unique key"
+_WIDE: Final = frozenset({"mediumint", "int", "bigint"})
+"""Integers that have many values."""
+_MANY_BYTES: Final = 16 << 20
+"""Of inserted rows: a table that grows by so much in a window has its new rows in many pages, so ranges of its key keep
+all lanes busy."""
 
 
 def placements(
     scans: Sequence[ScannedWindow], settings: FilterSettings, schema: Schema, facts: SchemaFacts, excluded: Excluded
-) -> dict[TableKey, Placement]:
-    """The tables that foreign keys join and, if rows go by key, each table of the window's row events.
+) -> tuple[dict[TableKey, Placement], dict[TableKey, int]]:
+    """The tables that foreign keys join and, if rows go by key, each table of the window's row events; and
+    ``Division.ranged``.
 
     ``facts``: the schema at any time of the window. Names as ``facts`` compares them.
     """
     found: dict[TableKey, Placement] = {}
+    ranged: dict[TableKey, int] = {}
     for key, first in facts.table_groups.items():
         why = _JOINS if key == first else f"foreign keys join it to {first}"
         found[key] = Placement(table_lane(first, settings.lanes), why)
     if settings.divide != Divide.KEY:
-        return found
+        return found, ranged
     hides_rows = any(scan.hides_rows for scan in scans)
     for key, logged in _logged(scans).items():
         name = facts.letter_case.table(key)
         if name in found:
             continue
         reason = _HIDDEN if hides_rows else why_not_by_key(schema, excluded, key, logged)
-        if reason is None:
-            found[name] = Placement(None, "its primary key is compared as bytes, and it has no other unique key")
-        else:
+        if reason is not None:
             found[name] = Placement(table_lane(name, settings.lanes), f"{BY_NAME}: {reason}")
-    return found
+            continue
+        column = ranged_column(schema.tables[key], logged)
+        if column is None:
+            found[name] = Placement(None, _BY_KEY)
+            continue
+        ranged[name] = column
+        of = schema.tables[key].columns[column].name
+        found[name] = Placement(None, f"{_BY_KEY}; it has many new rows, so neighbouring values of {of} go together")
+    return found, ranged
 
 
 _HIDDEN: Final = "the window has compressed transactions that are read one by one"
@@ -77,6 +91,19 @@ def why_not_by_key(schema: Schema, excluded: Excluded, key: TableKey, logged: Lo
     if not logged.has_columns(len(table.columns)):
         return "the log has other columns than the target, or they change in the window"
     return None if logged.is_whole else "the log has rows that lack columns, or are compressed"
+
+
+def ranged_column(table: Table, logged: LoggedTable) -> int | None:
+    """The place of the column whose neighbouring values go to one lane (``Division.ranged``), of a table that goes by
+    key; None: each key goes by itself."""
+    primary = table.primary_key
+    if primary is None or logged.inserted_bytes < _MANY_BYTES:
+        return None
+    last = primary.columns[-1].name
+    for place, column in enumerate(table.columns):
+        if last is not None and column.name.lower() == last.lower():
+            return place if column.data_type in _WIDE else None
+    return None
 
 
 def _keys_reason(table: Table) -> str | None:

@@ -365,7 +365,7 @@ def test_a_block_with_a_partial_image_keeps_that_table_in_order() -> None:
 
 
 def test_a_partial_image_of_a_table_that_is_dealt_by_key_is_refused() -> None:
-    deal = Deal(2, lambda _: None)
+    deal = Deal(2, lambda _: None, lambda _: None)
     events = [mapped(MAIL, 1), rows_event(MAIL, [(B1, A1)], 1, partial=True)]
     with pytest.raises(PlanError, match=r"mail\.t: expected rows with all of their columns"):
         Reducer(RULES, 1 << 16, 1 << 20, deal).shares(RowRange.of(b"".join(events), RULES))

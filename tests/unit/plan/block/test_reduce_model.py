@@ -26,6 +26,7 @@ from binlane.plan.block.builder import (
 from binlane.plan.block.deal import Deal
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
+from binlane.plan.block.row_range import RowRange
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
 
 COLUMNS = (EVERY_COLUMN["long"], EVERY_COLUMN["long"], EVERY_COLUMN["long"])
@@ -218,13 +219,13 @@ ONE_KEY = {TableKey("folded", "t"): TableRule(width=3, primary=(0,), unique=(0,)
 
 
 @hypothesis_settings(max_examples=300, deadline=None)
-@given(stretches(), st.booleans(), st.permutations(range(3)), st.sampled_from([200, 1 << 20]))
+@given(stretches(), st.booleans(), st.permutations(range(3)), st.sampled_from([200, 1 << 20]), st.booleans())
 def test_shares_by_key_have_the_effect_of_the_whole_in_any_order_of_the_lanes(
-    stretch: tuple[State, bytes, RowCounts], folds: bool, order: list[int], payload_bytes: int
+    stretch: tuple[State, bytes, RowCounts], folds: bool, order: list[int], payload_bytes: int, ranged: bool
 ) -> None:
     first, events, counts = stretch
     expected, _ = applied(first, events)
-    deal = Deal(3, lambda table: None if table.database == "folded" else 1)
+    deal = Deal(3, lambda table: None if table.database == "folded" else 1, lambda _: 0 if ranged else None)
     reducer = Reducer(ONE_KEY, payload_bytes, 1 << 20, deal, folds)
     saved, limits = dict[TableKey, RowCounts](), BlockLimits(100, 1 << 20, payload_bytes, 1 << 20)
     items = list(net_effect(events, reducer, limits, saved)) if events else []
@@ -244,6 +245,21 @@ def test_shares_by_key_have_the_effect_of_the_whole_in_any_order_of_the_lanes(
     assert state == expected
     assert written == counts + sum(saved.values(), RowCounts())
     assert all(len(found) == 1 for found in lanes.values())
+
+
+def test_neighbouring_keys_have_one_lane_and_the_next_range_has_the_next_lane() -> None:
+    keys = range(-2048, 8 * 1024, 16)
+    inserts = statement(1, RowsKind.INSERT, [(None, (key, key, 0)) for key in keys])
+    moved = statement(1, RowsKind.UPDATE, [((5 * 1024, 5 * 1024, 0), (9 * 1024, 9 * 1024, 0))])
+    reducer = Reducer(ONE_KEY, 1 << 20, 1 << 20, Deal(3, lambda _: None, lambda _: 0))
+    shares = reducer.shares(RowRange.of(inserts + moved, ONE_KEY))
+    lane_of = {key: share.lane for share in shares for item in share.items for _, key in keys_of(item.payload)}
+    assert lane_of.keys() == {*keys, 9 * 1024} - {5 * 1024}
+    ranges = dict[int, int]()
+    for key, lane in lane_of.items():
+        assert lane is not None
+        assert ranges.setdefault(key // 1024, lane) == lane
+    assert [(ranges[at] - ranges[0]) % 3 for at in range(10) if at != 8] == [at % 3 for at in range(10) if at != 8]
 
 
 def keys_of(payload: bytes) -> Iterator[tuple[str, int]]:

@@ -10,7 +10,7 @@ from binlane.binlog.types.type_codes import ColumnType
 from binlane.model import Flavor, TableKey
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.segment.logged_tables import LoggedTable
-from binlane.plan.window.placement import why_not_by_key
+from binlane.plan.window.placement import ranged_column, why_not_by_key
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
 
 KEY = TableKey("shop", "t")
@@ -71,3 +71,19 @@ def test_other_tables_go_as_a_whole(table: Table, logged: LoggedTable, expected:
 
 def test_a_table_that_a_ddl_names_goes_as_a_whole() -> None:
     assert reason(excluded=Excluded({KEY: "a DDL of the window names it"}, {})) == "a DDL of the window names it"
+
+
+@pytest.mark.parametrize(
+    ("kind", "inserted", "expected"),
+    [("int", 16 << 20, 0), ("bigint", 1 << 30, 0), ("int", (16 << 20) - 1, None), ("tinyint", 1 << 30, None),
+     ("datetime", 1 << 30, None)],
+)  # fmt: skip
+def test_neighbouring_keys_go_together_where_many_rows_are_new(kind: str, inserted: int, expected: int | None) -> None:
+    assert ranged_column(keyed(data_type=kind), dataclasses.replace(LOGGED, inserted_bytes=inserted)) == expected
+
+
+@pytest.mark.parametrize(("names", "expected"), [(("v", "id"), 0), (("id", "v"), None)])
+def test_the_last_column_of_a_key_has_the_neighbours(names: tuple[str, str], expected: int | None) -> None:
+    primary = dataclasses.replace(PRIMARY, columns=tuple(map(KeyColumn, names)))
+    table = dataclasses.replace(TABLE, keys=(primary,))
+    assert ranged_column(table, dataclasses.replace(LOGGED, inserted_bytes=1 << 30)) == expected
