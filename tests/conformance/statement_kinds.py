@@ -288,8 +288,12 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "Changes of a database that is READ ONLY on the target (ALTER SCHEMA .. READ ONLY = 1, MySQL)",
-        "named before the window begins; the option binds every session but the server's own replica threads",
+        "named before the window begins, with what to do; the option binds every session but the server's own replica "
+        "threads, whatever it sends, and lifting it for a while would let every session write",
         "PrecheckError",
+        "tests/integration/window/test_judged.py::test_no_session_writes_a_read_only_database_whatever_it_sends",
+        "tests/integration/window/test_judged.py"
+        "::test_every_change_of_a_database_that_the_log_makes_read_only_is_named",
         "tests/integration/window/test_judged.py::test_a_database_that_is_read_only_is_named_before_anything_is_written",
         "tests/integration/window/test_judged.py::test_a_database_that_was_read_only_for_a_while_is_applied",
     ),
@@ -441,12 +445,20 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.UNIT_TEMPORARY}::test_a_renamed_table_is_followed_to_its_end",
     ),
     supported(
+        "RENAME TABLE of temporary tables and others at once (MariaDB)",
+        "two statements: the permanent tables are renamed once, the temporary ones on each new connection",
+        f"{proofs.TEMPORARY_COMMITS}::test_a_rename_of_temporary_tables_and_others_arrives",
+        f"{proofs.TEMPORARY_COPIES}::test_kill_9_of_lanes_that_rename_temporary_tables_and_others",
+        f"{proofs.UNIT_TEMPORARY}::test_the_last_rename_of_a_name_says_whose_it_is",
+    ),
+    supported(
         "LOAD DATA into a temporary table",
         "loads it; no definition of the target is asked for",
         f"{proofs.TEMPORARY}::test_a_file_is_loaded_into_a_temporary_table_that_the_target_does_not_have",
     ),
     refused(
-        "The same with a temporary sequence, an engine without rows of its own, or other tables changed with it",
+        "The same with a temporary sequence or an engine without rows of its own; RENAME TABLE of temporary tables and "
+        "others with IF EXISTS, or with names that are not ASCII",
         "refused by name",
         _UNSUPPORTED,
         f"{proofs.UNIT_TEMPORARY}::test_statements_that_cannot_be_applied_exactly_are_refused_with_their_position",

@@ -88,6 +88,10 @@ class CopyKeeper:
             _make_again(session, copy)
             context.leave()
 
+    def open_tables(self, session: LaneSession) -> list[tuple[int, TableKey]]:
+        """The tables that the copies show as open, by thread."""
+        return [(copy.thread_id, copy.table) for copy in read_copies(session.cursor, self.channel)]
+
     def sweep(self, seqno: int) -> None:
         """Drop copies that are obsolete after ``seqno``, and those that killed attempts have left."""
         with self._beside() as side:

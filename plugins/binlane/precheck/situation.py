@@ -19,11 +19,12 @@ from binlane.apply.rows.writers import sends_row_events
 from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
-from binlane.model import BlockHeader, TableKey
+from binlane.model import BlockHeader, Item, SessionContext, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents, without_triggers
 from binlane.plan.transaction.collations import Collations
+from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.rename import (
     name_of,
     namesakes,
@@ -48,11 +49,12 @@ from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.source.server import translated
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 from binlane.state.records.databases import other_writers
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import Logged, first_rows
+from binlane.work.logged_statements import Logged, every_ddl, first_rows, first_statement
 from binlane.work.plan_inputs import Inputs
 from binlane.work.planned import PlannedLanes
 
@@ -181,6 +183,27 @@ class Situation(TargetSituation):
     def first_rows(self, key: TableKey, after: int) -> int | None:
         """The last seqno of the first block after seqno ``after`` with rows of the table; None if there is none."""
         return first_rows(self.plans, self.plan, key, after)
+
+    @cached_property
+    def every_text(self) -> tuple[LoggedText, ...]:
+        """The statements that commit by themselves, in their order: ``asked.texts`` has one of each text."""
+        found = (
+            LoggedText.of(each.header.first_seqno, each.header.source, each.item, self.plan.flavor)
+            for each in every_ddl(self.plans, self.plan)
+        )
+        return tuple(sorted((text for text in found if text is not None), key=lambda each: each.seqno))
+
+    def first_written(self, database: str, after: int) -> int | None:
+        """The last seqno of the first block after seqno ``after`` with a statement that commits with others and changes
+        rows of the database, given in lower case; None if there is none."""
+        if not any(key.database.lower() == database for key in self.plan.written):
+            return None
+
+        def changes(item: Item) -> bool:
+            facts = statement_facts(item.payload, item.context or SessionContext(), self.plan.flavor)
+            return any(key.database.lower() == database for key in facts.written)
+
+        return first_statement(self.plans, self.plan, after, changes)
 
     def transaction_of(self, logged: Logged) -> BlockHeader:
         """The header of the transaction that holds a statement, which its block may have beside others."""

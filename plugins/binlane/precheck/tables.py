@@ -38,6 +38,8 @@ _NEWER: Final = (11, 9)
 """Later series were branched from ones with the fix."""
 _NEVER: Final = 1 << 16
 _OPTION: Final = re.compile(r"\bREAD\s+ONLY\s*=?\s*(0|1|DEFAULT)\b", re.IGNORECASE)
+_DEFAULTS: Final = frozenset({"COLLATE", "CHARACTER", "CHAR", "CHARSET", "ENCRYPTION"})
+"""Words of the other options of ALTER DATABASE."""
 _FIRST_COLUMN: Final = "next_not_cached_value"
 _TODO_SEQUENCE: Final = (
     "upgrade the target; or leave the sequence out (docs/filters.md) and set it there by hand with SETVAL()"
@@ -251,9 +253,11 @@ def check_read_only_databases(situation: Situation) -> Iterator[Finding]:
 
     MySQL has the option since 8.0.22 (ALTER SCHEMA .. READ ONLY = 1). It binds every session but the
     server's own replica threads, so a target that is kept safe by it, and a source that writes again after lifting it
-    with ``sql_log_bin = 0``, stop a lane (3989) where a replica goes on.
+    with ``sql_log_bin = 0``, stop a lane (3989) where a replica goes on. There is no way round it: BINLOG, procedures
+    and the cascades of foreign keys are refused as well; and while a lane lifted the option, or left out what the
+    source's log sets, every other session could write what it may not write on a replica.
     """
-    if situation.begun:
+    if situation.begun or not _may_be_read_only(situation):
         return
     for name, spells in sorted(_spells(situation).items()):
         changed = [(seqno, spell) for spell in spells for seqno in _changes(situation, name, spell)]
@@ -264,7 +268,7 @@ def check_read_only_databases(situation: Situation) -> Iterator[Finding]:
         if spell.first:
             todo = (
                 f"the source has lifted it again without its log: run a window that ends with seqno {spell.first} "
-                f"(--until), then {todo}, then go on"
+                f"(--until with the GTID or the time of seqno {spell.first + 1}), then {todo}, then go on"
             )
         yield Finding(
             Severity.FATAL,
@@ -276,12 +280,17 @@ def check_read_only_databases(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def _may_be_read_only(situation: Situation) -> bool:
+    switches = (_option(statement) for statement in situation.asked.texts)
+    return bool(situation.target.read_only_databases) or any(is_on is not None for is_on in switches)
+
+
 def _spells(situation: Situation) -> dict[str, list[_Spell]]:
     """By name in lower case, on the target and as the window's statements change it."""
     switches: dict[str, list[tuple[int, bool]]] = defaultdict(list)
     for name in situation.target.read_only_databases:
         switches[name.lower()].append((0, True))
-    for statement in situation.asked.texts:
+    for statement in situation.every_text:
         is_on = _option(statement)
         if is_on is not None:
             for name in statement.facts.databases:
@@ -308,6 +317,11 @@ def _option(statement: LoggedText) -> bool | None:
     return found[-1] == "1" if found else None
 
 
+def _sets_more(statement: LoggedText) -> bool:
+    """Whether an ALTER DATABASE that leaves the database READ ONLY sets anything else: no session may (3989)."""
+    return _option(statement) is True and not _DEFAULTS.isdisjoint(statement.words)
+
+
 def _changes(situation: Situation, name: str, spell: _Spell) -> Iterator[int]:
     """Seqnos in the spell at which the window changes the database."""
     plan = situation.plan
@@ -316,10 +330,10 @@ def _changes(situation: Situation, name: str, spell: _Spell) -> Iterator[int]:
             seqno = situation.first_rows(key, spell.first)
             if seqno is not None and spell.has(seqno):
                 yield seqno
-    for statement in situation.asked.texts:
+    for statement in situation.every_text:
         named = {each.lower() for each in statement.facts.databases}
-        if name in named and spell.has(statement.seqno) and _option(statement) is None:
+        if name in named and spell.has(statement.seqno) and (_option(statement) is None or _sets_more(statement)):
             yield statement.seqno
-    # statements that commit with others have no seqno here
-    if spell == _Spell(0, None) and any(key.database.lower() == name for key in plan.written):
-        yield plan.first_seqno
+    seqno = situation.first_written(name, spell.first)
+    if seqno is not None and spell.has(seqno):
+        yield seqno

@@ -7,7 +7,7 @@ and row groups with row events only are not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -100,21 +100,60 @@ def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) 
     return min((seqno for seqno in found if seqno), default=None)
 
 
+def every_ddl(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
+    """All statements that commit by themselves, also those with the same text, lane by lane.
+
+    Raises PlanError for a file that is missing or not a lane file.
+    """
+    import pyarrow.compute as pc
+
+    for lane in plan.all_lanes:
+        for file in plan.files[lane] if plan.files else ():
+            for table in _groups(folder, file.name):
+                found = table.filter(pc.equal(table["kind"], _WHOLE))
+                for row in range(found.num_rows):
+                    yield _logged(found, row, lane, _WHOLE)
+
+
+def first_statement(folder: WorkFolder, plan: WindowPlan, after: int, is_wanted: Callable[[Item], bool]) -> int | None:
+    """The last seqno of the first block after ``after`` with such a statement that commits with others; None if there
+    is none."""
+    found = [
+        next(
+            (
+                row.header.last_seqno
+                for _, row in read_rows(folder, file.name, after)
+                if row.item.kind.value in _FORMED and is_wanted(row.item)
+            ),
+            0,
+        )
+        for files in plan.files
+        for file in files
+        if file.last_seqno > after
+    ]
+    return min((seqno for seqno in found if seqno), default=None)
+
+
 def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
+    for table in _groups(folder, name):
+        # here and below: most windows have no statement, and this import is slow
+        import pyarrow.compute as pc
+
+        for kind in (_WHOLE, *_FORMED):
+            found = table.filter(pc.equal(table["kind"], kind)).combine_chunks()
+            if found.num_rows:
+                yield from _distinct(found, lane, kind)
+
+
+def _groups(folder: WorkFolder, name: str) -> Iterator[pa.Table]:
+    """The row groups of a lane file that hold a statement."""
     with open_parquet(folder, name) as parquet:
         at = parquet.schema_arrow.get_field_index("kind")
         for group in range(parquet.num_row_groups):
             kinds = parquet.metadata.row_group(group).column(at).statistics
             if kinds is not None and kinds.has_min_max and (kinds.min, kinds.max) == ("rows", "rows"):
                 continue
-            # here and below: most windows have no statement, and this import is slow
-            import pyarrow.compute as pc
-
-            table = parquet.read_row_group(group, columns=[*_BLOCK, *_STATEMENT], use_threads=False)
-            for kind in (_WHOLE, *_FORMED):
-                found = table.filter(pc.equal(table["kind"], kind)).combine_chunks()
-                if found.num_rows:
-                    yield from _distinct(found, lane, kind)
+            yield parquet.read_row_group(group, columns=[*_BLOCK, *_STATEMENT], use_threads=False)
 
 
 def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
@@ -128,10 +167,14 @@ def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tupl
     shortest_first = np.argsort(pc.binary_length(payload).to_numpy(), kind="stable")
     _, first = np.unique((numbers * (sessions.max() + 1) + sessions)[shortest_first], return_index=True)
     for row in np.sort(shortest_first[first]).tolist():
-        item = Item(ItemKind(kind), payload[row].as_py(), context=context_of(table["context"][row].as_py()))
-        first_seqno, last_seqno, count, file, offset, *rest = (table[column][row].as_py() for column in _BLOCK)
-        header = BlockHeader(first_seqno, last_seqno, count, LogPosition(file, offset), *rest)
-        yield kind, (forms[row].as_py(), contexts[row].as_py().encode()), Logged(lane, header, item)
+        logged = _logged(table, row, lane, kind)
+        yield kind, (forms[row].as_py(), contexts[row].as_py().encode()), logged
+
+
+def _logged(table: pa.Table, row: int, lane: int, kind: str) -> Logged:
+    item = Item(ItemKind(kind), table["payload"][row].as_py(), context=context_of(table["context"][row].as_py()))
+    first_seqno, last_seqno, count, file, offset, *rest = (table[column][row].as_py() for column in _BLOCK)
+    return Logged(lane, BlockHeader(first_seqno, last_seqno, count, LogPosition(file, offset), *rest), item)
 
 
 def _rewritten(values: pa.ChunkedArray, rules: tuple[tuple[str, str], ...]) -> pa.ChunkedArray:

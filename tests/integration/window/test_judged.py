@@ -7,10 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pymysql.err import OperationalError
 
-from binlane.errors import DriftError, PrecheckError
+from binlane.errors import BinlaneError, DriftError, PrecheckError
 from binlane.model import Flavor
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
 from binlane.work.files import MANIFEST, WorkFolder
+from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
@@ -318,6 +322,80 @@ def test_a_database_that_is_read_only_is_named_before_anything_is_written(channe
         channel.run()
     run_on(channel.source, "ALTER SCHEMA tenant_1 READ ONLY = 0")
     assert channel.rows_of(channel.target) == {"tenant_1.t": {(1, "one")}}
+
+
+ON, OFF = "ALTER SCHEMA tenant_1 READ ONLY = 1", "ALTER SCHEMA tenant_1 READ ONLY = 0"
+TRUNCATE = "TRUNCATE TABLE tenant_1.t"
+
+
+@requires_mysql
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [
+        ((ON,), ("SET binlog_format = STATEMENT", *(f"INSERT INTO tenant_1.t VALUES ({n}, 'x')" for n in (2, 3)))),
+        ((ON, OFF, ON), ("INSERT INTO tenant_1.t VALUES (2, 'two')",)),
+        ((TRUNCATE, ON), (TRUNCATE,)),
+        ((ON,), (f"{ON} COLLATE latin1_bin",)),
+    ],
+    ids=["statements", "twice-the-same-option", "twice-the-same-change", "another-option"],
+)
+def test_every_change_of_a_database_that_the_log_makes_read_only_is_named(
+    channel_of: ChannelOf, before: tuple[str, ...], then: tuple[str, ...]
+) -> None:
+    """The source has lifted the option in between, and its log does not say so. What the finding says to do helps."""
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, SHOP, TABLE, "INSERT INTO tenant_1.t VALUES (1, 'one')")
+    assert channel.run() is not None
+    seqno = channel.status.channel.watermark.seqno + len(before)
+    run_on(channel.source, *before)
+    run_on(channel.source, OFF, log=False)
+    [(gtids,)] = channel.source.query("SELECT @@gtid_executed")
+    uuid, number = re.findall(r"([0-9a-f-]{36}):(?:\d+-)?(\d+)", gtids)[-1]
+    run_on(channel.source, *then)
+    todo = rf"found READ ONLY since seqno {seqno}; .* \(--until with the GTID or the time of seqno {seqno + 1}\)"
+    with pytest.raises(PrecheckError, match=todo):
+        channel.run()
+    assert channel.run(WindowRequest(f"{uuid}:{int(number) + 1}")) is not None
+    run_on(channel.target, OFF, log=False)
+    assert channel.run() is not None
+    channel.assert_equal()
+    for server in (channel.source, channel.target):
+        run_on(server, OFF, log=False)
+
+
+@requires_mysql
+@pytest.mark.parametrize("writer", ["binlog", "sql"])
+def test_no_session_writes_a_read_only_database_whatever_it_sends(channel_of: ChannelOf, writer: str) -> None:
+    """So there is nothing that a lane could do instead: whoever lifts the option lifts it for every session."""
+    channel = channel_of("mysql", "mysql")
+    channel.write_channel(f'writer = "{writer}"\n')
+    run_on(
+        channel.source,
+        SHOP,
+        TABLE,
+        "CREATE DATABASE other",
+        "CREATE TABLE other.parent (id INT PRIMARY KEY)",
+        "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, "
+        "FOREIGN KEY (id) REFERENCES other.parent (id) ON DELETE CASCADE)",
+        "INSERT INTO other.parent VALUES (1)",
+        "INSERT INTO tenant_1.child VALUES (1)",
+        "CREATE PROCEDURE other.p() INSERT INTO tenant_1.t VALUES (7, 'seven')",
+    )
+    assert channel.run() is not None
+    channel.source.query("INSERT INTO tenant_1.t VALUES (2, 'two')")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    # behind the precheck
+    run_on(channel.target, ON, log=False)
+    for statement in ("INSERT INTO tenant_1.t VALUES (7, 'seven')", "CALL other.p()", "DELETE FROM other.parent"):
+        with pytest.raises(OperationalError, match="3989"):
+            run_on(channel.target, "SET pseudo_replica_mode = 1", statement, log=False)
+    with pytest.raises(BinlaneError, match="3989"):
+        channel.go_on(window)
+    run_on(channel.target, OFF, log=False)
+    assert channel.run() is not None
+    channel.assert_equal()
 
 
 @requires_mysql

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from binlane.errors import BinlaneError, PositionError, StopRequestedError
 from binlane.model import Flavor
+from binlane.servers.engines import engine_of
+from binlane.state.orders.stops import clear_stop, request_stop
 from lab.servers import PrivateServer
-from tests.integration.window.conftest import Channel, fresh_channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+from tests.waiting import wait_until
 
+RENAMES = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'RENAME TABLE%'"
 STATEMENT = "SET SESSION binlog_format = STATEMENT"
 
 
@@ -132,4 +138,110 @@ def test_a_temporary_table_that_hides_another_is_renamed_without_it(
     channel.source.query("DO SLEEP(0.5)")
     assert channel.run() is not None
     assert channel.run() is None
+    channel.assert_equal()
+
+
+def renames_of_both(channel: Channel, word: str) -> None:
+    """RENAME TABLE of a temporary table and of the permanent one that it hides, and of names that change hands."""
+    with session(channel) as one, session(channel, "tenant_2") as other:
+        one(
+            "CREATE TEMPORARY TABLE t (n INT)",
+            "INSERT INTO t VALUES (5), (6)",
+            "CREATE TEMPORARY TABLE two (n INT)",
+            # the second is the permanent one
+            f"RENAME TABLE t TO away, t TO t_{word}",
+            f"INSERT INTO t_{word} (v) SELECT n FROM away",
+        )
+        other(f"RENAME TABLE t TO other_{word}")
+        # the permanent one passes through a temporary one's name, which stays
+        one(
+            f"RENAME TABLE t_{word} TO away, two TO u, away TO t, u TO last",
+            "INSERT INTO t (v) SELECT n + 1 FROM away",
+            "INSERT INTO last SELECT n FROM away",
+            f"RENAME TABLE last TO tenant_2.t, tenant_2.t TO gone_{word}, tenant_2.other_{word} TO tenant_2.t",
+            f"INSERT INTO tenant_2.t (v) SELECT n + 2 FROM gone_{word}",
+            f"DROP TABLE gone_{word}, away",
+        )
+
+
+@pytest.mark.parametrize("family", list(Flavor))
+def test_a_rename_of_temporary_tables_and_others_arrives(
+    request: pytest.FixtureRequest,
+    mariadb_source: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    family: Flavor,
+) -> None:
+    """MySQL's RENAME TABLE knows no temporary tables; its ALTER TABLE does."""
+    target = request.getfixturevalue(f"{family}_target")
+    channel = fresh_channel(mariadb_source, target, tmp_path, clean_servers)
+    lay(channel)
+    renames_of_both(channel, "first")
+    assert channel.run() is not None
+    if family is Flavor.MARIADB:
+        channel.assert_equal()
+    assert channel.rows_of(channel.source) == channel.rows_of(channel.target)
+    assert copies(channel) == []
+    assert channel.run() is None
+
+
+@pytest.mark.parametrize("now", [False, True])
+def test_a_rename_of_temporary_tables_and_others_that_runs_is_reached_for_every_order(
+    mariadb_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    now: bool,
+) -> None:
+    """No stop may come to lie before it: it has committed in part."""
+    channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
+    lay(channel)
+    seqno = channel.status.channel.watermark.seqno + 2
+    with session(channel) as one:
+        one("CREATE TEMPORARY TABLE t (n INT)", "RENAME TABLE t TO away, t TO u")
+        one("INSERT INTO u (v) SELECT 1 FROM away", "DROP TABLE away")
+    engine = engine_of(channel.endpoints.target)
+    with contextlib.closing(channel.target.connect()) as reader, ThreadPoolExecutor(1) as pool:
+        with reader.cursor() as cursor:
+            cursor.execute("SELECT * FROM tenant_1.t")
+        running = pool.submit(channel.run)
+        try:
+            wait_until(lambda: channel.target.query(RENAMES) == [(1,)] or running.done())
+            with pytest.raises(PositionError):
+                request_stop(engine, CHANNEL, at=seqno - 1)
+            assert request_stop(engine, CHANNEL, now=now).seqno == seqno
+        finally:
+            reader.rollback()
+        with pytest.raises(StopRequestedError) if now else contextlib.nullcontext():
+            running.result()
+    assert {lane.seqno for lane in channel.status.positions} == {seqno}
+    clear_stop(engine, CHANNEL)
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert copies(channel) == []
+
+
+def test_a_rename_of_temporary_tables_and_others_that_the_target_refuses_leaves_both_as_they_were(
+    mariadb_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    """A stop may lie before it then, but it cannot be skipped: the tables of the later statements would be missing."""
+    channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
+    lay(channel)
+    with session(channel) as one:
+        one("CREATE TEMPORARY TABLE t (n INT)", "INSERT INTO t VALUES (7)", "RENAME TABLE t TO away, t TO u")
+        one("INSERT INTO u (v) SELECT n FROM away", "DROP TABLE away")
+    seqno = channel.status.channel.watermark.seqno + 3
+    run_on(channel.target, "CREATE TABLE tenant_1.u (in_the_way INT)", log=False)
+    with pytest.raises(BinlaneError, match="1050"):
+        channel.run()
+    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "try") == 0
+    run_on(channel.target, "DROP TABLE tenant_1.u", log=False)
+    with pytest.raises(BinlaneError, match=f"seqnos \\[{seqno}\\] are to be skipped, but temporary tables are open"):
+        channel.run()
+    assert channel.rows_of(channel.target).keys() == {"tenant_1.t", "tenant_2.t"}
+    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--cancel") == 0
+    assert channel.run() is not None
     channel.assert_equal()

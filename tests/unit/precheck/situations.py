@@ -78,6 +78,7 @@ def situation(
         by_sql=frozenset(by_sql),
         **{**given, **changes},
     )
+    vars(made).update(every_text=tuple(texts))
     if source is not None:
         vars(made).update(source_as_named=source)
     return made

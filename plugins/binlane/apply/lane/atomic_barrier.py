@@ -7,15 +7,21 @@ copies (``temporary_copies``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import pymysql
+
 from binlane.apply.block import Applied, BlockPlace
+from binlane.apply.ddl import DdlPlace, run_ddl
 from binlane.errors import PlanError
-from binlane.model import Barrier, RowCounts
-from binlane.state.orders.orders import Orders, read_orders
+from binlane.model import Barrier, Item, RowCounts
+from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.positions import Counted, move_position, settle
+from binlane.state.records.ddl_intents import forget_intent
 
 if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter
@@ -24,40 +30,112 @@ if TYPE_CHECKING:
     from binlane.plan.window_plan import Block
 
 
-def apply_atomically(
-    session: LaneSession,
-    writer: BlockWriter,
-    place: BlockPlace,
-    blocks: Iterator[Block],
-    barrier: Barrier,
-    keeper: CopyKeeper,
-) -> Applied | Orders | None:
-    """Apply the barrier's blocks, streamed. Returns None if the lanes do not stand before them, Orders if they must not
-    move.
+@dataclass(frozen=True, slots=True)
+class AtomicBarrier:
+    """A barrier that one transaction passes."""
 
-    A statement that commits implicitly and changes temporary tables has a barrier of its own and runs before the
-    transaction: it changes nothing else, and its effect ends with the connection. Raises PlanError for blocks that
-    cannot be one transaction, and for an order to skip one of their transactions.
-    """
-    first = next(blocks)
-    session.use_format(first.format)
-    try:
-        if not barrier.together:
-            _run_before_transaction(writer, first)
+    session: LaneSession
+    writer: BlockWriter
+    place: BlockPlace
+    barrier: Barrier
+    keeper: CopyKeeper
+    ddl_lock_wait_timeout: int
+    """Seconds."""
+
+    def apply(self, blocks: Iterator[Block]) -> Applied | Orders | None:
+        """Apply the barrier's blocks, streamed. Returns None if the lanes do not stand before them, Orders if they must
+        not move.
+
+        A statement that commits implicitly and changes temporary tables has a barrier of its own and runs before the
+        transaction: its effect ends with the connection. Other tables that it renames as well are renamed before that,
+        exactly once (``divided_rename``). Raises PlanError for blocks that cannot be one transaction, and for an order
+        to skip one of their transactions.
+        """
+        session, place, barrier = self.session, self.place, self.barrier
+        first = next(blocks)
+        session.use_format(first.format)
+        try:
+            rename = None
+            if not barrier.together:
+                items = tuple(first.items)
+                # few windows need it
+                from binlane.apply.divided_rename import divided
+
+                rename = divided(session, items[0], self.keeper.open_tables(session))
+                if rename is not None and rename.permanent is not None:
+                    begun = self._begin_ddl()
+                    if begun is None or begun.forbids(barrier.last):
+                        return begun
+                    self._rename(rename.permanent)
+                self._run_before_transaction(items if rename is None else rename.temporary)
+            has_ddl = rename is not None and rename.permanent is not None
+            session.begin()
+            if not move_position(session.cursor, place.key, place.lanes, place.expected, barrier.last):
+                self._undo()
+                return None
+            orders = read_orders(session.cursor, place.key, barrier.first, barrier.last)
+            # orders that were given while a DDL ran treat its seqno as reached
+            if not has_ddl and orders.forbids(barrier.last):
+                self._undo()
+                return orders
+            if not has_ddl:
+                self._check_skipped(orders)
+            forget_intent(session.cursor, place.key.channel, barrier.last)
+            counted = self._write(first, blocks)
+            settle(session.cursor, place.key, place.lanes, place.lane, barrier.last, barrier.last, counted)
+            place.moved(session.cursor, barrier.last)
+        except BaseException:
+            session.close()
+            raise
+        session.commit()
+        if barrier.temporary is not None:
+            self.keeper.sweep(barrier.last)
+        return Applied(barrier.last, counted)
+
+    def _begin_ddl(self) -> Orders | None:
+        """Let later orders treat the statement as reached; returns the orders as of now, None and changes nothing if
+        the lanes do not stand before it."""
+        session, place, barrier = self.session, self.place, self.barrier
         session.begin()
-        if not move_position(session.cursor, place.key, place.lanes, place.expected, barrier.last):
-            _undo(session, barrier)
+        if not begin_ddl(session.cursor, place.key, place.lanes, place.expected, barrier.last):
+            session.rollback()
             return None
         orders = read_orders(session.cursor, place.key, barrier.first, barrier.last)
         if orders.forbids(barrier.last):
-            _undo(session, barrier)
+            session.rollback()
             return orders
+        self._check_skipped(orders)
+        session.commit()
+        return orders
+
+    def _rename(self, item: Item) -> None:
+        session, place, seqno = self.session, self.place, self.barrier.last
+        ddl = DdlPlace(place.key, place.channel_uuid, place.lane, seqno)
+        try:
+            run_ddl(session, self.writer, item, ddl, self.ddl_lock_wait_timeout)
+        except pymysql.err.MySQLError:
+            # if the connection is lost, the next attempt lets orders stop in front of it again
+            with contextlib.suppress(pymysql.err.Error, OSError):
+                end_ddl(session.cursor, place.key, place.lanes, seqno)
+            raise
+
+    def _run_before_transaction(self, items: Iterable[Item]) -> None:
+        for item in items:
+            self.writer.run(item, self.writer.prepare(item))
+        self.writer.context.leave()
+        self.writer.forget_tables()
+
+    def _check_skipped(self, orders: Orders) -> None:
         if orders.skipped:
             raise PlanError(
                 f"seqnos {sorted(orders.skipped)} are to be skipped, but temporary tables are open in "
-                f"{barrier.first}..{barrier.last}, which can only be applied as a whole; cancel the skip "
+                f"{self.barrier.first}..{self.barrier.last}, which can only be applied as a whole; cancel the skip "
                 "(`binlane skip --cancel`)"
             )
+
+    def _write(self, first: Block, blocks: Iterator[Block]) -> Counted:
+        """Write what belongs to the transaction: the blocks, unless the only one has run before, and the copies."""
+        session, writer, barrier = self.session, self.writer, self.barrier
         rows, count, transactions = RowCounts(), 0, 0
         if not barrier.together:
             count, transactions = 1, first.header.transactions
@@ -72,30 +150,13 @@ def apply_atomically(
         for thread_id, database, table in barrier.leftovers:
             writer.context.drop_temporary(thread_id, database, table)
         if barrier.temporary is not None and barrier.temporary.kept is not None:
-            keeper.keep(session, writer.context, barrier.last, barrier.temporary.kept)
+            self.keeper.keep(session, writer.context, barrier.last, barrier.temporary.kept)
             session.own_clock()
-        counted = Counted(rows, count, transactions)
-        settle(session.cursor, place.key, place.lanes, place.lane, barrier.last, barrier.last, counted)
-        place.moved(session.cursor, barrier.last)
-    except BaseException:
-        session.close()
-        raise
-    session.commit()
-    if barrier.temporary is not None:
-        keeper.sweep(barrier.last)
-    return Applied(barrier.last, counted)
+        return Counted(rows, count, transactions)
 
-
-def _run_before_transaction(writer: BlockWriter, block: Block) -> None:
-    for item in block.items:
-        writer.run(item, writer.prepare(item))
-    writer.context.leave()
-    writer.forget_tables()
-
-
-def _undo(session: LaneSession, barrier: Barrier) -> None:
-    """Undo the connection's work; a changed temporary table is undone only by the connection's end."""
-    if barrier.together:
-        session.rollback()
-    else:
-        session.close()
+    def _undo(self) -> None:
+        """Undo the connection's work; a changed temporary table is undone only by the connection's end."""
+        if self.barrier.together:
+            self.session.rollback()
+        else:
+            self.session.close()

@@ -18,7 +18,7 @@ import pymysql
 
 from binlane.apply.block import Applied, BlockPlace, apply_block, move_only, record_standing
 from binlane.apply.lane.alone import AloneLane
-from binlane.apply.lane.atomic_barrier import apply_atomically
+from binlane.apply.lane.atomic_barrier import AtomicBarrier
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems, FailedBlock, apply_again
 from binlane.apply.lane.run_state import AttemptState, RunState, Stream
 from binlane.apply.lane.together import FIRST_PAUSE, SteppedBackError, Together, Turn
@@ -284,8 +284,9 @@ class LaneAttempt:
         self._check_range(block.header, lane, barrier.first - 1, barrier.last)
         place = replace(self._place(lane, barrier.participants, records=True), expected=barrier.first - 1)
         state.current = (lane, block.header, place.expected)
-        blocks = stream.up_to(barrier.last)
-        applied = apply_atomically(attempt.session, attempt.writer, place, blocks, barrier, self._keeper)
+        timeout = state.options.ddl_lock_wait_timeout
+        whole = AtomicBarrier(attempt.session, attempt.writer, place, barrier, self._keeper, timeout)
+        applied = whole.apply(stream.up_to(barrier.last))
         state.current = None
         if isinstance(applied, Orders):
             attempt.forget_stream(lane)

@@ -94,8 +94,12 @@ class _Cut:
         if step.ddl.only_reads or not temporary:
             return False
         renames, permanent = self._tables.renamed(step)
-        if not renames and step.renamed:
+        if not renames and step.renamed and step.ddl.in_turn:
             return False
+        exact = {table for owner, table in self._tables.tables if owner == step.session}
+        if step.ddl.can_be_divided and temporary <= exact:
+            # the lane runs it as two statements (``apply.divided_rename``)
+            return True
         if others := permanent | (step.ddl.tables - temporary - {name for pair in step.renamed for name in pair}):
             what = f"one statement changes both it and {min(map(str, others))}, which is not a temporary table"
             raise self._refused(step.where, what)

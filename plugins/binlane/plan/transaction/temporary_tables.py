@@ -24,6 +24,7 @@ Session = tuple[int, int]
 
 _TEMPORARY: Final = re.compile(rb"\bTEMPORARY\b", re.IGNORECASE)
 _RENAME: Final = re.compile(rb"\bRENAME\b", re.IGNORECASE)
+_RENAME_TABLE: Final = re.compile(rb"\s*RENAME\s+TABLES?\b(?P<condition>\s*IF\b)?", re.IGNORECASE)
 _MAKES: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW)\b", re.IGNORECASE)
 _SEQUENCE: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMPORARY\s+SEQUENCE\b", re.IGNORECASE)
 _ENGINE: Final = re.compile(rb"\bENGINE\s*=?\s*[`'\"]?(?P<name>\w+)", re.IGNORECASE)
@@ -41,11 +42,17 @@ class Ddl:
     """It makes another table or view from them and does not change them."""
     reason: str | None = None
     """Why it could not be parsed."""
+    in_turn: bool = True
+    """Its renames take place one after the other; False for an exchange of tables."""
+    can_be_divided: bool = False
+    """It is a RENAME TABLE: a replica may run its temporary tables and the others one after the other."""
 
     @classmethod
-    def of(cls, facts: StatementFacts, sql: bytes) -> Ddl:
+    def of(cls, facts: StatementFacts, sql: bytes, error_code: int = 0) -> Ddl:
         """``facts`` and ``sql`` of a statement that commits implicitly."""
-        return cls(facts.tables, _MAKES.match(sql) is not None, facts.reason)
+        in_turn = len(facts.renames) < 2 or _RENAME_TABLE.match(sql) is not None
+        can_be_divided = error_code == 0 and is_rename_table(sql) and are_plain(facts.renames)
+        return cls(facts.tables, _MAKES.match(sql) is not None, facts.reason, in_turn, can_be_divided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
             else:
                 used = tuple(sorted(facts.tables, key=str)) if facts.kind is StatementKind.DML else ()
                 calls = facts.routines_used or facts.kind is StatementKind.UNKNOWN
-                ddl = Ddl.of(facts, part.sql) if facts.commits_implicitly else None
+                ddl = Ddl.of(facts, part.sql, part.query.error_code) if facts.commits_implicitly else None
                 renamed = () if ddl is None else facts.renames
                 found.append(
                     TemporaryStep(seqno, part.session, where, used=used, calls=calls, ddl=ddl, renamed=renamed)
@@ -147,6 +154,42 @@ def _why_not_copied(sql: bytes) -> str | None:
 def may_rename(sql: bytes | memoryview) -> bool:
     """Whether a statement may rename a table: a quick check."""
     return _RENAME.search(sql) is not None
+
+
+def is_rename_table(sql: bytes | memoryview) -> bool:
+    """Whether a statement is a RENAME TABLE, which alone may rename temporary tables and others at once; without IF
+    EXISTS."""
+    match = _RENAME_TABLE.match(sql)
+    return match is not None and match["condition"] is None
+
+
+def are_plain(renames: Sequence[tuple[TableKey, TableKey]]) -> bool:
+    """Whether the names can be written anew in any character set, and no two of them differ in letters' case alone."""
+    names = {name for pair in renames for name in pair}
+    return all(str(name).isascii() for name in names) and len({str(name).lower() for name in names}) == len(names)
+
+
+def which_are_temporary(
+    renames: Sequence[tuple[TableKey, TableKey]], is_open: Callable[[TableKey], bool]
+) -> tuple[bool, ...]:
+    """Whether each rename of a statement is that of a temporary table of its connection.
+
+    ``is_open``: of the tables before the statement. MariaDB decides it by the names alone before it renames anything
+    (``find_temporary_table_for_rename`` in sql/sql_parse.cc): a name is that of the last table that an earlier rename
+    has given it, and one that an earlier rename has taken away is that of another, permanent table.
+    """
+    found: list[bool] = []
+    for name, _ in renames:
+        is_temporary: bool | None = None
+        for (before, after), earlier in zip(renames, found, strict=False):
+            is_temporary = False if _is_same(before, name) else is_temporary
+            is_temporary = earlier if _is_same(after, name) else is_temporary
+        found.append(is_open(name) if is_temporary is None else is_temporary)
+    return tuple(found)
+
+
+def _is_same(one: TableKey, other: TableKey) -> bool:
+    return str(one).casefold() == str(other).casefold()
 
 
 def is_about_one(sql: bytes | memoryview) -> bool:
@@ -187,8 +230,9 @@ class OpenTables:
     def _behind(self, step: TemporaryStep) -> tuple[dict[tuple[Session, TableKey], str], frozenset[TableKey]]:
         """The open tables behind the step's renames, which take place one after the other; the other tables renamed."""
         behind, others = OpenTables(dict(self.tables)), set[TableKey]()
-        for before, after in step.renamed:
-            key = behind.find(step.session, before)
+        temporary = which_are_temporary(step.renamed, lambda name: self.find(step.session, name) is not None)
+        for (before, after), is_temporary in zip(step.renamed, temporary, strict=True):
+            key = behind.find(step.session, before) if is_temporary else None
             if key is None:
                 others.add(before)
             else:

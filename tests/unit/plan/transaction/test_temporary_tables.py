@@ -9,6 +9,7 @@ import pytest
 from binlane.errors import UnsupportedEventError
 from binlane.model import ItemKind, TableKey, TemporaryCopies
 from binlane.plan.routing import Routing
+from binlane.plan.transaction.temporary_tables import which_are_temporary
 from binlane.plan.window_plan import WindowPlan
 from tests.unit.plan.logs import EMPTY_SCHEMA, Filtered, alone, bound, ends, filtered, prepare, rows, settings
 
@@ -169,6 +170,50 @@ def test_a_rename_of_a_permanent_table_leaves_the_connections_temporary_ones(nam
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("rename", "name"),
+    [
+        ("RENAME TABLE tmp TO n, t TO o", "n"),
+        ("RENAME TABLE tmp TO n, tmp TO o", "n"),
+        ("RENAME TABLE t TO o, tmp TO away, away TO n", "n"),
+        # the temporary table only hides what the permanent one becomes
+        ("RENAME TABLE t TO tmp, tmp TO o", "tmp"),
+    ],
+)
+def test_a_rename_of_both_kinds_of_tables_is_a_stretch_of_its_own(rename: str, name: str) -> None:
+    log = [
+        bound(1, CREATE, alone=True), bound(2, rename, alone=True, marked=False),
+        bound(3, f"INSERT INTO {name} VALUES (1)"), bound(4, f"DROP TEMPORARY TABLE {name}", alone=True),
+    ]  # fmt: skip
+    barriers = filtered(log, CHOSEN, schema=SCHEMA).routing.barriers
+    kept = ((6, "a", name),) if name == "n" else None
+    assert [(barrier.first, barrier.temporary) for barrier in barriers] == [
+        (1, TemporaryCopies(None, (T6,))),
+        (2, TemporaryCopies(1, kept)),
+        (3, TemporaryCopies(1 if kept is None else 2, ())),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("renames", "temporary"),
+    [
+        ("tmp>n, t>o", (True, False)),
+        ("TMP>n", (True,)),
+        # the name was taken from the temporary table: another one has it
+        ("tmp>n, tmp>o", (True, False)),
+        ("tmp>n, n>tmp, tmp>o", (True, True, True)),
+        # given to a permanent one
+        ("t>tmp, tmp>o", (False, False)),
+        ("t>tmp, tmp>o, tmp>p", (False, False, False)),
+    ],
+)
+def test_the_last_rename_of_a_name_says_whose_it_is(renames: str, temporary: tuple[bool, ...]) -> None:
+    """As MariaDB's statements do in integration/window/test_temporary_commits.py."""
+    pairs = [tuple(TableKey("a", name) for name in pair.split(">")) for pair in renames.split(", ")]
+    found = which_are_temporary([(before, after) for before, after in pairs], lambda key: key.table.lower() == "tmp")
+    assert found == temporary
+
+
 REFUSED = [
     pytest.param([bound(1, CREATE, alone=True), rows(2, "a")], "has not been dropped", id="open-at-the-end"),
     pytest.param(
@@ -188,10 +233,10 @@ REFUSED = [
         "connection 6 uses a.made", id="used-before-the-call",
     ),
     pytest.param(
-        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE tmp TO n, t TO o", alone=True),
+        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE IF EXISTS tmp TO n, t TO o", alone=True),
          bound(3, "DROP TEMPORARY TABLE n", alone=True)],
         "seqno 2 commits implicitly, .* one statement changes both it and a.t, which is not a temporary table",
-        id="rename-of-both",
+        id="rename-of-both-if-they-exist",
     ),
     pytest.param(
         [bound(1, CREATE, alone=True), bound(2, "OPTIMIZE WHATEVER tmp", alone=True), bound(3, DROP, alone=True)],
@@ -218,9 +263,29 @@ REFUSED = [
     pytest.param([prepared(1, "INSERT INTO tmp VALUES (1)")], "prepared XA transaction", id="unknown-in-xa"),
     pytest.param([prepared(1, CALL)], "prepared XA transaction with a statement", id="routine-in-xa"),
     pytest.param(
-        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE tmp TO n, t TO tmp", alone=True, marked=False),
+        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE tmp TO n, t TO o\u00e9", alone=True, marked=False),
          bound(3, "DROP TEMPORARY TABLE n", alone=True)],
-        r"one statement changes both it and a\.t, which is not a temporary table", id="renames-a-table-as-well",
+        r"one statement changes both it and a\.t, which is not a temporary table", id="rename-of-both-beyond-ascii",
+    ),
+    pytest.param(
+        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE tmp TO n, t TO N", alone=True, marked=False),
+         bound(3, "DROP TEMPORARY TABLE n", alone=True)],
+        r"one statement changes both it and a\.t, which is not a temporary table", id="rename-of-both-by-case-alone",
+    ),
+    pytest.param(
+        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE tmp TO n, t TO o", alone=True, error=1050),
+         bound(3, "DROP TEMPORARY TABLE n", alone=True)],
+        r"one statement changes both it and a\.t, which is not a temporary table", id="rename-of-both-that-failed",
+    ),
+    pytest.param(
+        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE TMP TO n, t TO o", alone=True, marked=False),
+         bound(3, "DROP TEMPORARY TABLE n", alone=True)],
+        r"one statement changes both it and a\.t, which is not a temporary table", id="rename-of-both-in-another-case",
+    ),
+    pytest.param(
+        [bound(1, CREATE, alone=True), bound(2, "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE tmp", alone=True),
+         bound(3, DROP, alone=True)],
+        "one statement changes both it and a.t, which is not a temporary table", id="exchange",
     ),
     pytest.param(
         [bound(1, "CREATE TEMPORARY WHATEVER TABLE tmp", alone=True)], "cannot be parsed", id="unreadable"
