@@ -86,7 +86,12 @@ REFUSALS: Final = (
     Refusal(
         "an end of an XA transaction with changes of its own",
         r"^UnsupportedEventError.*an XA COMMIT or XA ROLLBACK with changes of its own",
-        "XA COMMIT or XA ROLLBACK with changes",
+        "XA COMMIT with changes of its own",
+    ),
+    Refusal(
+        "a prepared XA transaction with changes that its end does not decide",
+        r"^UnsupportedEventError.*a prepared XA transaction that has changed .*, a table without transactions,",
+        "A prepared XA transaction that has changed a table",
     ),
     Refusal(
         "a statement that waits for the server's own place as a replica",

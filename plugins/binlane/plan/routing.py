@@ -45,7 +45,8 @@ class Routing:
     excluded: Excluded = field(default_factory=lambda: Excluded({}, {}))
     """Tables and databases whose changes the window must not fold."""
     prepared: Mapping[int, PreparedGroup | None] = field(default_factory=dict)
-    """The changes that each XA COMMIT commits, by its seqno; None if they are on the target already."""
+    """The changes that each XA COMMIT commits, by its seqno; None if they are on the target already. Also those that an
+    XA ROLLBACK cannot undo."""
     carried_in: tuple[PreparedGroup, ...] = ()
     """XA transactions that earlier windows prepared and this one ends."""
     carried_out: tuple[PreparedGroup, ...] = ()

@@ -1,11 +1,16 @@
-"""Tracks open temporary tables while a window is extracted, because a window cannot end while one is open."""
+"""Tracks open temporary tables while a window is extracted, because a window cannot end while one is open.
+
+A prepared XA transaction that makes or drops one keeps it open until it ends: its changes are applied there.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from binlane.binlog.events import Query, parse_body
+from binlane.binlog.events import Query, XaPrepare, parse_body
 from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.gtids import XaName
 from binlane.binlog.wire import EventType, RawEvent
 from binlane.model import LogPosition
 from binlane.plan.transaction.decode import is_of_its_connection, statement_facts
@@ -17,8 +22,12 @@ from binlane.plan.transaction.temporary_tables import (
     open_text,
     opened_and_closed,
 )
+from binlane.plan.transaction.xa import find
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
+_ENDS_XA: Final = re.compile(rb"XA\s+(?:COMMIT|ROLLBACK)\b", re.IGNORECASE)
+_Since = tuple[int, LogPosition]
+"""A position with its number, since positions of different files have no order."""
 
 
 class TemporaryTracker:
@@ -26,19 +35,28 @@ class TemporaryTracker:
 
     def __init__(self) -> None:
         self._tables = OpenTables()
-        self._since: LogPosition | None = None
+        self._since: _Since | None = None
+        self._in_transaction: tuple[LogPosition, _Since] | None = None
+        """The last transaction with a temporary table, and since when one had been open at its first."""
+        self._prepared: dict[XaName, _Since] = {}
+        """Prepared XA transactions that have made or dropped temporary tables."""
         self.restarts: list[int] = []
         """Seqnos before which the source was restarted with open temporary tables."""
 
     @property
     def open_since(self) -> LogPosition | None:
         """The position of the transaction that created the first open table; None if no table is open."""
-        return self._since if self._tables.tables else None
+        waiting = [*self._prepared.values()]
+        if self._tables.tables and self._since is not None:
+            waiting.append(self._since)
+        return min(waiting, key=lambda since: since[0])[1] if waiting else None
 
     @property
     def text(self) -> str:
         """The open tables, for a message."""
-        return open_text(self._tables)
+        if self._tables.tables:
+            return open_text(self._tables)
+        return f"a temporary table of the prepared XA transaction {next(iter(self._prepared))}, which has not ended"
 
     def take(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
         """Take an event of the file ``name``, in a transaction that begins at ``before``.
@@ -46,10 +64,18 @@ class TemporaryTracker:
         A DROP of a table whose CREATE was not seen is left to the plan step.
         """
         code = event.header.type_code
+        if code == EventType.XA_PREPARE:
+            self._prepare(event, before, log_format, name)
         if code not in _QUERIES or (code == EventType.QUERY and not self._concerns(event)):
             return
         query = parse_body(event, log_format, name)
         assert isinstance(query, Query)
+        if self._prepared and _ENDS_XA.match(query.sql) is not None:
+            ended = XaName.of_statement(query.sql)
+            key = None if ended is None else find(ended, self._prepared)
+            if key is not None:
+                del self._prepared[key]
+            return
         facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
         renamed = facts.renames if is_of_its_connection(event, facts, log_format.flavor) else ()
         if not facts.temporary and not renamed:
@@ -60,9 +86,21 @@ class TemporaryTracker:
         where = f"{name}:{event.offset}"
         self._tables.take(TemporaryStep(0, session, where, opened, closed, if_exists, renamed=renamed))
         if not was_open:
-            self._since = before
+            self._since = (0 if self._since is None else self._since[0] + 1, before)
+        assert self._since is not None
+        if self._in_transaction is None or self._in_transaction[0] != before:
+            self._in_transaction = (before, self._since)
+
+    def _prepare(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
+        if self._in_transaction is not None and self._in_transaction[0] == before:
+            prepared = parse_body(event, log_format, name)
+            assert isinstance(prepared, XaPrepare)
+            if not prepared.one_phase:
+                self._prepared[prepared.name] = self._in_transaction[1]
 
     def _concerns(self, event: RawEvent) -> bool:
+        if self._prepared and b"XA" in bytes(event.body).upper():
+            return True
         return is_about_one(event.body) or (bool(self._tables.tables) and may_rename(event.body))
 
     def restarted(self, seqno: int) -> None:

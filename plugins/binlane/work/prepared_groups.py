@@ -18,6 +18,7 @@ from binlane.plan.routing import Routing
 from binlane.plan.segment.reader import segment_log
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.decode import Part, dissect
+from binlane.plan.transaction.xa import PreparedGroup, rolled_back
 
 _T = EventType
 _ROW_TYPES: Final = (
@@ -48,8 +49,17 @@ class SegmentGroups:
         if seqno not in self.routing.prepared:
             raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the filter step again")
         group = self.routing.prepared[seqno]
-        if group is None:
-            return ()
+        return () if group is None else self._read(group)
+
+    def undone(self, seqno: int) -> tuple[Part, ...]:
+        """What the XA ROLLBACK at ``seqno`` undoes, and its undoing; empty if context.json says that nothing is left.
+
+        Raises UnsupportedEventError if it cannot be applied exactly.
+        """
+        group = self.routing.prepared.get(seqno)
+        return () if group is None else rolled_back(self._read(group))[0]
+
+    def _read(self, group: PreparedGroup) -> tuple[Part, ...]:
         held_by = self.entry(group.file)
         with self.open(held_by) as data:
             reader = LogReader(data, held_by.source_file, verify=False)

@@ -61,6 +61,8 @@ class ScanSummary:
     """Halves of XA transactions. An XA COMMIT is not in ``members``: the fold finds its class."""
     temporary: tuple[TemporaryStep, ...] = ()
     """Statements that depend on the state of their connection."""
+    kept: frozenset[TableKey] = frozenset()
+    """Tables of definitions that name an engine without transactions."""
     tables: Mapping[TableKey, LoggedTable] = field(default_factory=dict)
     """The tables with row events; empty unless divided shards are dealt by key."""
     hides_rows: bool = False
@@ -111,7 +113,7 @@ def scan_columns(
         if loads is not None:
             loads.add_run(columns, step)
         _scan_run(columns, step, critical, databases, (numbers, members))
-    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
+    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary), frozenset(halves.kept))
     by_key = settings.divide == Divide.KEY
     logged = (logged_tables(columns), hides_rows(columns)) if by_key else ({}, False)
     changes = changes_of(columns, settings.lanes) if settings.chooses_size else None

@@ -7,6 +7,7 @@ its file and offset (docs/invariants.md, 6).
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,6 +26,7 @@ from binlane.binlog.events import (
     parse_body,
 )
 from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.gtids import XaName
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows, decompressed
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
@@ -128,9 +130,12 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     Raises UnsupportedEventError for anything that cannot be replayed exactly.
     """
     parts, filtered = without_filtered(tuple(_Dissection(log).parts(transaction)), log.selection)
+    is_undone = transaction.ending is Ending.ROLLBACK
     if transaction.ending in _SECOND_HALVES and parts:
-        _refuse(transaction.events[-1], log, "an XA COMMIT or XA ROLLBACK with changes of its own")
-    if transaction.ending is Ending.ROLLBACK and parts:
+        is_undone = transaction.ending is Ending.XA_ROLLBACK and _begins_xa(transaction, log)
+        if not is_undone:
+            _refuse(transaction.events[-1], log, "an XA COMMIT or XA ROLLBACK with changes of its own")
+    if is_undone and parts:
         parts, hidden = error_outcome.undone(parts)
         if hidden is not None:
             _refuse(transaction.events[-1], log, hidden)
@@ -141,6 +146,18 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
         return renamed_parts((*parts, *filtered), log.renaming, log.selection, log.format.flavor, read)
     except Unsafe as unsafe:
         raise not_renamed(log, transaction.events[0], str(unsafe)) from None
+
+
+def _begins_xa(transaction: Transaction, log: LogFormat) -> bool:
+    """Whether it is an XA transaction from its XA START on.
+
+    MySQL logs one so if it has changed a table without transactions and is rolled back without XA PREPARE.
+    """
+    first = next((event for event in transaction.events if event.header.type_code in _QUERIES), None)
+    query = None if first is None else log.parse(first)
+    if not isinstance(query, Query) or _XA_START.match(query.sql) is None:
+        return False
+    return XaName.of_statement(query.sql) == transaction.xa
 
 
 def not_renamed(log: LogFormat, event: RawEvent, why: str) -> UnsupportedEventError:
@@ -347,6 +364,8 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
     RowsKind.UPDATE: lambda rows: RowCounts(updates=rows),
     RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),
 }
+_QUERIES: Final = frozenset({_T.QUERY, _T.QUERY_COMPRESSED})
+_XA_START: Final = re.compile(rb"XA\s+START\b", re.IGNORECASE)
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 _SHOWN: Final = 200

@@ -10,7 +10,8 @@ cut it into several transactions: ``temporary_stretches``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -145,10 +146,16 @@ def opened_and_closed(facts: StatementFacts, error_code: int) -> tuple[TableKey 
 def _why_not_copied(sql: bytes) -> str | None:
     if _SEQUENCE.match(sql):
         return "it is a sequence"
-    engine = _ENGINE.search(sql)
-    if engine is not None and engine["name"].upper() not in _COPIED_ENGINES:
-        return f"its engine is {engine['name'].decode('utf-8', 'replace')}"
+    engine = named_engine(sql)
+    if engine is not None and engine.upper() not in _COPIED_ENGINES:
+        return f"its engine is {engine.decode('utf-8', 'replace')}"
     return None
+
+
+def named_engine(sql: bytes) -> bytes | None:
+    """The first engine that the statement names."""
+    engine = _ENGINE.search(sql)
+    return None if engine is None else engine["name"]
 
 
 def may_rename(sql: bytes | memoryview) -> bool:
@@ -248,36 +255,41 @@ class OpenTables:
         return next((key for key in self.tables if key[0] == session and str(key[1]).casefold() == name), None)
 
 
-def where_they_commit(found: Sequence[TemporaryStep], ends: Mapping[int, int | None]) -> list[TemporaryStep]:
-    """The steps, those of a prepared XA transaction that drops all temporary tables that it makes at its XA COMMIT.
+def where_they_end(
+    found: Iterable[TemporaryStep], ends: Mapping[int, int], restarts: Sequence[int]
+) -> tuple[list[TemporaryStep], set[int]]:
+    """The steps in order, those of prepared XA transactions at their ends, where they are applied; and the ends of the
+    transactions whose connection has temporary tables.
 
-    ``ends``: by the seqno of the XA PREPARE, that of the XA COMMIT, None for a rollback. Whatever else a prepared
-    transaction does with temporary tables stays at its XA PREPARE, where ``lives`` refuses it.
+    ``ends``: the seqno of the end of an XA transaction, commit or rollback, by that of its XA PREPARE. A rollback
+    undoes neither CREATE and DROP TEMPORARY nor changes of tables without transactions. Between XA PREPARE and end the
+    connection can do nothing; if it or the server has ended there, so have its temporary tables, and the steps stay at
+    the XA PREPARE, where ``lives`` refuses them.
     """
-    groups: dict[int, list[TemporaryStep]] = {}
-    for step in found:
-        if step.prepared and step.seqno in ends:
-            groups.setdefault(step.seqno, []).append(step)
-    whole = {seqno for seqno, group in groups.items() if _is_whole(group)}
-    placed: list[TemporaryStep] = []
-    for step in found:
-        if not (step.prepared and step.seqno in whole):
-            placed.append(step)
-            continue
-        # its connection must have no other temporary table there, which the transaction might use
-        placed.append(TemporaryStep(step.seqno, step.session, step.where, prepared=True))
-        commit = ends[step.seqno]
-        if commit is not None:
-            placed.append(replace(step, seqno=commit, prepared=False))
-    return placed
+    ordered = sorted(found, key=lambda each: each.seqno)
+    by_session: dict[Session, list[int]] = {}
+    for step in ordered:
+        by_session.setdefault(step.session, []).append(step.seqno)
+
+    def is_waiting(step: TemporaryStep) -> bool:
+        if not step.prepared or step.seqno not in ends:
+            return False
+        end, seqnos = ends[step.seqno], by_session[step.session]
+        is_quiet = bisect_right(seqnos, step.seqno) == bisect_left(seqnos, end)
+        return is_quiet and not any(step.seqno < restart <= end for restart in restarts)
+
+    moved = [replace(step, seqno=ends[step.seqno], prepared=False) if is_waiting(step) else step for step in ordered]
+    moved.sort(key=lambda each: each.seqno)
+    return moved, set(_with_tables(moved)).intersection(ends.values())
 
 
-def _is_whole(group: Sequence[TemporaryStep]) -> bool:
-    """Whether a transaction makes temporary tables and drops all of them."""
+def _with_tables(steps: Iterable[TemporaryStep]) -> Iterator[int]:
+    """The seqnos of steps whose connection has temporary tables in the log."""
     tables = OpenTables()
-    for step in group:
+    for step in steps:
+        if step.makes_or_drops or tables.has(step.session):
+            yield step.seqno
         tables.take(step)
-    return any(step.opened is not None for step in group) and not tables.tables
 
 
 @dataclass(slots=True)

@@ -1,9 +1,10 @@
 """XA transactions in two halves: their changes are logged at XA PREPARE and take effect at XA COMMIT.
 
 A prepared transaction is applied at the seqno of its XA COMMIT, as if it had been logged there: until then its locks
-kept other transactions from its rows. The XID joins the two halves, across segments and, through the ``binlane`` schema
-of the target, across windows. The scan lists both halves, the fold pairs them, and the map of a segment reads the parts
-from the segment that holds the XA PREPARE.
+kept other transactions from its rows. What an XA ROLLBACK does not undo is applied there (``plan.window.xa_ends``). The
+XID joins the two halves, across segments and, through the ``binlane`` schema of the target, across windows. The scan
+lists both halves, the fold pairs them, and the map of a segment reads the parts from the segment that holds the XA
+PREPARE.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from binlane.binlog.gtids import XaName
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError, UnsupportedEventError
-from binlane.model import LogPosition
+from binlane.model import LogPosition, TableKey
+from binlane.plan.transaction import error_outcome
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart, dissect
+from binlane.plan.transaction.parts import FilteredPart, StatementPart
 from binlane.plan.transaction.route_key import TransactionClass, classify
-from binlane.plan.transaction.temporary_tables import TemporaryStep, in_prepared, steps
+from binlane.plan.transaction.temporary_tables import TemporaryStep, in_prepared, named_engine, steps
+from binlane.schema.model import TRANSACTIONAL_ENGINES
+from binlane.sql.parse.facts import StatementKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,10 @@ class Prepared:
     group: PreparedGroup
     described: TransactionClass
     """Decides the route of the XA COMMIT."""
+    undone: TransactionClass
+    """Decides the route of an XA ROLLBACK that leaves changes."""
+    hidden: str | None = None
+    """Why it is unknown what an XA ROLLBACK leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,8 @@ class Halves:
     prepared: list[Prepared] = field(default_factory=list)
     resolved: list[Resolved] = field(default_factory=list)
     temporary: list[TemporaryStep] = field(default_factory=list)
+    kept: set[TableKey] = field(default_factory=set)
+    """Tables of definitions that name an engine without transactions: no XA ROLLBACK undoes their changes."""
 
     def classify(
         self, seqno: int, transaction: Transaction, log: LogFormat, file: str
@@ -85,7 +96,8 @@ class Halves:
             if any(step.calls for step in found):
                 raise in_prepared(str(log.position(transaction)))
         self.temporary += found
-        if transaction.ending not in _HALVES:
+        self.kept |= _of_other_engines(parts)
+        if transaction.ending not in _HALVES or (transaction.ending is Ending.XA_ROLLBACK and parts):
             return described, True
         name = transaction.xa
         if name is None:
@@ -98,11 +110,23 @@ class Halves:
                 str(name), seqno, transaction.gtid, log.position(transaction), rows,
                 file, log.segment_offset(transaction.start), log.segment_offset(transaction.end),
             )  # fmt: skip
-            self.prepared.append(Prepared(name, group, described))
+            undone, hidden = rolled_back(parts)
+            self.prepared.append(Prepared(name, group, described, classify(undone), hidden))
             return NOTHING, True
         commits = transaction.ending is Ending.XA_COMMIT
         self.resolved.append(Resolved(name, seqno, commits, log.position(transaction)))
         return NOTHING, not commits
+
+
+def _of_other_engines(parts: Iterable[Part]) -> set[TableKey]:
+    """The tables of definitions that name an engine without transactions."""
+    return {
+        table
+        for part in parts
+        if isinstance(part, StatementPart) and part.facts.kind is StatementKind.DDL and not part.facts.temporary
+        if (engine := named_engine(part.sql)) is not None and engine.decode().lower() not in TRANSACTIONAL_ENGINES
+        for table in part.facts.tables
+    }
 
 
 class Groups(Protocol):
@@ -110,6 +134,10 @@ class Groups(Protocol):
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
         """The changes that the XA COMMIT at ``seqno`` commits."""
+        ...
+
+    def undone(self, seqno: int) -> tuple[Part, ...]:
+        """The changes that the XA ROLLBACK at ``seqno`` undoes, with their undoing; empty if it leaves nothing."""
         ...
 
 
@@ -120,17 +148,31 @@ class NoGroups:
         """Raises PlanError: the scan has seen no XA COMMIT."""
         raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the filter step again")
 
+    def undone(self, seqno: int) -> tuple[Part, ...]:
+        """Nothing: an XA ROLLBACK without an XA PREPARE."""
+        return ()
+
+
+def rolled_back(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], str | None]:
+    """The parts of a prepared transaction and what undoes them, as ``error_outcome.undone``."""
+    changes = [part for part in parts if not isinstance(part, FilteredPart)]
+    undone, hidden = error_outcome.undone(changes)
+    return (*undone, *(part for part in parts if isinstance(part, FilteredPart))), hidden
+
 
 def parts_at(seqno: int, transaction: Transaction, log: LogFormat, groups: Groups) -> tuple[Part, ...]:
-    """The parts to apply at ``seqno``: a prepared transaction's at its XA COMMIT, none at XA PREPARE and XA ROLLBACK.
+    """The parts to apply at ``seqno``: none at XA PREPARE, a prepared transaction's at its end.
 
     Raises UnsupportedEventError, as ``decode.dissect``.
     """
     match transaction.ending:
-        case Ending.XA_PREPARE | Ending.XA_ROLLBACK:
+        case Ending.XA_PREPARE:
             return ()
         case Ending.XA_COMMIT:
             return groups.parts(seqno)
+        case Ending.XA_ROLLBACK:
+            # without XA PREPARE it has its own changes
+            return dissect(transaction, log) or groups.undone(seqno)
         case _:
             return dissect(transaction, log)
 
@@ -139,20 +181,20 @@ def parts_at(seqno: int, transaction: Transaction, log: LogFormat, groups: Group
 class Pairs:
     """All halves of a window, paired."""
 
-    commits: Mapping[int, PreparedGroup | None]
-    """The changes of each XA COMMIT, by its seqno; None if an operator has declared that the target has them."""
-    classes: Mapping[int, TransactionClass]
-    """The class that decides the route, by the same seqnos."""
+    commits: Mapping[int, Prepared | None]
+    """What each XA COMMIT commits, by its seqno; None if an operator has declared that the target has the changes."""
+    rollbacks: Mapping[int, Prepared]
+    """What each XA ROLLBACK undoes, by its seqno."""
     carried_in: tuple[PreparedGroup, ...]
     """Prepared in earlier windows and ended in this one; with seqno 0 if the target had the changes already."""
-    carried_out: tuple[PreparedGroup, ...]
+    carried_out: tuple[Prepared, ...]
     """Prepared in this window and not ended in it."""
 
-    def ends(self, prepared: Iterable[Prepared]) -> dict[int, int | None]:
-        """By the seqno of each XA PREPARE that ends in this window: the seqno of its XA COMMIT, None for a rollback."""
-        left = {group.seqno for group in self.carried_out}
-        ends: dict[int, int | None] = {each.group.seqno: None for each in prepared if each.group.seqno not in left}
-        return ends | {group.seqno: seqno for seqno, group in self.commits.items() if group is not None}
+    @property
+    def ends(self) -> dict[int, tuple[int, Prepared]]:
+        """The transactions whose ends are in this window: seqno of the end, by that of the XA PREPARE."""
+        ended = ((seqno, each) for seqno, each in (*self.commits.items(), *self.rollbacks.items()) if each is not None)
+        return {each.group.seqno: (seqno, each) for seqno, each in ended}
 
 
 def pair(
@@ -166,8 +208,8 @@ def pair(
     earlier = list(carried)
     open_: dict[XaName, Prepared | None] = {each.name: each for each in earlier}
     open_ |= {_name(text): None for text in done}
-    commits: dict[int, PreparedGroup | None] = {}
-    classes: dict[int, TransactionClass] = {}
+    commits: dict[int, Prepared | None] = {}
+    rollbacks: dict[int, Prepared] = {}
     ended: list[PreparedGroup] = []
     steps: list[Prepared | Resolved] = [*prepared, *resolved]
     for step in sorted(steps, key=_seqno):
@@ -188,10 +230,11 @@ def pair(
         elif group in earlier:
             ended.append(group.group)
         if step.commits:
-            commits[step.seqno] = None if group is None else group.group
-            classes[step.seqno] = NOTHING if group is None else group.described
+            commits[step.seqno] = group
+        elif group is not None:
+            rollbacks[step.seqno] = group
     left = (each for each in open_.values() if each is not None and each not in earlier)
-    return Pairs(commits, classes, tuple(ended), tuple(each.group for each in left))
+    return Pairs(commits, rollbacks, tuple(ended), tuple(left))
 
 
 def _seqno(step: Prepared | Resolved) -> int:

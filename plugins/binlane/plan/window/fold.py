@@ -21,8 +21,7 @@ from binlane.plan.segment.map import ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.route_key import TransactionClass
-from binlane.plan.transaction.temporary_tables import where_they_commit
-from binlane.plan.transaction.xa import Pairs, pair
+from binlane.plan.transaction.xa import pair
 from binlane.plan.window.barrier_rules import BarrierRules
 from binlane.plan.window.filter_guard import check_views
 from binlane.plan.window.mapped import MappedWindow
@@ -30,6 +29,7 @@ from binlane.plan.window.placement import placements
 from binlane.plan.window.reduce import FoldedLane
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.plan.window.size_choice import size_choice
+from binlane.plan.window.xa_ends import settle
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
@@ -58,22 +58,26 @@ def fold_scans(
     """
     window, earlier = ScannedWindow.of(scans), ScannedWindow.of(carried)
     pairs = pair(window.prepared, window.resolved, earlier.prepared, manifest.done)
-    window.add(_committed(pairs, critical_databases(settings, schema)))
-    window.temporary = where_they_commit(window.temporary, pairs.ends(window.prepared))
+    ends = settle(window, pairs, manifest.restarts, schema)
+    window.add(_ended(ends.classes, critical_databases(settings, schema)))
     routing = _Fold(manifest, window, settings, schema, earlier).routing()
     transactions = manifest.last_seqno - manifest.first_seqno + 1
     size = size_choice(settings, transactions, window.changes, routing)
     return dataclasses.replace(
-        routing, prepared=pairs.commits, carried_in=pairs.carried_in, carried_out=pairs.carried_out, size=size
+        routing,
+        prepared=ends.groups,
+        carried_in=pairs.carried_in,
+        carried_out=tuple(each.group for each in pairs.carried_out),
+        size=size,
     )
 
 
-def _committed(pairs: Pairs, is_critical: Callable[[str], bool]) -> ScanSummary:
-    """The scan of the XA COMMITs, as if their changes had been logged there."""
+def _ended(classes: Mapping[int, TransactionClass], is_critical: Callable[[str], bool]) -> ScanSummary:
+    """The scan of the ends of XA transactions, as if their changes had been logged there."""
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
-    for seqno, described in pairs.classes.items():
+    for seqno, described in classes.items():
         plain = described.plain_database
         if plain is not None and not is_critical(plain):
             databases.setdefault(plain, seqno)

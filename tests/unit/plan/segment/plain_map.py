@@ -43,7 +43,7 @@ def scan_segment(
             databases.setdefault(described.plain_database, seqno)
         else:
             members.append((seqno, numbers.setdefault(described, len(numbers))))
-    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
+    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary), frozenset(halves.kept))
     return ScanSummary(databases, tuple(numbers), tuple(members), *beyond)
 
 

@@ -69,6 +69,14 @@ REFUSED = [
         3, "QUERY", "an XA COMMIT or XA ROLLBACK with changes", id="xa-rollback-with-rows",
     ),
     pytest.param(
+        (query(b"XA START X'68',X'',1"), query(b"INSERT INTO t VALUES (1)"), query(b"XA ROLLBACK X'67',X'',1")),
+        2, "QUERY", "an XA COMMIT or XA ROLLBACK with changes", id="xa-rollback-of-another-start",
+    ),
+    pytest.param(
+        (query(b"XA START X'67',X'',1"), query(b"INSERT INTO t VALUES (1)"), query(b"XA COMMIT X'67',X'',1")),
+        2, "QUERY", "an XA COMMIT or XA ROLLBACK with changes", id="xa-commit-without-prepare",
+    ),
+    pytest.param(
         (GTID, query(b"INSERT INTO t VALUES (1)", error=1317), XID), 1, "QUERY", "error 1317", id="statement-with-error"
     ),
     pytest.param(
@@ -145,6 +153,15 @@ def test_a_rollback_is_undone_behind_a_savepoint_and_an_empty_one_is_nothing() -
     assert tables_of_one_kind(parts) == {TableKey("a", "t"), TableKey("b", "t")}
     assert dissect(*only((GTID, ROLLBACK))) == ()
     assert dissect(*only((GTID, query(b"SAVEPOINT s"), ROLLBACK))) == ()
+
+
+def test_an_xa_transaction_that_is_rolled_back_without_a_prepare_is_undone() -> None:
+    """As MySQL logs one that has changed a table without transactions."""
+    start, end = query(b"XA START X'67',X'',1"), (query(b"XA END X'67',X'',1"), query(b"XA ROLLBACK X'67',X'',1"))
+    parts = dissect(*only((start, query(b"INSERT INTO t VALUES (1)"), *end)))
+    name = b"`binlane: rolled back on the source`"
+    assert texts(parts) == [b"SAVEPOINT " + name, b"INSERT INTO t VALUES (1)", b"ROLLBACK TO SAVEPOINT " + name]
+    assert dissect(*only((start, *end))) == ()
 
 
 def test_an_error_is_expected_again_and_its_tables_are_named() -> None:

@@ -336,29 +336,75 @@ def test_a_table_that_lives_inside_a_prepared_transaction_lives_where_it_commits
     assert not found.plan.written - {TableKey("a", "t")}
 
 
-def test_a_table_inside_a_prepared_transaction_that_is_rolled_back_is_none() -> None:
-    log = [prepared_of(1, *WHOLE), rows(2, "c"), ends(3, "ROLLBACK", "x")]
-    assert stretches(filtered(log, CHOSEN, schema=SCHEMA)) == []
+USE = ("INSERT INTO tmp VALUES (1)", "INSERT INTO t SELECT * FROM tmp")
+NAME = "`binlane: rolled back on the source`"
 
 
+@EACH
+@pytest.mark.parametrize("how", ["COMMIT", "ROLLBACK"])
 @pytest.mark.parametrize(
-    "log",
+    ("before", "inside", "behind", "life"),
     [
-        pytest.param([prepared_of(1, *WHOLE)], id="not-ended"),
-        pytest.param([prepared_of(1, CREATE), ends(2, "COMMIT", "x"), bound(3, DROP, alone=True)], id="not-dropped"),
-        pytest.param([bound(1, CREATE, alone=True), prepared_of(2, DROP), ends(3, "COMMIT", "x")], id="not-its-own"),
+        pytest.param([CREATE], USE, [DROP], (2, 8), id="made-and-dropped-outside"),
+        pytest.param([], (CREATE, *USE), [DROP], (7, 8), id="made-inside"),
+        pytest.param([CREATE], (*USE, DROP), [], (2, 7), id="dropped-inside"),
+        pytest.param([], WHOLE, [], (7, 7), id="whole"),
+    ],
+)
+def test_a_prepared_transaction_uses_tables_of_its_connection_where_it_ends(
+    before: list[str], inside: tuple[str, ...], behind: list[str], life: tuple[int, int], how: str, columnar: bool
+) -> None:
+    log = [
+        rows(1, "b"), bound(2, *before, alone=True) if before else rows(2, "b"), rows(3, "c"), rows(4, "b"),
+        prepared_of(5, *inside), rows(6, "c"), ends(7, how, "x"),
+        bound(8, *behind, alone=True) if behind else rows(8, "c"), rows(9, "b"),
+    ]  # fmt: skip
+    found = filtered(log, CHOSEN, cuts=(6,), columnar=columnar, schema=SCHEMA)
+    assert stretches(found) == [(*life, True)]
+    texts = [item.payload for header, items in found.lanes[3] for item in items if item.kind is ItemKind.STATEMENT]
+    begin, end = ([], []) if how == "COMMIT" else ([f"SAVEPOINT {NAME}"], [f"ROLLBACK TO SAVEPOINT {NAME}"])
+    assert texts == [each.encode() for each in (*before, *begin, *inside, *end, *behind)]
+    assert Routing.from_json(found.routing.to_json(), "x") == found.routing
+
+
+def test_an_implicit_commit_between_the_halves_divides_the_life_that_goes_through_them() -> None:
+    log = [
+        bound(1, CREATE, alone=True), prepared_of(2, *USE), alone(3, OTHER), ends(4, "COMMIT", "x"),
+        bound(5, DROP, alone=True),
+    ]  # fmt: skip
+    assert [each for each in stretches(filtered(log, CHOSEN, schema=SCHEMA)) if each[2]] == [(1, 1, True), (4, 5, True)]
+
+
+def test_a_table_that_a_routine_has_made_is_used_where_a_prepared_transaction_is_rolled_back() -> None:
+    log = [
+        bound(1, CALL), prepared_of(2, "INSERT INTO made VALUES (1)"), rows(3, "b"), ends(4, "ROLLBACK", "x"),
+        bound(5, DROP_MADE, alone=True),
+    ]  # fmt: skip
+    found = filtered(log, CHOSEN, schema=SCHEMA)
+    assert stretches(found) == [(1, 5, True)]
+    assert 4 in found.routing.prepared
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("log", "restarts"),
+    [
+        pytest.param([prepared_of(1, *WHOLE)], (), id="not-ended"),
         pytest.param(
-            [
-                bound(1, "CREATE TEMPORARY TABLE other (a INT)", alone=True), prepared_of(2, *WHOLE),
-                ends(3, "COMMIT", "x"), bound(4, "DROP TEMPORARY TABLE other", alone=True),
-            ],
-            id="beside-another",
+            [bound(1, CREATE, alone=True), prepared_of(2, *USE), bound(3, DROP, alone=True), ends(4, "COMMIT", "x")],
+            (), id="the-connection-has-ended",
+        ),
+        pytest.param(
+            [bound(1, CREATE, alone=True), prepared_of(2, *USE), rows(3, "b"), ends(4, "ROLLBACK", "x")], (3,),
+            id="the-server-has-ended",
         ),
     ],
 )  # fmt: skip
-def test_temporary_tables_that_reach_out_of_a_prepared_transaction_are_refused(log: list[tuple[bytes, ...]]) -> None:
+def test_temporary_tables_that_are_gone_before_a_prepared_transaction_ends_are_refused(
+    log: list[tuple[bytes, ...]], restarts: tuple[int, ...], columnar: bool
+) -> None:
     with pytest.raises(UnsupportedEventError, match=r"^binlog\.000007:\d+: a prepared XA transaction with a statement"):
-        filtered(log, CHOSEN, schema=SCHEMA)
+        filtered(log, CHOSEN, schema=SCHEMA, restarts=restarts, columnar=columnar)
 
 
 @EACH
