@@ -149,6 +149,8 @@ class Item:
     rows: RowCounts = field(default_factory=RowCounts)
     """Row changes of a ROWS item; zero for statements, whose changes are unknown before they run."""
     context: SessionContext | None = None
+    """ROWS: None, or the ``sql_mode`` alone, in which the target computes columns: of its bits, those that change a
+    value (``sql.sql_modes.EVALUATED``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,13 +317,24 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/window/test_judged.py::test_a_database_that_is_read_only_is_named_before_anything_is_written",
         "tests/integration/window/test_judged.py::test_a_database_that_was_read_only_for_a_while_is_applied",
     ),
-    refused(
+    supported(
         "Stored generated columns, and keys over virtual ones or expressions, of rows from sessions with "
         "TIME_TRUNCATE_FRACTIONAL or another sql_mode that changes values (MySQL)",
-        "named before the window begins: a replica computes them in each session's mode, a block has rows of many",
+        "computed in each session's mode, as by a replica; rows of different modes are not folded together",
+        f"{proofs.GENERATED}::test_rows_are_computed_in_the_modes_of_their_sessions",
+        f"{proofs.GENERATED}::test_a_row_is_found_by_what_its_session_has_computed",
+        f"{proofs.GENERATED}::test_a_mode_that_the_target_has_as_well_is_not_that_of_all_sessions",
+        f"{proofs.GENERATED}::test_prepared_rows_are_computed_in_the_mode_of_their_own_window",
+        f"{proofs.GENERATED}::test_a_sessions_mode_decides_nothing_of_virtual_columns_without_a_key",
+    ),
+    refused(
+        "The same under NO_UNSIGNED_SUBTRACTION, and under any such mode where rows are not written as row events of "
+        'MySQL: the SQL writer, writers of a site, `on_conflict = "overwrite"`, MySQL to MariaDB',
+        "named before the window begins: the target computes in one mode",
         "PrecheckError",
-        "tests/integration/window/test_generated_columns.py::test_what_a_sessions_mode_computes_is_named",
-        "tests/integration/window/test_generated_columns.py::test_a_sessions_mode_decides_nothing_of_virtual_columns_without_a_key",
+        f"{proofs.GENERATED}::test_what_a_server_decides_when_it_opens_the_table_is_named",
+        f"{proofs.GENERATED}::test_modes_are_named_where_rows_are_written_in_one",
+        f"{proofs.GENERATED}::test_modes_are_named_where_the_target_is_of_the_other_family",
     ),
     supported(
         "Triggers that fire where a foreign key cascades (enable_cascade_triggers, MySQL 9.7) of a logged statement",

@@ -150,7 +150,7 @@ def _units(items: Iterable[Item], source: Flavor) -> Iterator[_Unit]:
         if item.kind is ItemKind.LOAD:
             load = (item,)
         elif item.kind is ItemKind.ROWS:
-            yield from ((Item(ItemKind.ROWS, *part),) for part in rows_events(item.payload, source))
+            yield from ((Item(ItemKind.ROWS, *part, item.context),) for part in rows_events(item.payload, source))
         elif not _is_savepoint(item):
             yield (item,)
     if load:

@@ -1,105 +1,102 @@
 """Generated columns and keys whose values depend on the ``sql_mode`` in which a server computes them.
 
-MySQL's replica computes them for each transaction in the mode of its session, lanes in one mode, the target's own:
-where the two differ, and the expression can see the difference, a row would get another value than on the source.
+MySQL's replica computes them for each transaction in the mode of its session, and so do lanes that send row events to
+MySQL (``plan.block.computed_modes``). Every other way of writing rows computes them in one mode: where that one differs
+from a session's, and the expression can see the difference, a row would get another value than on the source.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Final
 
+from binlane.apply.rows.writers import ROW_WRITERS
+from binlane.choices import OnConflict, Writer
 from binlane.model import Flavor, TableKey
+from binlane.plan.block.computed_modes import computed
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.schema.model import Column, Generated, Table
-from binlane.sql.requirements import ROW_MODE
+from binlane.sql.requirements import COMPUTED_MODE, ROW_MODE
 from binlane.sql.sql_modes import EVALUATED
 
-_TEMPORAL: Final = frozenset({"date", "datetime", "time", "timestamp", "year"})
-_OF_TIMES: Final = re.compile(r"date|time|interval|year|month|day|hour|second", re.IGNORECASE)
+_NAMED: Final = frozenset(EVALUATED.values()) - {"NO_ZERO_IN_DATE", "NO_ZERO_DATE"}
+"""Without those that decide about zero dates alone: servers, families and the "sql" writer differ in them as a rule."""
+_AT_OPENING: Final = frozenset({"NO_UNSIGNED_SUBTRACTION"})
+"""A server looks at the mode when it opens the table, in whichever session does, and then keeps to it in all."""
 _GENERATES: Final = re.compile(r"\bAS\s*\(", re.IGNORECASE)
 
 
 def check_generated_columns(situation: Situation) -> Iterator[Finding]:
-    """Columns and keys that the target computes, of tables with rows from sessions whose sql_mode changes the value."""
+    """Columns and keys that the target computes in one sql_mode, of tables with rows from sessions with another, which
+    changes the value."""
     why = tuple(_differences(situation))
     source = situation.source_tables if why else None
     for key in sorted(situation.plan.applied_tables, key=str) if why else ():
         # the window may make it
         table = situation.tables.table(key) or (None if source is None else source.table(key))
         for mode, found, todo, seqno in why:
-            computed = _made_with(situation, key) if table is None else _computed(table, mode)
-            if computed is not None:
-                todo = (
-                    f"{todo}, or leave the table out (docs/filters.md), or drop the {computed.split()[0]} on both sides"
-                )
-                yield Finding(Severity.FATAL, f"{key}: {computed}", "rows of usual modes", found, todo, seqno)
+            what = _made_with(situation, key) if table is None else computed(table, mode)
+            if what is not None:
+                todo = f"{todo}, or leave the table out (docs/filters.md), or drop the {what.split()[0]} on both sides"
+                yield Finding(Severity.FATAL, f"{key}: {what}", "rows of usual modes", found, todo, seqno)
                 break
 
 
 def _differences(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
     """Modes that sessions of the source have and the target has not, or the other way round: each with where it is,
-    what to do, and the first seqno. A mode that both have is taken for one that all sessions have."""
+    what to do, and the first seqno."""
     plan, target = situation.plan, situation.target
-    logged = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == ROW_MODE}
+    logged = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == COMPUTED_MODE}
     own = set(target.value("sql_mode").split(",")) if target.flavor is Flavor.MYSQL else set[str]()
-    for mode, seqno in sorted(logged.items(), key=lambda each: each[1]):
+    keeps = bool(logged) and _keeps_modes(situation)
+    present, absent = _by_session(logged, keeps) if logged else _of_an_earlier_build(situation, own)
+    advice = _ADVICE if not keeps and plan.flavor is target.flavor else ""
+    for mode, seqno in sorted(present.items(), key=lambda each: each[1]):
         if mode not in own:
             found = f"sql_mode {mode} in a transaction of seqno {seqno}"
-            yield mode, found, f"let the source's sessions write the table without {mode}", seqno
-    for mode in sorted((own & set(EVALUATED.values())) - logged.keys()) if plan.flavor is Flavor.MYSQL else ():
-        todo = f"SET GLOBAL sql_mode without {mode} on the target"
-        yield mode, f"sql_mode {mode} on the target alone", todo, plan.first_seqno
+            yield mode, found, f"let the source's sessions write the table without {mode}{advice}", seqno
+    for mode, seqno in sorted(absent.items()) if plan.flavor is Flavor.MYSQL else ():
+        if mode in own:
+            found = f"sql_mode {mode} on the target, and a transaction of seqno {seqno} without it"
+            yield mode, found, f"SET GLOBAL sql_mode without {mode} on the target{advice}", seqno
+
+
+_ADVICE: Final = ', or send row events (apply.writer = "binlog", on_conflict = "stop")'
+
+
+def _keeps_modes(situation: Situation) -> bool:
+    """Whether lanes write rows in the modes of their sessions. A site's own writer, and what overwrites rows, have the
+    session in a mode of their own."""
+    apply = situation.channel.apply
+    return (
+        situation.plan.flavor is situation.target.flavor is Flavor.MYSQL
+        and (apply.writer == Writer.AUTO or apply.writer in ROW_WRITERS)
+        and not situation.by_sql
+        and apply.on_conflict is OnConflict.STOP
+    )
+
+
+def _by_session(logged: Mapping[str, int], keeps: bool) -> tuple[dict[str, int], dict[str, int]]:
+    """By mode, the first seqno of a session that has it, and of one that has not. ``logged``: first seqnos by the modes
+    of a session; ``keeps``: the rows are written in these, as far as that helps."""
+    present, absent = dict[str, int](), dict[str, int]()
+    for names, seqno in sorted(logged.items(), key=lambda each: each[1]):
+        for mode in _AT_OPENING if keeps else _NAMED:
+            (present if mode in names.split(",") else absent).setdefault(mode, seqno)
+    return present, absent
+
+
+def _of_an_earlier_build(situation: Situation, own: Set[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """The same of a plan that does not say which sessions lack a mode, and whose lane files have none: a mode that some
+    have is taken for one that all have."""
+    plan = situation.plan
+    present = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == ROW_MODE}
+    return present, dict.fromkeys((own & _NAMED) - present.keys(), plan.first_seqno)
 
 
 def _made_with(situation: Situation, key: TableKey) -> str | None:
     """For a table that is on neither server: made by the window, and dropped or renamed since."""
     texts = (each for each in situation.asked.texts if key in each.facts.tables)
     return "column that the window generates" if any(_GENERATES.search(each.sql) for each in texts) else None
-
-
-def _computed(table: Table, mode: str) -> str | None:
-    """The first stored column, or key over a virtual column or an expression, that the mode may change."""
-    sees, columns = _SEES[mode], {column.name: column for column in table.columns}
-    for column in table.columns:
-        if column.generated is Generated.STORED and sees(column, column.expression or "", _named(table, column)):
-            return f"column {column.name}, which is generated"
-    for key in table.keys:
-        for part in key.columns:
-            over = columns.get(part.name or "")
-            expression = part.expression if over is None else over.expression
-            is_computed = over is None or over.generated is Generated.VIRTUAL
-            if is_computed and expression and sees(over, expression, _named(table, over, expression)):
-                return f"key {key.name} over a generated column"
-    return None
-
-
-def _named(table: Table, column: Column | None, expression: str | None = None) -> tuple[Column, ...]:
-    """The columns whose names are in an expression."""
-    text = (expression if column is None else column.expression) or ""
-    return tuple(each for each in table.columns if each is not column and each.name.lower() in text.lower())
-
-
-def _of_times(column: Column | None, expression: str, named: tuple[Column, ...]) -> bool:
-    types = {each.data_type for each in (*named, *(() if column is None else (column,)))}
-    return bool(types & _TEMPORAL) or _OF_TIMES.search(expression) is not None
-
-
-def _of_padding(_column: Column | None, _expression: str, named: tuple[Column, ...]) -> bool:
-    return any(each.data_type == "char" for each in named)
-
-
-def _of_subtraction(_column: Column | None, expression: str, named: tuple[Column, ...]) -> bool:
-    return "-" in expression and ("unsigned" in expression.lower() or any(each.unsigned for each in named))
-
-
-_SEES: Final[Mapping[str, Callable[[Column | None, str, tuple[Column, ...]], bool]]] = {
-    "TIME_TRUNCATE_FRACTIONAL": _of_times,
-    "ALLOW_INVALID_DATES": _of_times,
-    "PAD_CHAR_TO_FULL_LENGTH": _of_padding,
-    "NO_UNSIGNED_SUBTRACTION": _of_subtraction,
-}
-"""Whether an expression's value may depend on the mode: by its column, its text and the columns named in it."""

@@ -23,6 +23,7 @@ from binlane.sql.requirements import (
     CHANGED,
     CHARSET,
     COLLATION,
+    COMPUTED_MODE,
     DATABASE_DEFAULT,
     DATABASE_SET,
     DEFINER,
@@ -185,7 +186,7 @@ _UNTRUSTED_ACCOUNT: Final = (
     f"{TRUST} on the target, or GRANT SUPER ON *.* TO the account",
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
-OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET, ROW_MODE})
+OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET, COMPUTED_MODE, ROW_MODE})
 """Features that other checks are about: those of ``definers`` and ``tables``."""
 _ADVICE_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _ADVICE_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'

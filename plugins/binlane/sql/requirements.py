@@ -51,7 +51,11 @@ LONG_DEFAULT: Final = "default of a BLOB, TEXT or JSON column"
 HISTORY_BY_TRANSACTION: Final = "history by transaction ids"
 """A system-versioned table whose ROW START is a BIGINT; ``subject``: the table."""
 CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
+COMPUTED_MODE: Final = "rows that are computed under sql_mode"
+"""Of tables whose generated columns may see it; ``detail``: of the modes that change a value, all that the session has.
+A window of an earlier build has ``ROW_MODE`` instead."""
 ROW_MODE: Final = "rows under sql_mode"
+"""``detail``: one mode of a session, whatever its tables are."""
 UNSPELLED: Final = "JSON document without an SQL expression"
 """Needed for rows, whichever writer writes them; ``detail`` says why the document has no expression."""
 

@@ -25,11 +25,15 @@ _STRICT: Final = 0x0060_0000
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
 EVALUATED: Final = {
     1 << 6: "NO_UNSIGNED_SUBTRACTION",
+    1 << 23: "NO_ZERO_IN_DATE",
+    1 << 24: "NO_ZERO_DATE",
     1 << 25: "ALLOW_INVALID_DATES",
     1 << 31: "PAD_CHAR_TO_FULL_LENGTH",
     1 << 32: "TIME_TRUNCATE_FRACTIONAL",
 }
-"""MySQL's modes that change the value of an expression, and so of a generated column."""
+"""MySQL's modes that change the value of an expression, and so of a generated column. Strict modes make errors of
+conversions, but not while row events are applied; the others are read with the expression's text, once."""
+ALL_EVALUATED: Final = sum(EVALUATED)
 _ONLY_MARIADB: Final = {
     0x200: "ORACLE",
     1 << 32: "EMPTY_STRING_IS_NULL",
@@ -53,6 +57,11 @@ def translated(mode: int, source: Flavor, target: Flavor) -> int:
     if target is Flavor.MARIADB:
         return mode & _COMMON | (0 if mode & _TIME_TRUNCATE_FRACTIONAL else _TIME_ROUND_FRACTIONAL)
     return mode & _COMMON & ~_ONLY_SHOWN | (0 if mode & _TIME_ROUND_FRACTIONAL else _TIME_TRUNCATE_FRACTIONAL)
+
+
+def evaluated(mode: int) -> tuple[str, ...]:
+    """The names of the modes of ``mode`` that change a value, ascending by bit."""
+    return tuple(name for bit, name in EVALUATED.items() if mode & bit)
 
 
 def with_unknown_options(mode: int) -> int:

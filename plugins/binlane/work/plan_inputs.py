@@ -15,6 +15,7 @@ from binlane.choices import Reduce
 from binlane.errors import PlanError
 from binlane.formats import OF_PLAN, OF_WINDOW
 from binlane.model import Flavor
+from binlane.plan.block.computed_modes import ComputedModes
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import table_rules
 from binlane.plan.critical_databases import critical_databases
@@ -48,6 +49,11 @@ class Inputs:
             return None
         rules = table_rules(self.schema, routing.excluded)
         return Reducer(rules, self.settings.payload_bytes, self.settings.largest_bytes)
+
+    def modes(self, routing: Routing) -> ComputedModes | None:
+        """The tables whose rows are applied in their sessions' modes; None if the log has none for rows."""
+        is_mysql = any(each.flavor is Flavor.MYSQL for each in self.manifest.segments)
+        return ComputedModes(self.schema, routing.excluded) if is_mysql else None
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -131,6 +137,12 @@ def read_routing(uri: str, key: str) -> Routing:
 def reducer_of(uri: str, key: str) -> Reducer | None:
     """``Inputs.reducer`` by these routes: a worker makes the rules of a fleet's tables once."""
     return inputs_of(uri, key).reducer(read_routing(uri, key))
+
+
+@lru_cache(maxsize=2)
+def modes_of(uri: str, key: str) -> ComputedModes | None:
+    """``Inputs.modes`` by these routes, as ``reducer_of``."""
+    return inputs_of(uri, key).modes(read_routing(uri, key))
 
 
 @contextmanager

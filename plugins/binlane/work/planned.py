@@ -10,6 +10,7 @@ from functools import cached_property
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, plural
+from binlane.plan.block.computed_modes import ComputedModes
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.routing import Routing
 from binlane.plan.segment.pieces import DescribedTransaction, Share, lanes_with_changes, piece, summary
@@ -53,7 +54,10 @@ class PlannedLanes:
             if each.lane in lanes:
                 found += 1
                 share = self._share(lane, each)
-                yield piece(each.header, each.parts, each.log, settings.limits, settings.target_version, block, share)
+                yield piece(
+                    *(each.header, each.parts, each.log, settings.limits, settings.target_version),
+                    *(block, share, self._modes),
+                )
         if found != block.transactions:
             raise PlanError(
                 f"{self._folder.uri}, lane {lane}: expected {plural(block.transactions, 'transaction')} from "
@@ -97,6 +101,10 @@ class PlannedLanes:
     @cached_property
     def _routing(self) -> Routing:
         return Routing.from_json(self._folder.read(files.CONTEXT), f"{self._folder.uri}/{files.CONTEXT}")
+
+    @cached_property
+    def _modes(self) -> ComputedModes | None:
+        return self._inputs.modes(self._routing)
 
     @cached_property
     def _dealer(self) -> Reducer | None:

@@ -73,6 +73,12 @@ _RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}
 """Item kinds that belong to a run of another kind."""
 
 
+def _run_of(item: Item) -> tuple[ItemKind, SessionContext | None]:
+    """What items have in common that are written together: rows also the modes in which columns are computed."""
+    kind = _RUNS.get(item.kind, item.kind)
+    return kind, item.context if kind is ItemKind.ROWS else None
+
+
 _UNKNOWN_TABLE: Final = 1051
 _DROPS_TEMPORARY: Final = re.compile(rb"\s*DROP\s+TEMPORARY\s+TABLE\b", re.I)
 """The table may come from a routine of an earlier window: it ended with that window's connection."""
@@ -112,9 +118,9 @@ class BlockWriter:
         """
         written = RowCounts()
         self.context.expire()
-        for kind, run in groupby(items, key=lambda item: _RUNS.get(item.kind, item.kind)):
+        for (kind, rows_context), run in groupby(items, key=_run_of):
             if kind is ItemKind.ROWS:
-                self.context.leave()
+                self.context.enter_rows(None if rows_context is None else rows_context.sql_mode)
                 written += self.rows.write(run, seqno)
             elif kind is ItemKind.STATEMENT:
                 self._statements(run)

@@ -26,6 +26,7 @@ from binlane.servers.catalog_queries import COLLATIONS
 from binlane.servers.packed import ask_names
 from binlane.servers.variables import version_number
 from binlane.sql.parse.facts import StatementKind
+from binlane.sql.sql_modes import EVALUATED, evaluated
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
@@ -130,6 +131,10 @@ class ContextSetter:
     session: LaneSession
     _collations: Mapping[str, str] = field(default_factory=dict)
     _entered: bool = False
+    _in_mode: bool = False
+    """The session has the modes of rows."""
+    _own_modes: frozenset[str] | None = None
+    """The session's modes without those of rows and statements; None until they are read."""
     _own_collation: str = ""
     _database: str | None = field(default=None)
     _is_renewed: bool = False
@@ -154,12 +159,31 @@ class ContextSetter:
 
     def leave(self) -> None:
         """Take back the last statement's context, before any statement of binlane's own runs."""
+        self._leave_rows()
         if self._entered:
             usual = SessionContext(thread_id=self.session.connection_id)
             # binlane's own names may hold characters that the server's default character set lacks
             own = f", collation_connection = {self._own_collation}{self._no_insert_id()}"
             self.session.execute("SET SESSION " + ", ".join(self._assignments(usual)) + own)
-            self._entered = False
+            self._entered, self._own_modes = False, None
+
+    def enter_rows(self, mode: int | None) -> None:
+        """Take back the last statement's context; then columns of rows are computed in these modes, of those that
+        change a value, and in the target's own of all others. None: the rows see none of them."""
+        self.leave()
+        if mode is None or self.session.flavor is not Flavor.MYSQL:
+            return
+        if self._own_modes is None:
+            self._own_modes = frozenset(str(self.session.value("SELECT @@session.sql_mode")).split(",")) - {""}
+        wanted = self._own_modes - frozenset(EVALUATED.values()) | frozenset(evaluated(mode))
+        if wanted != self._own_modes:
+            self._in_mode = True
+            self.session.execute(f"SET SESSION sql_mode = _ascii'{','.join(sorted(wanted))}'")
+
+    def _leave_rows(self) -> None:
+        if self._in_mode:
+            self.session.execute("SET SESSION sql_mode = DEFAULT")
+            self._in_mode, self._own_modes = False, None
 
     def _remember_collation(self) -> None:
         if not self._own_collation:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from binlane.binlog.rows_payload import PACKET_SHARE, ending_statement, ends_statement
 from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
-from binlane.model import BlockHeader, DealtItem, Item, ItemKind, LogPosition, RowCounts, TableKey
+from binlane.model import BlockHeader, DealtItem, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.block.reduce import Reduced, Reducer
 from binlane.plan.block.row_range import RowRange
 
@@ -64,6 +64,8 @@ class LoggedEvent:
     """None for a TABLE_MAP."""
     where: str
     """Prefix of error messages about the event."""
+    mode: int | None = None
+    """As ``BlockBuilder.compute_in``; the same for all events of a source statement."""
 
 
 @dataclass(slots=True)
@@ -160,6 +162,8 @@ class BlockBuilder:
     """Row events of whole transactions that come before those of ``_payload``; ``_payload`` is empty meanwhile."""
     _row_range_bytes: int = 0
     """Bytes of ``_row_ranges``."""
+    _mode: int | None = None
+    """The modes in which the gathered rows are computed; None: they see none."""
     _items: list[Item] = field(default_factory=list)
     _first: BlockHeader | None = None
     _last: BlockHeader | None = None
@@ -171,8 +175,20 @@ class BlockBuilder:
         limit = self.limits.payload_bytes if self.reducer is None else 2 * self.limits.bytes
         self._payload = RowsPayload(limit, self.limits.largest_bytes, is_sent=self.reducer is None)
 
-    def add_event(self, event: bytes, counts: RowCounts | None, where: str) -> None:
-        """Take a TABLE_MAP (``counts`` None) or ROWS event of the current transaction."""
+    def compute_in(self, mode: int | None) -> None:
+        """The target computes columns of the rows that follow in these modes; None: they may have those of any other.
+
+        Between statements of the source only. Rows of other modes are sent before them, and are not folded with them.
+        """
+        if mode is None or mode == self._mode:
+            return
+        if self._mode is not None:
+            self._items.extend(self._flushed())
+        self._mode = mode
+
+    def add_event(self, event: bytes, counts: RowCounts | None, where: str, mode: int | None = None) -> None:
+        """Take a TABLE_MAP (``counts`` None) or ROWS event of the current transaction; ``mode`` as ``compute_in``."""
+        self.compute_in(mode)
         self._settle()
         self._bytes += len(event)
         if counts is None:
@@ -269,11 +285,11 @@ class BlockBuilder:
             if isinstance(part, Item):
                 self.add_statement(part)
             else:
-                self.add_event(part.event, part.counts, part.where)
+                self.add_event(part.event, part.counts, part.where, part.mode)
             yield from self._items
             self._items = []
         yield from self._flushed()
-        self._bytes = 0
+        self._bytes, self._mode = 0, None
 
     def end_transaction(self, header: BlockHeader) -> Iterator[FinishedBlock]:
         """Add the current transaction, which ``header`` describes; yields the block if it is full."""
@@ -293,21 +309,30 @@ class BlockBuilder:
             commit_time=self._last.commit_time,
         )
         items = tuple(self._items)
+        self._mode = None
         self._items, self._first, self._last, self._transactions, self._bytes = [], None, None, 0, 0
         yield FinishedBlock(header, items)
 
     def _flushed(self) -> Iterator[Item]:
         """The row events gathered so far, as logged or as their net effect."""
         if self._row_ranges and self.reducer is not None:
-            return _written(self.reducer.shares(self._gathered()), self.limits, self.saved)
+            return in_mode(_written(self.reducer.shares(self._gathered()), self.limits, self.saved), self._mode)
         return self._as_written(self._payload.flush())
 
     def _as_written(self, gathered: Iterator[Item]) -> Iterator[Item]:
         if self.reducer is None:
-            yield from gathered
+            yield from in_mode(gathered, self._mode)
             return
         for item in gathered:
-            yield from net_effect(item.payload, self.reducer, self.limits, self.saved)
+            yield from in_mode(net_effect(item.payload, self.reducer, self.limits, self.saved), self._mode)
+
+
+def in_mode(items: Iterator[Item], mode: int | None) -> Iterator[Item]:
+    """ROWS items whose columns the target computes in these modes; None: the items as they are."""
+    if mode is None:
+        return items
+    context = SessionContext(sql_mode=mode)
+    return (replace(item, context=context) for item in items)
 
 
 def net_effect(

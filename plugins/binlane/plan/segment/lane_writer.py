@@ -9,6 +9,7 @@ from typing import Protocol
 from binlane.model import BlockHeader, DealtItem, Item, ItemKind, RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, FinishedBlock, LoggedEvent
+from binlane.plan.block.computed_modes import ModeRules
 from binlane.plan.row_accounting import Tally
 from binlane.plan.transaction.decode import MapPart, Part, RowsPart, StatementPart
 from binlane.plan.transaction.event_format import Translation
@@ -42,10 +43,12 @@ class LaneWriter:
         builder: BlockBuilder,
         edges: LaneEdges,
         translate: Translation | None = None,
+        modes: ModeRules | None = None,
     ) -> None:
-        """``sinks``, by lane: one, or one for each lane that the builder's reducer deals to."""
+        """``sinks``, by lane: one, or one for each lane that the builder's reducer deals to. ``modes``: the tables
+        whose rows go with their session's modes; None: no table."""
         self._sinks = sinks
-        self._translate = translate
+        self._translate, self._modes = translate, modes
         self._builder = builder
         self._edges = edges
         self._stretch: int | None = None
@@ -59,7 +62,9 @@ class LaneWriter:
         self._write(self._builder.end_before(header.commit_time))
         if alone:
             self._write(self._builder.finish())
-        logged = _logged(parts, alone, f"{header.source}: ")
+        sees = self._modes is not None and sees_modes(parts, self._modes)
+        bits = self._modes.bits if sees and self._modes is not None else None
+        logged = _logged(parts, alone, f"{header.source}: ", bits)
         if len(self._sinks) > 1:
             logged = (DealtItem.of(part, lane) if isinstance(part, Item) else part for part in logged)
         if self._builder.is_large(_size(parts)):
@@ -69,7 +74,7 @@ class LaneWriter:
             if isinstance(part, Item):
                 self._builder.add_statement(part)
             else:
-                self._builder.add_event(part.event, part.counts, part.where)
+                self._builder.add_event(part.event, part.counts, part.where, part.mode)
         self._write(self._builder.end_transaction(header))
         if alone:
             self._write(self._builder.finish())
@@ -117,19 +122,30 @@ class LaneWriter:
                 yield replace(item, payload=self._translate(item.payload))
 
 
-def _logged(parts: Iterable[Part], alone: bool, where: str) -> Iterator[LoggedEvent | Item]:
+def sees_modes(parts: Iterable[Part], modes: ModeRules) -> bool:
+    """Whether a transaction has rows of which the target computes a column or key in the session's modes."""
+    keys = {part.table.key for part in parts if isinstance(part, RowsPart)}
+    return any(map(modes.sees, keys))
+
+
+def _logged(parts: Iterable[Part], alone: bool, where: str, bits: int | None) -> Iterator[LoggedEvent | Item]:
+    """``bits``: the modes that the rows see; None: they see none."""
     for part in parts:
         match part:
             case MapPart():
-                yield LoggedEvent(part.event, None, where)
+                yield LoggedEvent(part.event, None, where, _mode(part, bits))
             case RowsPart():
-                yield LoggedEvent(part.event, part.counts, where)
+                yield LoggedEvent(part.event, part.counts, where, _mode(part.table, bits))
             case StatementPart():
                 kind = ItemKind.DDL if alone else ItemKind.STATEMENT if part.file is None else ItemKind.LOAD
                 yield Item(kind, part.sql, context=part.context)
                 for piece in part.file or ():
                     for at in range(0, len(piece), _FILE_PIECE):
                         yield Item(ItemKind.FILE, bytes(piece[at : at + _FILE_PIECE]))
+
+
+def _mode(part: MapPart, bits: int | None) -> int | None:
+    return None if bits is None or part.sql_mode is None else part.sql_mode & bits
 
 
 def _size(parts: Sequence[Part]) -> int:

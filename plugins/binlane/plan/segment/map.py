@@ -22,6 +22,7 @@ from binlane.choices import Divide
 from binlane.model import RowCounts, TableKey
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder
+from binlane.plan.block.computed_modes import ModeRules
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.row_range import FoldTables
 from binlane.plan.block.row_size import RowMeter, ends_earlier
@@ -36,7 +37,7 @@ from binlane.plan.segment.load import Loads
 from binlane.plan.segment.logged_tables import LoggedTable, hides_rows, logged_tables
 from binlane.plan.segment.reader import Router
 from binlane.plan.segment.rename import definition
-from binlane.plan.segment.row_modes import RowModes
+from binlane.plan.segment.row_modes import RowModes, asked
 from binlane.plan.segment.run_writer import RunWriter
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.decode import LogFormat
@@ -160,13 +161,15 @@ def map_segment(
     open_sink: Callable[[int, bytes], LaneSink],
     reducer: Reducer | None = None,
     groups: Groups | None = None,
+    modes: ModeRules | None = None,
 ) -> MapSummary:
     """Write the segment's blocks, lane by lane, to the sinks that ``open_sink`` (lane, FORMAT_DESCRIPTION event) opens.
 
-    ``groups`` gives the changes of the segment's XA COMMITs. Raises BinlogError for anything that is not exact.
+    ``groups`` gives the changes of the segment's XA COMMITs; ``modes``: the tables whose rows go with their session's
+    modes. Raises BinlogError for anything that is not exact.
     """
     columns = segment_columns(data, segment, settings)
-    return _Map(columns, routing, settings, open_sink, reducer, groups or NoGroups()).run()
+    return _Map(columns, routing, settings, open_sink, reducer, groups or NoGroups(), modes).run()
 
 
 class _Map:
@@ -178,7 +181,9 @@ class _Map:
         open_sink: Callable[[int, bytes], LaneSink],
         reducer: Reducer | None,
         groups: Groups,
+        modes: ModeRules | None,
     ) -> None:
+        self._modes = None if modes is None else RowModes.of(columns, modes)
         self._columns = columns
         self._routing = routing
         self._router = Router(columns.log, routing, groups)
@@ -203,10 +208,7 @@ class _Map:
         self._routes: dict[int, Route] = {}
 
     def run(self) -> MapSummary:
-        modes = RowModes(self._columns)
         for step in self._columns.walk():
-            for requirement, seqno in modes.of(step):
-                self._tally.add_requirement(requirement, seqno)
             if isinstance(step, Single):
                 self._single(step)
             else:
@@ -224,7 +226,7 @@ class _Map:
             edges = LaneEdges(self._routing.by_lane[queue])
             builder = BlockBuilder(self._settings.limits.shared_by(len(lanes)), self._reducer_of(lanes))
             sinks = {lane: self._open_sink(lane, format_event) for lane in lanes}
-            self._writers[queue] = RunWriter(sinks, builder, edges, self._columns, self._tables)
+            self._writers[queue] = RunWriter(sinks, builder, edges, self._columns, self._tables, self._modes)
         return self._writers[queue]
 
     def _reducer_of(self, lanes: Sequence[int]) -> Reducer | None:
@@ -238,6 +240,8 @@ class _Map:
         self._writer(self._routing.queue_of(routed.lane)).add(routed.header, routed.parts, routed.lane)
         route, flavor = routed.route, self._columns.log.format.flavor
         self._tally.add(route.shard, route.lane, routed.parts, step.seqno, flavor)
+        for requirement in () if self._modes is None else asked(routed.parts, self._modes.rules):
+            self._tally.add_requirement(requirement, step.seqno)
         lane = self._lane_alone(route)
         self._activity.add_transaction(route.shard, lane, routed.parts, step.seqno, step.transaction.commit_time)
 
@@ -248,6 +252,8 @@ class _Map:
         queues = np.array([self._routing.queue_of(lane) for lane in range(self._routing.lanes + 1)], np.int64)[lanes]
         for queue in np.unique(queues).tolist():
             self._writer(queue).add_run(run, np.flatnonzero(queues == queue))
+        for requirement, seqno in () if self._modes is None else self._modes.asked_by(run):
+            self._tally.add_requirement(requirement, seqno)
         self._count(run)
 
     def _lane_alone(self, route: Route) -> int | None:

@@ -17,6 +17,7 @@ from binlane.errors import PlanError
 from binlane.model import BlockHeader, Flavor, Item, plural
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
+from binlane.plan.block.computed_modes import AllTables, ModeRules
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.segment.lane_writer import LaneWriter
 from binlane.plan.segment.reader import changed_rows
@@ -67,14 +68,15 @@ def piece(
     version: str,
     of: BlockHeader | None = None,
     share: Share | None = None,
+    modes: ModeRules | None = None,
 ) -> Block:
     """A transaction as a block of its own for a target of ``version``; ``of``: the planned block that holds it.
 
-    ``share``: the part of it that the block gets; None: all.
+    ``share``: the part of it that the block gets; None: all. ``modes`` as in ``LaneWriter``.
     """
     if share is None:
         share = Share(0, (0,), 0, None)
-    [(header, items)] = _dealt(header, parts, log, limits, share)[share.lane].blocks
+    [(header, items)] = _dealt(header, parts, log, limits, share, modes)[share.lane].blocks
     return Block(header, format_for(log.format, log.target, version), items, of)
 
 
@@ -87,12 +89,17 @@ def lanes_with_changes(
 
 
 def _dealt(
-    header: BlockHeader, parts: Sequence[Part], log: LogFormat, limits: BlockLimits, share: Share
+    header: BlockHeader,
+    parts: Sequence[Part],
+    log: LogFormat,
+    limits: BlockLimits,
+    share: Share,
+    modes: ModeRules | None = None,
 ) -> dict[int, _Kept]:
     """The transaction as a block of its own in each lane."""
     sinks = {lane: _Kept() for lane in share.lanes}
     builder = BlockBuilder(replace(limits, transactions=1), share.dealer)
-    LaneWriter(sinks, builder, LaneEdges(), translation(log.target)).add(header, parts, share.home)
+    LaneWriter(sinks, builder, LaneEdges(), translation(log.target), modes).add(header, parts, share.home)
     return sinks
 
 
@@ -116,7 +123,7 @@ def alone(
         raise PlanError(f"{name}: an XA COMMIT does not contain its changes; apply those of its XA PREPARE by hand")
     log = LogFormat(reader.format, name, 0, target, rules)
     header = transaction_header(1, log.position(found[0]), found[0].gtid, found[0].commit_time)
-    return piece(header, dissect(found[0], log), log, limits, version)
+    return piece(header, dissect(found[0], log), log, limits, version, modes=AllTables())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,30 @@
-"""Modes of MySQL's sessions under which generated columns of their rows were computed.
+"""Modes of MySQL's sessions in which a replica computes generated columns of their rows.
 
-The BEGIN of a transaction of rows holds the session's ``sql_mode``, and a replica computes the generated columns of
-its rows under it. Lanes do not: their blocks have rows of many sessions. So the modes that change a value are noted,
-and the precheck looks for such columns (``precheck.generated_columns``).
+The BEGIN of a transaction of rows holds the session's ``sql_mode``. Of plain transactions it is read here, many at a
+time; ``decode`` reads it of all others. The modes are noted for the precheck as well: not every way of writing rows can
+keep to them (``precheck.generated_columns``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
-from binlane.model import Flavor
-from binlane.plan.segment.columns import INSERT, Run, SegmentColumns, Single
-from binlane.sql.requirements import ROW_MODE, Requirement
-from binlane.sql.sql_modes import EVALUATED
+from binlane.model import Flavor, TableKey
+from binlane.plan.block.computed_modes import ModeRules
+from binlane.plan.segment.columns import INSERT, Run, SegmentColumns
+from binlane.plan.segment.lane_writer import sees_modes
+from binlane.plan.transaction.parts import Part, RowsPart
+from binlane.sql.requirements import COMPUTED_MODE, Requirement
+from binlane.sql.sql_modes import evaluated
 
+NO_MODE: Final = -1
+"""In place of a transaction's modes: its rows see none."""
 _POST_HEADER: Final = 13
 """Bytes of QUERY's post-header since MySQL 5.0; before, there are no status variables."""
 _FLAGS2, _SQL_MODE = 0, 1
@@ -26,36 +32,66 @@ _HEAD: Final = 6
 """Bytes of the status variables before the value of sql_mode: the code and 4 bytes of flags2, the code of sql_mode."""
 
 
+@dataclass(frozen=True, slots=True)
 class RowModes:
-    """The transactions of a segment with such a mode."""
+    """The modes of the transactions of a segment."""
 
-    def __init__(self, columns: SegmentColumns) -> None:
-        self._offset, self._role = columns.frames.offset, columns.role
-        self._events, self._bits = _found(columns)
+    rules: ModeRules
+    seeing: Ints
+    """How many events with rows that see a mode are before each event; one entry more than there are events."""
+    events: Ints
+    """The QUERY events, ascending."""
+    bits: Ints
+    """The modes of each."""
 
-    def of(self, step: Run | Single) -> Iterator[tuple[Requirement, int]]:
-        """What the rows of the step ask for, each with its first seqno. Statements run in their own mode."""
-        if self._events.size == 0:
-            return
-        if isinstance(step, Single):
-            first, end = np.searchsorted(self._offset, [step.transaction.start, step.transaction.end])
-            if not (self._role[first:end] >= INSERT).any():
-                return
-        else:
-            first, end = step.first[0], step.end[-1]
-        there = slice(*np.searchsorted(self._events, [first, end]))
-        for bit, name in EVALUATED.items():
-            events = self._events[there][(self._bits[there] & bit) != 0]
-            if events.size:
-                before = 0 if isinstance(step, Single) else int(np.searchsorted(step.first, events[0], "right")) - 1
-                yield Requirement(ROW_MODE, "session", name), step.seqno + before
+    @classmethod
+    def of(cls, columns: SegmentColumns, rules: ModeRules) -> RowModes | None:
+        """None if the log's rows have no modes, or none of its tables sees any."""
+        if columns.log.format.flavor is not Flavor.MYSQL:
+            return None
+        sees = np.array([rules.sees(TableKey(table.database, table.table)) for table in columns.tables], np.bool_)
+        if not sees.any():
+            return None
+        rows = np.flatnonzero(columns.role >= INSERT)
+        is_seeing = np.zeros(columns.role.size, np.int64)
+        is_seeing[rows] = sees[columns.number[rows]]
+        return cls(rules, np.concatenate(([0], np.cumsum(is_seeing))), *_found(columns, rules.bits))
+
+    def of_events(self, first: Ints, end: Ints) -> Ints:
+        """The modes of plain transactions with the events [first, end), or ``NO_MODE``."""
+        at = np.searchsorted(self.events, first)
+        is_seeing = (self.seeing[end] > self.seeing[first]) & (at < self.events.size)
+        modes = np.full(first.size, NO_MODE, np.int64)
+        places = at[is_seeing]
+        # each has one QUERY, its BEGIN
+        modes[is_seeing] = np.where(self.events[places] < end[is_seeing], self.bits[places], NO_MODE)
+        return modes
+
+    def asked_by(self, run: Run) -> Iterator[tuple[Requirement, int]]:
+        """What the rows of a run ask for, each with its first seqno."""
+        modes, first = np.unique(self.of_events(run.first, run.end), return_index=True)
+        for mode, place in zip(modes.tolist(), first.tolist(), strict=True):
+            if mode != NO_MODE:
+                yield _asked(mode), run.seqno + place
 
 
-def _found(columns: SegmentColumns) -> tuple[Ints, Ints]:
-    """The QUERY events with such a mode, ascending, and the bits of each."""
+def asked(parts: Iterable[Part], rules: ModeRules) -> Iterator[Requirement]:
+    """What the rows of a decoded transaction ask for."""
+    parts = tuple(parts)
+    if sees_modes(parts, rules):
+        modes = {part.table.sql_mode for part in parts if isinstance(part, RowsPart)}
+        yield from (_asked(mode & rules.bits) for mode in modes if mode is not None)
+
+
+def _asked(mode: int) -> Requirement:
+    return Requirement(COMPUTED_MODE, "session", ",".join(evaluated(mode)))
+
+
+def _found(columns: SegmentColumns, wanted: int) -> tuple[Ints, Ints]:
+    """The QUERY events, ascending, and the ``wanted`` bits of each one's mode."""
     frames, nothing = columns.frames, np.empty(0, np.int64)
     head = columns.reader.format.post_header_length(EventType.QUERY)
-    if columns.log.format.flavor is not Flavor.MYSQL or head < _POST_HEADER:
+    if head < _POST_HEADER:
         return nothing, nothing
     events = np.flatnonzero(frames.type_code == EventType.QUERY)
     at = frames.offset[events] + frames.header_length + head
@@ -67,6 +103,4 @@ def _found(columns: SegmentColumns) -> tuple[Ints, Ints]:
     bits = np.zeros(events.size, np.int64)
     for place in range(5):
         bits |= data[at + _HEAD + place].astype(np.int64) << (8 * place)
-    bits &= sum(EVALUATED)
-    odd = bits != 0
-    return events[odd], bits[odd]
+    return events, bits & wanted

@@ -15,6 +15,7 @@ from binlane.plan.block.builder import BlockBuilder, LoggedEvent
 from binlane.plan.block.row_range import FoldTables, RowRange
 from binlane.plan.segment.columns import DELETE, INSERT, MAP, NONE, UPDATE, Run, SegmentColumns
 from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
+from binlane.plan.segment.row_modes import NO_MODE, RowModes
 from binlane.plan.transaction.event_format import translation
 
 _PIECE: Final = 4 << 20
@@ -31,10 +32,13 @@ class RunWriter(LaneWriter):
         edges: LaneEdges,
         columns: SegmentColumns,
         tables: FoldTables | None = None,
+        modes: RowModes | None = None,
     ) -> None:
-        """``tables``: the segment's tables, if its events are folded without a copy."""
-        super().__init__(sinks, builder, edges, translation(columns.log.target))
-        self._columns, self._tables = columns, tables
+        """``tables``: the segment's tables, if its events are folded without a copy. ``modes``: of the segment's rows;
+        None: no table sees them."""
+        rules = None if modes is None else modes.rules
+        super().__init__(sinks, builder, edges, translation(columns.log.target), rules)
+        self._columns, self._tables, self._row_modes = columns, tables, modes
 
     def add_run(self, run: Run, chosen: Ints) -> None:
         """Take the ``chosen`` transactions of a run."""
@@ -50,6 +54,7 @@ class RunWriter(LaneWriter):
         size = np.concatenate(([0], np.cumsum(columns.before[end] - columns.before[first])))
         large = np.flatnonzero(builder.are_large(np.diff(size)))
         times = columns.commit_times(first) if builder.limits.seconds else None
+        modes = None if self._row_modes is None else self._row_modes.of_events(first, end)
         at = 0
         while at < chosen.size:
             head = columns.header(run.seqno + int(chosen[at]), int(first[at]))
@@ -57,7 +62,9 @@ class RunWriter(LaneWriter):
             following = int(np.searchsorted(large, at))
             barred = int(large[following]) if following < large.size else chosen.size
             if barred == at:
-                self._write(builder.stream(head, self._logged(self._events(first[at : at + 1], end[at : at + 1]))))
+                mode = None if modes is None or modes[at] == NO_MODE else int(modes[at])
+                events = self._events(first[at : at + 1], end[at : at + 1])
+                self._write(builder.stream(head, self._logged(events, mode)))
                 at += 1
                 continue
             transactions_left, bytes_left = builder.room()
@@ -66,7 +73,9 @@ class RunWriter(LaneWriter):
             if times is not None:
                 late = np.flatnonzero(times[at:after] > builder.deadline(head.commit_time))
                 after = at + int(late[0]) if late.size else after
-            self._take(self._events(first[at:after], end[at:after]))
+            for part, mode in _of_one_mode(None if modes is None else modes[at:after]):
+                builder.compute_in(mode)
+                self._take(self._events(first[at:after][part], end[at:after][part]))
             last = columns.header(run.seqno + int(chosen[after - 1]), int(first[after - 1]))
             self._write(builder.end_transactions(head, last, after - at))
             at = after
@@ -105,8 +114,8 @@ class RunWriter(LaneWriter):
         counts = RowCounts(*np.bincount(kind, columns.rows[changes], minlength=3).astype(np.int64).tolist())
         return self._builder.add_whole(columns.events(events), largest, counts)
 
-    def _logged(self, events: Ints) -> Iterator[LoggedEvent]:
-        """The events one by one, with some megabytes of them in memory at once."""
+    def _logged(self, events: Ints, mode: int | None = None) -> Iterator[LoggedEvent]:
+        """The events one by one, with some megabytes of them in memory at once; ``mode`` as ``compute_in``."""
         columns = self._columns
         size = np.concatenate(([0], np.cumsum(columns.stripped[events])))
         at = 0
@@ -115,7 +124,7 @@ class RunWriter(LaneWriter):
             data = columns.events(events[at:after])
             edges = (size[at : after + 1] - size[at]).tolist()
             for event, (start, end) in zip(events[at:after].tolist(), pairwise(edges), strict=True):
-                yield LoggedEvent(data[start:end], self._counts_of(event), self._where(event))
+                yield LoggedEvent(data[start:end], self._counts_of(event), self._where(event), mode)
             at = after
 
     def _counts_of(self, event: int) -> RowCounts | None:
@@ -127,6 +136,20 @@ class RunWriter(LaneWriter):
     def _where(self, event: int) -> str:
         columns = self._columns
         return f"{columns.log.name}:{columns.log.source_offset(columns.frames.begin(event))}: "
+
+
+def _of_one_mode(modes: Ints | None) -> Iterator[tuple[slice, int | None]]:
+    """The transactions in parts that may be folded together, each with its modes; those that see none go with the ones
+    in front of them."""
+    seeing = np.empty(0, np.int64) if modes is None else np.flatnonzero(modes != NO_MODE)
+    if modes is None or not seeing.size:
+        yield slice(None), None
+        return
+    if seeing[0] > 0:
+        yield slice(int(seeing[0])), None
+    changes = np.flatnonzero(np.diff(modes[seeing], prepend=NO_MODE))
+    for begin, end in pairwise((*seeing[changes].tolist(), modes.size)):
+        yield slice(begin, end), int(modes[begin])
 
 
 def _ranges(first: Ints, end: Ints) -> Ints:

@@ -16,6 +16,8 @@ class MapPart:
 
     table: TableMap
     event: bytes
+    sql_mode: int | None = None
+    """MySQL: the session's, in which a replica computes the columns of the rows; None if the log does not have it."""
 
     @property
     def key(self) -> TableKey:

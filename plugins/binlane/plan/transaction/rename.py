@@ -60,7 +60,9 @@ def _renamed(
 
 def _map(part: MapPart, renaming: Renaming) -> MapPart:
     table = renamed_table(part.table, renaming)
-    return part if table is part.table else MapPart(table, renamed_map(part.event, table.raw_database))
+    if table is part.table:
+        return part
+    return replace(part, table=table, event=renamed_map(part.event, table.raw_database))
 
 
 def renamed_table(table: TableMap, renaming: Renaming) -> TableMap:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from binlane.model import BlockHeader, Item, ItemKind, RowCounts, TableKey
-from binlane.plan.block.builder import BlockLimits, FinishedBlock, net_effect
+from binlane.plan.block.builder import BlockLimits, FinishedBlock, in_mode, net_effect
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.window_plan import Block, LaneFile
 
@@ -49,6 +49,8 @@ class LaneFolder:
     _items: list[Item] = field(default_factory=list)
     _size: int = 0
     _is_folded: bool = True
+    _mode: int | None = None
+    """The modes in which the target computes columns of the gathered rows; None: they see none."""
 
     def fold(self, blocks: Iterable[Block]) -> Iterator[tuple[bytes, FinishedBlock]]:
         """The lane's blocks with their FORMAT_DESCRIPTION; consume each before asking for the next."""
@@ -63,24 +65,29 @@ class LaneFolder:
                 yield from self._finish()
                 yield block.format, FinishedBlock(block.header, chain(taken, items))
                 continue
+            modes = _modes(taken)
+            if self._mode is not None and not modes <= {self._mode}:
+                yield from self._finish()
+            self._mode = next(iter(modes), self._mode)
             size = _size(taken)
             if self._size + size > self.bound:
                 self._fold()
                 if self._size > self.bound // 2:
                     yield from self._finish()
+                    self._mode = next(iter(modes), None)
             self._gather(block.header, taken, size)
         yield from self._finish()
 
     def _taken(self, items: Iterator[Item]) -> tuple[list[Item], bool]:
-        """A block's first items; True if they are the whole block, of row events only and of at most half of
-        ``bound``."""
+        """A block's first items; True if they are the whole block, of row events only, of one mode, and of at most half
+        of ``bound``."""
         taken, size = list[Item](), 0
         for item in items:
             taken.append(item)
             size += len(item.payload)
             if item.kind is not ItemKind.ROWS or size > self.bound // 2:
                 return taken, False
-        return taken, True
+        return taken, len(_modes(taken)) <= 1
 
     def _gather(self, header: BlockHeader, items: list[Item], size: int) -> None:
         first = self._header
@@ -103,7 +110,7 @@ class LaneFolder:
             return
         events = b"".join(item.payload for item in self._items)
         self._items = []
-        self._items = list(net_effect(events, self.reducer, self.limits, self.saved))
+        self._items = list(in_mode(net_effect(events, self.reducer, self.limits, self.saved), self._mode))
         self._size, self._is_folded = _size(self._items), True
 
     def _finish(self) -> Iterator[tuple[bytes, FinishedBlock]]:
@@ -112,8 +119,14 @@ class LaneFolder:
             return
         self._fold()
         header, items = self._header, self._items
-        self._header, self._items, self._size = None, [], 0
+        self._header, self._items, self._size, self._mode = None, [], 0, None
         yield self._place[1], FinishedBlock(header, items)
+
+
+def _modes(items: Iterable[Item]) -> set[int]:
+    """The modes of rows, without those that see none."""
+    found = {item.context.sql_mode for item in items if item.context is not None}
+    return {mode for mode in found if mode is not None}
 
 
 def _size(items: Iterable[Item]) -> int:

@@ -21,7 +21,7 @@ from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.filter.folded_files import fold_files
 from binlane.work.lane_files import LaneFileWriter
-from binlane.work.plan_inputs import check_content, inputs_of, read_routing, reducer_of, segment_bytes
+from binlane.work.plan_inputs import check_content, inputs_of, modes_of, read_routing, reducer_of, segment_bytes
 
 _LEVEL: Final = 1
 """zstd's fastest: a fifth to an eighth of the bytes, in half a millisecond."""
@@ -66,7 +66,8 @@ def map_task(uri: str, key: str, name: str) -> bytes:
     with segment_bytes(folder, segment) as data:
         try:
             groups = inputs.groups(folder, routing, segment, data)
-            return packed(map_segment(data, segment, routing, settings, sink, reducer_of(uri, key), groups))
+            rules = reducer_of(uri, key), groups, modes_of(uri, key)
+            return packed(map_segment(data, segment, routing, settings, sink, *rules))
         except BaseException as exc:
             for writer in writers:
                 writer.abandon(exc)

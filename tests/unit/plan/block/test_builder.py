@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given
@@ -154,6 +154,31 @@ def test_rows_before_a_statement_are_sent_before_it_and_rows_behind_it_in_anothe
     first, _, last = block.items
     for item in (first, last):
         check_self_contained(item.payload)
+
+
+@pytest.mark.parametrize("is_reduced", [False, True], ids=["replay", "reduce"])
+def test_rows_that_see_no_mode_do_not_get_that_of_an_earlier_block(is_reduced: bool) -> None:
+    rules = {TableKey("a", "t"): TableRule(1, (0,), (0,))}
+    builder = BlockBuilder(WIDE, Reducer(rules, 1 << 20, 1 << 20) if is_reduced else None)
+
+    def part(number: int, mode: int | None) -> Iterator[LoggedEvent]:
+        yield LoggedEvent(table_map(1), None, "", mode)
+        yield LoggedEvent(insert(1, [number]), RowCounts(1), "", mode)
+
+    def modes(blocks: Iterable[FinishedBlock]) -> list[int | None]:
+        contexts = [item.context for block in blocks for item in block.items]
+        return [None if context is None else context.sql_mode for context in contexts]
+
+    def add(number: int, mode: int | None) -> list[int | None]:
+        for event in part(number, mode):
+            builder.add_event(event.event, event.counts, event.where, event.mode)
+        list(builder.end_transaction(transaction_header(number, LogPosition("b.1", number), "", 1.0)))
+        return modes(builder.finish())
+
+    assert add(1, 8) == [8]
+    assert add(2, None) == [None]
+    assert modes(builder.stream(transaction_header(3, LogPosition("b.1", 3), "", 1.0), part(3, 8))) == [8]
+    assert add(4, None) == [None]
 
 
 @pytest.mark.parametrize("is_reduced", [False, True], ids=["replay", "reduce"])

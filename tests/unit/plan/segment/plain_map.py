@@ -11,6 +11,7 @@ from binlane.binlog.wire import Buffer
 from binlane.model import Barrier, Flavor
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, transaction_header
+from binlane.plan.block.computed_modes import ModeRules
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.row_size import RowMeter, ends_earlier
 from binlane.plan.database_activity import WindowActivity
@@ -19,6 +20,7 @@ from binlane.plan.routing import Routing
 from binlane.plan.row_accounting import Tally
 from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
 from binlane.plan.segment.map import MapSummary, ScanSummary
+from binlane.plan.segment.row_modes import asked
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.event_format import format_for, translation
@@ -55,6 +57,7 @@ def map_segment(
     open_sink: Callable[[int, bytes], LaneSink],
     reducer: Reducer | None = None,
     groups: Groups | None = None,
+    modes: ModeRules | None = None,
 ) -> MapSummary:
     """As ``columnar.map_segment``."""
     log, numbered = _read(data, segment, settings)
@@ -74,10 +77,12 @@ def map_segment(
                 dealer = replace(reducer, deal=routing.division.deal)
             builder, translate = BlockBuilder(settings.limits.shared_by(len(lanes)), dealer), translation(log.target)
             sinks = {each: open_sink(each, format_event) for each in lanes}
-            writers[queue] = LaneWriter(sinks, builder, Cursor(routing.by_lane[lane]), translate)
+            writers[queue] = LaneWriter(sinks, builder, Cursor(routing.by_lane[lane]), translate, modes)
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
         writers[queue].add(header, parts, lane)
         tally.add(route.shard, route.lane, parts, seqno, log.format.flavor)
+        for requirement in () if modes is None else asked(parts, modes):
+            tally.add_requirement(requirement, seqno)
         alone = route.lane if routing.division is None else None
         activity.add_transaction(route.shard, alone, parts, seqno, transaction.commit_time)
     files = {lane: file for queue in sorted(writers) for lane, file in writers[queue].close(tally).items()}

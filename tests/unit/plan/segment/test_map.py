@@ -14,6 +14,7 @@ from binlane.binlog.vector.frames import frame, index_rows, table_maps
 from binlane.binlog.wire import MAGIC
 from binlane.errors import BinlaneError
 from binlane.model import TableKey
+from binlane.plan.block.computed_modes import AllTables
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.segment import map as columnar
@@ -49,7 +50,7 @@ def outcome(path: Path, version: Any, *, reduce: bool, seconds: int = 0, damaged
             return sinks[-1]
 
         reducer = Reducer(rules_of(data, reader, path.name), 1 << 16, 1 << 16) if reduce else None
-        summary = version.map_segment(data, segment, routing, chosen, open_sink, reducer)
+        summary = version.map_segment(data, segment, routing, chosen, open_sink, reducer, None, AllTables())
     except BinlaneError as exc:
         return type(exc)
     plan = make_plan(manifest, routing, MappedWindow.of([summary])).to_json()

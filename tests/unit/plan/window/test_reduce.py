@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -14,7 +15,7 @@ from binlane.binlog.rows import RowsEvent, RowsKind, row_images
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType
-from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.block.builder import BlockBuilder, BlockLimits
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
@@ -202,3 +203,44 @@ def test_a_block_that_needs_too_much_room_is_passed_on_piece_by_piece() -> None:
     assert [item.rows for item in large.items] == [RowCounts(updates=1)] * 100
     # transactions that change nothing move the position
     assert [(block.header, list(block.items)) for _, block in found] == [(header(3, 3), [])]
+
+
+def in_modes(block: tuple[BlockHeader, tuple[Item, ...]], *modes: int | None) -> tuple[BlockHeader, tuple[Item, ...]]:
+    head, items = block
+    found = (None if mode is None else SessionContext(sql_mode=mode) for mode in modes)
+    return head, tuple(replace(item, context=context) for item, context in zip(items, found, strict=True))
+
+
+def test_only_rows_of_one_mode_are_folded_together_over_blocks() -> None:
+    """Rows that see none are folded with any; a block with two modes stays as it is."""
+    two = block_of(6, update(1, 6))[1] + block_of(7, update(1, 7))[1]
+    blocks = [
+        in_modes(block_of(1, update(1, 1)), 0),
+        in_modes(block_of(2, update(1, 2)), None),
+        in_modes(block_of(3, update(1, 3)), 0),
+        in_modes(block_of(4, update(1, 4)), 1),
+        in_modes(block_of(5, update(1, 5)), 1),
+        in_modes((header(6, 7), two), 1, 0),
+        in_modes(block_of(8, update(1, 8)), None),
+        in_modes(block_of(9, update(1, 9)), 2),
+        in_modes(block_of(10, update(1, 10)), None),
+    ]
+    for bound in (1 << 20, 400):
+        found, _ = fold(blocks, bound)
+        if bound > 400:
+            assert [(head.first_seqno, head.last_seqno) for head, _ in found] == [(1, 3), (4, 5), (6, 7), (8, 10)]
+        modes = {head.last_seqno: [item.context and item.context.sql_mode for item in items] for head, items in found}
+        assert modes == {3: [0], 5: [1], 7: [1, 0], 10: [2]}
+
+
+@pytest.mark.parametrize("bound", range(100, 800, 12))
+def test_rows_of_another_mode_begin_a_block_however_much_is_folded_at_once(bound: int) -> None:
+    modes = [1, 1, 1, 2, 2, None, 1, 2, 2, 2, None, None, 1]
+    blocks = [in_modes(block_of(seqno, insert(seqno)), mode) for seqno, mode in enumerate(modes, 1)]
+    found, _ = fold(blocks, bound)
+    for head, items in found:
+        held = {mode for mode in modes[head.first_seqno - 1 : head.last_seqno] if mode is not None}
+        assert len(held) <= 1
+        sent = {item.context.sql_mode for item in items if item.context is not None}
+        assert sent == held
+    assert sum(item.rows.inserts for _, items in found for item in items) == len(modes)

@@ -1,0 +1,120 @@
+"""Which tables have columns or keys whose values depend on the ``sql_mode`` in which a server computes them.
+
+MySQL's replica computes stored generated columns, and keys over virtual columns and expressions, of row events in the
+mode that the session of the source has logged with them. So rows of these tables go to the target with their modes
+(``Item.context``), and are never folded together with rows of other modes (``block.builder``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from typing import Final, Protocol
+
+from binlane.model import TableKey
+from binlane.plan.block.reducible_tables import Excluded
+from binlane.schema.model import Column, Generated, Schema, Table
+from binlane.sql.sql_modes import ALL_EVALUATED, EVALUATED
+
+_TEMPORAL: Final = frozenset({"date", "datetime", "time", "timestamp", "year"})
+_OF_TIMES: Final = re.compile(r"date|time|interval|year|quarter|month|week|day|hour|minute|second|_tz", re.IGNORECASE)
+
+
+class ModeRules(Protocol):
+    """The tables whose rows go to the target with the modes of their sessions."""
+
+    @property
+    def bits(self) -> int:
+        """The modes that any of the tables sees; the others need not be known."""
+
+    def sees(self, key: TableKey) -> bool:
+        """Whether a value that the target computes for the table's rows may depend on these modes."""
+        ...
+
+
+class AllTables:
+    """Nothing is known of the target's tables: the rows of all of them are computed in their own modes."""
+
+    bits = ALL_EVALUATED
+
+    def sees(self, key: TableKey) -> bool:
+        """Any table may."""
+        del key
+        return True
+
+
+class ComputedModes:
+    """By the target's schema at the window's start. A table that is not in it, or that the window changes, may see any
+    mode."""
+
+    def __init__(self, schema: Schema, excluded: Excluded) -> None:
+        self._schema, self._changed = schema, excluded.reasons()
+        # tables of tenants share their columns and keys
+        self._made: dict[object, int] = {}
+        changes = bool(excluded.tables or excluded.databases or excluded.everything)
+        self.bits = ALL_EVALUATED if changes else reduce(or_, map(self._bits_of, schema.tables.values()), 0)
+
+    def sees(self, key: TableKey) -> bool:
+        """Whether a value that the target computes for the table's rows may depend on ``bits``."""
+        table = self._schema.table(key)
+        return table is None or self._changed.of(key) is not None or self._bits_of(table) != 0
+
+    def _bits_of(self, table: Table) -> int:
+        kind = id(table.columns), id(table.keys)
+        if kind not in self._made:
+            self._made[kind] = sum(bit for bit, mode in EVALUATED.items() if computed(table, mode) is not None)
+        return self._made[kind]
+
+
+def computed(table: Table, mode: str) -> str | None:
+    """The first stored column, or key over a virtual column or an expression, that the mode may change."""
+    sees, columns = _SEES[mode], {column.name: column for column in table.columns}
+    for column in table.columns:
+        if column.generated is Generated.STORED and sees(*_behind(table, column, column.expression or "")):
+            return f"column {column.name}, which is generated"
+    for key in table.keys:
+        for part in key.columns:
+            over = columns.get(part.name or "")
+            expression = part.expression if over is None else over.expression
+            is_computed = over is None or over.generated is Generated.VIRTUAL
+            if is_computed and expression and sees(*_behind(table, over, expression)):
+                return f"key {key.name} over a generated column"
+    return None
+
+
+def _behind(table: Table, column: Column | None, expression: str) -> tuple[str, tuple[Column, ...]]:
+    """The text of an expression with those of all generated columns that it goes through, and the columns that have a
+    part in the value: ``column``, which takes it, and all that these texts name."""
+    texts, found = [expression], {} if column is None else {column.name: column}
+    for text in texts:
+        for each in table.columns:
+            if each.name not in found and each.name.lower() in text.lower():
+                found[each.name] = each
+                if each.expression is not None:
+                    texts.append(each.expression)
+    return "\n".join(texts), tuple(found.values())
+
+
+def _of_times(text: str, columns: tuple[Column, ...]) -> bool:
+    return any(each.data_type in _TEMPORAL for each in columns) or _OF_TIMES.search(text) is not None
+
+
+def _of_padding(_text: str, columns: tuple[Column, ...]) -> bool:
+    return any(each.data_type == "char" for each in columns)
+
+
+def _of_subtraction(text: str, columns: tuple[Column, ...]) -> bool:
+    return "-" in text and ("unsigned" in text.lower() or any(each.unsigned for each in columns))
+
+
+_SEES: Final[Mapping[str, Callable[[str, tuple[Column, ...]], bool]]] = {
+    "TIME_TRUNCATE_FRACTIONAL": _of_times,
+    "NO_ZERO_IN_DATE": _of_times,
+    "NO_ZERO_DATE": _of_times,
+    "ALLOW_INVALID_DATES": _of_times,
+    "PAD_CHAR_TO_FULL_LENGTH": _of_padding,
+    "NO_UNSIGNED_SUBTRACTION": _of_subtraction,
+}
+"""Whether an expression's value may depend on the mode."""
