@@ -61,7 +61,12 @@ REFUSALS: Final = (
     Refusal(
         "MariaDB 5.3's temporal columns with fractions",
         r"^BinlogError.*or the table has MariaDB 5\.3 columns",
-        "The same with fractions, as MariaDB 5.3",
+        "A rows event with such fractions",
+    ),
+    Refusal(
+        "MariaDB 5.3's temporal columns with fractions, for a target with another format",
+        r"^PrecheckError.*\[unlogged-lengths\]",
+        "The same with fractions, as MariaDB 5.3 made them, for a target",
     ),
     Refusal(
         "a prepared XA transaction with a temporary table",
@@ -80,8 +85,13 @@ REFUSALS: Final = (
     ),
     Refusal(
         "a LOAD DATA whose file is in another transaction",
-        r"^UnsupportedEventError.*of a LOAD DATA that is not in this transaction",
-        "LOAD DATA whose file is in an earlier transaction",
+        r"^UnsupportedEventError.*of a LOAD DATA that (is not in this transaction|does not begin in this)",
+        "LOAD DATA whose file is in another file of the log",
+    ),
+    Refusal(
+        "a LOAD DATA whose statement is not logged at the log's end",
+        r"^WindowOpenError.*a LOAD DATA whose file is logged",
+        "LOAD DATA whose statement is not logged yet",
     ),
     Refusal(
         "an end of an XA transaction with changes of its own",

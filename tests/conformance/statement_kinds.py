@@ -262,12 +262,26 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.LOAD_DATA}::test_a_session_without_backslash_escapes_loads_the_same_rows",
         f"{proofs.LOAD_DATA}::test_values_of_a_session_in_another_character_set_arrive",
     ),
+    supported(
+        "LOAD DATA into a table without transactions whose trigger changes one with them: MySQL without GTIDs logs the "
+        "file in an earlier transaction than the statement",
+        "the statement loads its file; no segment and no window ends between the two",
+        f"{proofs.MIXED_LOADS}::test_files_and_their_statements_in_transactions_of_their_own_arrive",
+        f"{proofs.MIXED_LOADS}::test_a_stop_between_a_file_and_its_statement_goes_on_with_the_file",
+    ),
     refused(
-        "LOAD DATA whose file is in an earlier transaction: before MySQL 5.5, and where a trigger of a table without "
-        "transactions changes one with them",
+        "LOAD DATA whose statement is not logged yet at the log's end, but its file is",
+        "the window ends before the file; one that would hold nothing else says so",
+        "WindowOpenError",
+        f"{proofs.MIXED_LOADS}::test_a_window_ends_before_a_file_whose_statement_is_not_logged",
+    ),
+    refused(
+        "LOAD DATA whose file is in another file of the log than its statement, a whole segment before it, or outside "
+        "the statement's XA transaction",
         "refused by name",
         _UNSUPPORTED,
-        "tests/unit/plan/transaction/test_load_data.py::test_load_data_that_cannot_be_applied_is_refused_with_a_reason",
+        f"{proofs.MIXED_LOADS}::test_a_statement_in_another_file_of_the_log_is_refused_before_anything_is_written",
+        "tests/unit/plan/transaction/test_load_data.py::test_a_file_without_its_statement_in_the_segment_is_refused",
     ),
     refused(
         "LOAD XML, which servers log as LOAD DATA",
@@ -428,12 +442,30 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/window/test_temporal_formats.py"
         "::test_a_column_with_fractions_on_the_target_is_none_of_today_s_form",
     ),
-    refused(
-        "The same with fractions, as MariaDB 5.3 made them",
-        "no log tells their length: named with the table, and what to do",
-        "BinlogError",
+    supported(
+        "The same with fractions, as MariaDB 5.3 made them, onto columns of this format",
+        "no log tells their length: counted if every length gives the same number of rows, never folded, and read by "
+        "the target, as its own replica does",
         "tests/integration/window/test_temporal_formats.py"
-        "::test_columns_with_fractions_in_the_old_format_are_named_before_anything_is_written",
+        "::test_rows_with_fractions_in_the_old_format_are_read_by_a_target_with_that_format",
+        "tests/integration/window/test_temporal_formats.py"
+        "::test_another_precision_on_the_target_is_refused_before_anything_is_written",
+    ),
+    refused(
+        "The same with fractions, as MariaDB 5.3 made them, for a target that makes today's format, or written by the "
+        "SQL writer or under on_conflict = overwrite",
+        "named with the table, and what to do",
+        "PrecheckError",
+        "tests/integration/window/test_temporal_formats.py"
+        "::test_a_target_that_makes_the_format_of_today_is_named_before_anything_is_written",
+        "tests/integration/window/test_temporal_formats.py"
+        "::test_rows_with_fractions_that_binlane_would_have_to_read_are_refused",
+    ),
+    refused(
+        "A rows event with such fractions that can be divided into different numbers of rows; for MySQL, every one",
+        "named with the table, and what to do",
+        "BinlogError",
+        "tests/unit/binlog/test_unlogged_lengths.py::test_rows_that_can_be_divided_in_two_ways_are_refused",
     ),
     refused(
         "Rows of the server's own tables (mysql.*)",

@@ -46,6 +46,7 @@ from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
+from binlane.source.load_files import LoadFileTracker
 from binlane.source.protocol import EventSource
 from binlane.source.segments import extract as extract_segments
 from binlane.source.stream import ServerSource
@@ -392,11 +393,14 @@ def _read_log(
     window: str,
     progress: step_progress.Progress,
 ) -> Manifest:
-    """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends."""
+    """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends.
+
+    Raises WindowOpenError if the window would be empty, because it cannot end inside what is open at its end.
+    """
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         prepared = read_open_xa(connection, channel.name)
-    xa, temporary = XaTracker(each.xid for each in prepared), TemporaryTracker()
+    xa, temporary, loads = XaTracker(each.xid for each in prepared), TemporaryTracker(), LoadFileTracker()
     lanes = channel.lanes
     epochs = EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None)
     manifest = extract_segments(
@@ -410,11 +414,14 @@ def _read_log(
         progress=progress,
         xa=xa,
         temporary=temporary,
+        loads=loads,
         epochs=epochs,
     )
-    end = temporary.open_since
-    if end is not None:
-        log.info("%s: %s: the window ends before it", end, temporary.text)
+    for tracker in (temporary, loads):
+        end = tracker.open_since
+        if end is None:
+            continue
+        log.info("%s: %s: the window ends before it", end, tracker.text)
         folder.remove()
         before = None
         if end != begin.source:
@@ -422,8 +429,8 @@ def _read_log(
         # positions may differ without a transaction between them: a file's header may lie between
         if before is None or before.transactions == 0:
             raise WindowOpenError(
-                f"{end}: {temporary.text}: a window cannot end while this table exists, and this window would be "
-                "empty before it; run it again when the connection has dropped the table or has ended"
+                f"{end}: {tracker.text}: a window cannot end {tracker.inside}, and this window would be empty before "
+                f"it; run it again when {tracker.ends}"
             )
         return before
     with engine.connect() as connection:

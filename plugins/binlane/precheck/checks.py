@@ -86,6 +86,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "transaction-histories": tables.check_transaction_histories,
     "logged-tables": tables.check_logged_tables,
     "generated-columns": generated_columns.check_generated_columns,
+    "unlogged-lengths": tables.check_unlogged_lengths,
     "read-only-databases": tables.check_read_only_databases,
 }
 

@@ -38,6 +38,7 @@ from binlane.sql.requirements import (
     SESSION_COLLATION,
     TRUSTED_FUNCTION,
     TRUSTED_MAKER,
+    UNLOGGED_LENGTH,
     UNSPELLED,
     Requirement,
 )
@@ -186,7 +187,9 @@ _UNTRUSTED_ACCOUNT: Final = (
     f"{TRUST} on the target, or GRANT SUPER ON *.* TO the account",
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
-OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET, COMPUTED_MODE, ROW_MODE})
+OF_OTHERS: Final = frozenset(
+    {DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET, COMPUTED_MODE, ROW_MODE, UNLOGGED_LENGTH}
+)
 """Features that other checks are about: those of ``definers`` and ``tables``."""
 _ADVICE_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _ADVICE_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'

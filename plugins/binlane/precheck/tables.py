@@ -10,13 +10,13 @@ from typing import Final
 
 from binlane.binlog.types.literals import quoted
 from binlane.choices import Reduce
-from binlane.model import Flavor, plural
+from binlane.model import Flavor, TableKey, plural
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.schema.model import Generated, Table
+from binlane.schema.model import Generated, Schema, Table
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION
+from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
 from binlane.state.records.databases import forgetting
 
 _LEAVING: Final = frozenset({"RESTRICT"})
@@ -337,3 +337,53 @@ def _changes(situation: Situation, name: str, spell: _Spell) -> Iterator[int]:
     seqno = situation.first_written(name, spell.first)
     if seqno is not None and spell.has(seqno):
         yield seqno
+
+
+def check_unlogged_lengths(situation: Situation) -> Iterator[Finding]:
+    """Rows with fractions in MariaDB 5.3's format, for a target that would not read them as they are, by a table of
+    that format with the same fractions. No log tells these: a table that the window does not make must have them on the
+    source as it is now."""
+    plan = situation.plan
+    asked = {each.subject: seqno for each, seqno in plan.requirements.items() if each.feature == UNLOGGED_LENGTH}
+    for key in sorted(plan.applied_tables, key=str) if asked else ():
+        if str(key) in asked and (other := _other_reader(situation, key)) is not None:
+            yield Finding(Severity.FATAL, str(key), _IN_OLD_FORMAT, *other, asked[str(key)])
+
+
+def _other_reader(situation: Situation, key: TableKey) -> tuple[str, str] | None:
+    """What would read a table's rows in another way than as they were written, and what to do."""
+    if key in situation.by_sql:
+        return "rows that statements write", 'write the rows with BINLOG statements: apply.writer = "binlog"'
+    if situation.channel.apply.on_conflict.overwrites:
+        return "apply.on_conflict = overwrite, which compares them", "use apply.on_conflict = stop"
+    if situation.plan.altered.names(key) and situation.target.is_on("mysql56_temporal_format"):
+        todo = "SET GLOBAL mysql56_temporal_format = OFF on the target, or alter the table on the source first"
+        return "mysql56_temporal_format = ON, under which the window makes another format", todo
+    source = situation.source_tables
+    ours, theirs = (_fractions(tables, key) for tables in (source, situation.tables))
+    if theirs is None:
+        return None  # the window makes it
+    if ours != theirs or not theirs:
+        return (
+            f"{_spelled(theirs)} on the target, {_spelled(ours)} on the source",
+            "ALTER TABLE on the target until both are alike, or alter the table on the source, which brings it today's "
+            "format",
+        )
+    return None
+
+
+def _fractions(tables: Schema | None, key: TableKey) -> dict[str, int | None] | None:
+    """The digits of a table's columns whose length is not logged; None if there is no such table."""
+    table = None if tables is None else tables.table(key)
+    return (
+        None if table is None else {each.name.lower(): each.fsp for each in table.columns if each.has_unlogged_length}
+    )
+
+
+def _spelled(fractions: dict[str, int | None] | None) -> str:
+    if fractions is None:
+        return "no table"
+    return ", ".join(f"{name}({digits})" for name, digits in fractions.items()) or "none"
+
+
+_IN_OLD_FORMAT: Final = "columns with the source's fractions in MariaDB 5.3's format, read by the server"

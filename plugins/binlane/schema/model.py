@@ -15,6 +15,7 @@ from typing import Final
 from binlane.model import Flavor, TableKey
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.letter_case import LetterCase, lower
+from binlane.schema.normalize import OLD_FORMAT
 
 TRANSACTIONAL_ENGINES: Final = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster"})
 """Engines whose rows commit and roll back together with the position (invariant 2). Lower case."""
@@ -67,6 +68,12 @@ class Column:
     invisible: bool = False
     compressed: bool = False
     """MariaDB's column compression; such columns have their own type codes in a TABLE_MAP."""
+
+    @property
+    def has_unlogged_length(self) -> bool:
+        """Whether it is a column with a fraction in MariaDB 5.3's format, whose values are longer or shorter than its
+        type in a TABLE_MAP says: whoever reads rows by the log alone takes other bytes for the columns behind it."""
+        return bool(self.fsp) and self.data_type.endswith(OLD_FORMAT)
 
 
 @dataclass(frozen=True, slots=True)

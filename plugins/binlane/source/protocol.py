@@ -110,6 +110,19 @@ def missing_file(where: str, file: str, names: Sequence[str]) -> SourceError:
     )
 
 
+def check_follows(where: str, before: str, rotates_to: str, found: str) -> None:
+    """Raises MissingLogError if ``found`` is not the file that the ROTATE event of the file ``before`` names.
+
+    A file that ends by a crash or a shutdown has no ROTATE: then the files' numbers must follow each other.
+    """
+    if found == rotates_to:
+        return
+    stem, _, number = before.rpartition(".")
+    expected = rotates_to or f"{stem}.{int(number) + 1:0{len(number)}}"
+    if rotates_to or file_number(found) != int(number) + 1:
+        raise missing_between(where, before, expected, found)
+
+
 def missing_between(where: str, before: str, expected: str, found: str) -> MissingLogError:
     """The error for a gap between two files of the log."""
     return MissingLogError(

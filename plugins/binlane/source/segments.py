@@ -43,14 +43,15 @@ from binlane.source.identity import (
     require_same_format,
     verified,
 )
+from binlane.source.load_files import LoadFileTracker
 from binlane.source.protocol import (
     LARGEST_EVENT,
     LOG_START,
     EventSource,
     LogChunk,
     LogState,
+    check_follows,
     file_number,
-    missing_between,
     too_large,
 )
 from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
@@ -79,11 +80,12 @@ def extract(
     progress: Progress | None = None,
     xa: XaTracker | None = None,
     temporary: TemporaryTracker | None = None,
+    loads: LoadFileTracker | None = None,
     epochs: EpochStarts | None = None,
 ) -> Manifest:
     """Write the segments from ``start`` up to ``until`` into ``folder``; the manifest is returned, not written.
 
-    ``xa``, ``temporary`` and ``epochs`` see every transaction.
+    ``xa``, ``temporary``, ``loads`` and ``epochs`` see every transaction.
 
     The same part of the log and the same ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError:
     too early; SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for an unreadable
@@ -92,7 +94,7 @@ def extract(
     state = source.state()
     run = Extraction(
         source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress, None, xa, temporary,
-        source.event_bytes, epochs,
+        loads, source.event_bytes, epochs,
     )  # fmt: skip
     with contextlib.closing(verified(source, state, start)) as chunks:
         try:
@@ -132,13 +134,14 @@ class Extraction:
         bound: Bound | None = None,
         xa: XaTracker | None = None,
         temporary: TemporaryTracker | None = None,
+        loads: LoadFileTracker | None = None,
         event_bytes: int = LARGEST_EVENT,
         epochs: EpochStarts | None = None,
     ) -> None:
         self._event_bytes = event_bytes
         self._epochs = EpochStarts(Eventual(0), None) if epochs is None else epochs
         self._ended: list[Epoch] = []
-        self._xa, self._temporary = xa, temporary
+        self._xa, self._temporary, self._loads = xa, temporary, LoadFileTracker() if loads is None else loads
         self.sink = sink
         self.seqno = start.seqno
         self.time = start.time
@@ -211,7 +214,8 @@ class Extraction:
         if self._file != "" and self._stop is not None and file_number(chunk.file) > file_number(self._stop.file):
             self._past_stop(LogPosition(chunk.file, chunk.offset))
             return
-        self._check_follows(chunk.file)
+        if self._file not in ("", chunk.file):
+            check_follows(self._name, self._file, self._rotates_to, chunk.file)
         name = f"{self._name}/{chunk.file}"
         header = canonical_header(chunk.data, name)
         log_format = described(chunk.data, name)
@@ -225,24 +229,13 @@ class Extraction:
         if log_format.created != 0 and self._file != "" and self._temporary is not None:
             self._temporary.restarted(self.seqno + 1)
         # after a restart, the server has rolled back the transaction that its crash interrupted
+        self._loads.drop()
         self._close_stretch()
         after = LOG_START + len(chunk.data)
         if self._file == "":
             after = max(after, self._start.position.offset)
         self._begin_file(chunk.file, header, log_format, after)
         self.end = LogPosition(chunk.file, after)
-
-    def _check_follows(self, file: str) -> None:
-        """Raises MissingLogError if ``file`` is not the file that the ROTATE event of the one before names.
-
-        A file that ends by a crash or a shutdown has no ROTATE: then the files' numbers must follow each other.
-        """
-        if self._file in ("", file) or file == self._rotates_to:
-            return
-        stem, _, number = self._file.rpartition(".")
-        expected = self._rotates_to or f"{stem}.{int(number) + 1:0{len(number)}}"
-        if self._rotates_to or file_number(file) != int(number) + 1:
-            raise missing_between(self._name, self._file, expected, file)
 
     def _begin_file(self, file: str, header: bytes, log_format: FormatDescription, position: int) -> None:
         self._file, self._header, self._format = file, header, log_format
@@ -336,7 +329,7 @@ class Extraction:
                 self.gtids.add_through(one.gtid, other.gtid, other.server_id)
         at = 0
         while at < count:
-            since = self._written if self._stretch is None else self._stretch.start
+            since = self._loads.segment_from(self._written if self._stretch is None else self._stretch.start, 0)
             until = min(int(np.searchsorted(ends, since + self._segment_bytes)) + 1, count)
             self._number(
                 replace(self._gtid(frames, int(first[at]), chunk), time=float(times[at])),
@@ -375,8 +368,10 @@ class Extraction:
             self._begin(event)
             if self._is_done:
                 return
-        if place is not Place.OUTSIDE and self._temporary is not None:
-            self._temporary.take(event, self._before, self._format, self._boundaries.name)
+        if place is not Place.OUTSIDE:
+            for tracker in (self._temporary, self._loads):
+                if tracker is not None:
+                    tracker.take(event, self._before, self._format, self._boundaries.name)
         if place is Place.END:
             self._commit(event, chunk)
         if self._boundaries.state is State.OUTSIDE:
@@ -475,7 +470,8 @@ class Extraction:
             )
         stretch.end, stretch.last_seqno = end, self.seqno
         stretch.last_time, stretch.last_gtid = last.time, last.name
-        if end - stretch.start >= self._segment_bytes:
+        if end - self._loads.segment_from(stretch.start, end) >= self._segment_bytes:
+            self._loads.drop()
             self._flush(chunk)
             self._close_stretch()
 

@@ -33,6 +33,10 @@ _Since = tuple[int, LogPosition]
 class TemporaryTracker:
     """Tracks open temporary tables. Pass it every event that is not a row event, in order."""
 
+    inside = "while this table exists"
+    """Where a window cannot end, for a message, and when it can."""
+    ends = "the connection has dropped the table or has ended"
+
     def __init__(self) -> None:
         self._tables = OpenTables()
         self._since: _Since | None = None

@@ -56,6 +56,8 @@ COMPUTED_MODE: Final = "rows that are computed under sql_mode"
 A window of an earlier build has ``ROW_MODE`` instead."""
 ROW_MODE: Final = "rows under sql_mode"
 """``detail``: one mode of a session, whatever its tables are."""
+UNLOGGED_LENGTH: Final = "fraction in MariaDB 5.3's format"
+"""Rows that only a server can read, by its own table; ``subject``: the table."""
 UNSPELLED: Final = "JSON document without an SQL expression"
 """Needed for rows, whichever writer writes them; ``detail`` says why the document has no expression."""
 

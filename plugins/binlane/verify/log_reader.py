@@ -81,9 +81,7 @@ class _LoggedTable:
         places = self.texts.key_places
         logged = tuple(self.bound.columns[place] for place in places)
         readers = tuple(self.decoder.readers[place] for place in places)
-        return KeyColumns(
-            self.texts.compared.key, logged, readers, places, tuple(self.decoder.rules[: max(places) + 1])
-        )
+        return KeyColumns(self.texts.compared.key, logged, readers, places, tuple(self.decoder.rules))
 
     @property
     def is_followed(self) -> bool:

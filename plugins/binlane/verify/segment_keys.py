@@ -50,12 +50,13 @@ class KeyColumns:
     readers: tuple[Reader, ...]
     places: tuple[int, ...]
     rules: tuple[LengthRule, ...]
-    """Of all columns up to the key's last."""
+    """Of all columns."""
 
     def keys(self, data: Bytes, images: Ints, width: int) -> Collection[Key] | None:
         """The distinct keys of the full images that begin at ``images``; None if a column is NULL, which no key's
         column is."""
-        rule, length = (np.array(part, kind) for part, kind in zip(zip(*self.rules, strict=True), _RULE, strict=True))
+        rules = self.rules[: max(self.places) + 1]
+        rule, length = (np.array(part, kind) for part, kind in zip(zip(*rules, strict=True), _RULE, strict=True))
         ranges = []
         for place in self.places:
             found = np.empty((images.size, 2), np.int64)
@@ -130,6 +131,8 @@ def distinct_keys(
     events = events[keyed[index.number[events]]] if keyed.size else events[:0]
     if not events.size:
         return {}
+    if any(each is not None and each.rules != maps[at].column_length_spec() for at, each in enumerate(wanted)):
+        return None
     try:
         counts, images, lacking = row_images(frames.select(events), index.number[events], table_layouts(maps), name)
     except UnsupportedEventError:

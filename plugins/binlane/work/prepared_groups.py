@@ -64,7 +64,7 @@ class SegmentGroups:
         with self.open(held_by) as data:
             reader = LogReader(data, held_by.source_file, verify=False)
             self._check_format(reader.format, group.xid, str(group.source))
-            log = segment_log(reader.format, held_by, self.target, self.rules)
+            log = segment_log(reader, held_by, self.target, self.rules)
             # offsets are those of the segment's file, which is read without decompression
             transaction = next(transactions(reader, start=BufferOffset(group.start)))
             if (log.segment_offset(transaction.end), transaction.ending) != (group.end, Ending.XA_PREPARE):

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from binlane.binlog.rows_payload import payload_limit
+from binlane.choices import OnConflict
 from binlane.errors import PrecheckError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.division import Division
@@ -26,7 +27,7 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Key, KeyColumn, Table, Trigger
 from binlane.shards.selection import Selection
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, ROW_MODE, Requirement
+from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, ROW_MODE, UNLOGGED_LENGTH, Requirement
 from binlane.work.logged_statements import Logged
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
@@ -178,6 +179,17 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
             schema(table(keys=(Key("k", False, False, (KeyColumn(None, expression="cast(`id` as time(1))"),)),))),
         ),
         "shop.t: key k over a generated column",
+    ),
+    "unlogged-lengths": (
+        situation(
+            facts(mysql56_temporal_format="ON"),
+            plan(
+                tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))},
+                requirements={Requirement(UNLOGGED_LENGTH, "shop.t"): 5},
+            ),
+            schema(table()),
+        ),
+        "shop.t",
     ),
     "read-only-databases": (
         situation(
@@ -358,3 +370,56 @@ def test_a_window_s_statements_fit_the_packet_that_they_were_planned_for(packet:
     check = TARGET_CHECKS["max-allowed-packet"]
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet)), planned))) == []
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet // 2)), planned))) != []
+
+
+IN_OLD_FORMAT: Final = replace(table().columns[0], name="at", data_type="time (old format)", fsp=3)
+ALTERED: Final = Alterations({KEY: (3,)})
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "given", "variables", "what"),
+    [
+        pytest.param((IN_OLD_FORMAT,), (IN_OLD_FORMAT,), {}, {}, None, id="read-by-the-server"),
+        pytest.param((IN_OLD_FORMAT,), (), {}, {}, "none on the target, at(3) on the source", id="another-format"),
+        pytest.param((), (), {}, {}, "none on the target, none", id="altered-on-both-sides-since"),
+        pytest.param(
+            (replace(IN_OLD_FORMAT, fsp=5),), (IN_OLD_FORMAT,), {}, {}, "at(3) on the target, at(5)", id="of-one-length"
+        ),
+        pytest.param(None, (IN_OLD_FORMAT,), {}, {}, "no table on the source", id="not-known-on-the-source"),
+        pytest.param(None, None, {"altered": ALTERED}, {}, None, id="made-by-the-window"),
+        pytest.param(
+            None, None, {"altered": ALTERED}, {"mysql56_temporal_format": "ON"}, "mysql56_temporal_format = ON",
+            id="made-in-another-format",
+        ),
+        pytest.param(
+            (IN_OLD_FORMAT,), (IN_OLD_FORMAT,), {"by_sql": KEYS}, {}, "statements write", id="written-by-statements"
+        ),
+        pytest.param(
+            (IN_OLD_FORMAT,), (IN_OLD_FORMAT,), {"overwrites": True}, {}, "on_conflict = overwrite", id="compared"
+        ),
+    ],
+)  # fmt: skip
+def test_rows_of_unlogged_lengths_are_left_to_a_server_that_reads_them(
+    ours: tuple[Column, ...] | None,
+    theirs: tuple[Column, ...] | None,
+    given: dict[str, Any],
+    variables: dict[str, Any],
+    what: str | None,
+) -> None:
+    given = dict(given)
+    by_sql, overwrites = given.pop("by_sql", frozenset()), given.pop("overwrites", False)
+    asked = plan(
+        tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))},
+        requirements={Requirement(UNLOGGED_LENGTH, "shop.t"): 5},
+        **given,
+    )
+    source, target = (
+        schema(*(() if columns is None else (table(columns=(ID, *columns)),))) for columns in (ours, theirs)
+    )
+    channel = applying(on_conflict=OnConflict.OVERWRITE if overwrites else OnConflict.STOP)
+    found = run_checks(
+        situation(facts(**variables), asked, target, source=source, channel=channel, by_sql=by_sql),
+        {"unlogged-lengths": CHECKS["unlogged-lengths"]},
+    )
+    assert len(found) == (what is not None)
+    assert all(str(what) in one.found for one in found)

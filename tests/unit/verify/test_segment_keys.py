@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -52,11 +53,14 @@ def test_what_is_loaded_is_what_a_segment_needs() -> None:
     index = index_rows(frames, "log")
     maps = table_maps(frames, index, "log")
     first = columns_of(maps[0], Flavor.MARIADB)[:1]
-    key = KeyColumns((Column("id", 1, "int"),), first, (str,), (0,), maps[0].column_length_spec()[:1])
+    key = KeyColumns((Column("id", 1, "int"),), first, (str,), (0,), maps[0].column_length_spec())
     found = distinct_keys(frames, index, maps, [key], "log")
     assert found is not None
     assert list(found[0]) == [("0",), ("1",), ("2",)]
     assert signatures() == loaded
+    # by its definition, a column behind the key is longer than the log says: the rows are read one by one
+    longer = replace(key, rules=(*key.rules[:-1], (0, 6)))
+    assert distinct_keys(frames, index, maps, [longer], "log") is None
 
 
 def signatures() -> dict[str, int]:

@@ -120,9 +120,9 @@ def key_of_short_images(target: Table) -> tuple[int, ...]:
     else none.
 
     None for tables without a primary key over whole columns, in other engines than InnoDB, with system versioning
-    (short images let the server write history of its own), with periods or triggers, with generated columns, or with a
-    key that is no B-tree of plain columns: MariaDB 10.5 without a log of its own leaves old entries in indexes over
-    virtual columns, MySQL 9.7 logs such columns as NULL.
+    (short images let the server write history of its own), with periods or triggers, with generated columns, with
+    columns of a length that the log does not tell, or with a key that is no B-tree of plain columns: MariaDB 10.5
+    without a log of its own leaves old entries in indexes over virtual columns, MySQL 9.7 logs such columns as NULL.
     """
     primary = target.primary_key
     if (
@@ -131,7 +131,7 @@ def key_of_short_images(target: Table) -> tuple[int, ...]:
         or target.system_versioned
         or target.without_overlaps
         or target.triggers
-        or any(column.generated is not None for column in target.columns)
+        or any(column.generated is not None or column.has_unlogged_length for column in target.columns)
         or any(key.kind != _BTREE or any(part.name is None for part in key.columns) for key in target.keys)
         or any(part.prefix is not None for part in primary.columns)
     ):

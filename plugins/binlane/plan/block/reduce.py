@@ -16,8 +16,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsKind
+from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.rows_payload import ending_statement
+from binlane.binlog.unlogged_lengths import count_rows_of_any_length
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import count_events, first_appearances, row_images
 from binlane.binlog.vector.row_events import Rows
@@ -89,6 +90,9 @@ class _Reduction:
         self.reducer, self.row_range, self.tables = reducer, row_range, row_range.tables
         self.frames = self.tables.frames.select(row_range.events)
         self.number = self.tables.number[row_range.events]
+        self.apart = np.append(self.tables.apart, [False])[self.number]
+        self.readable = np.where(self.apart, -1, self.number).astype(np.int32)
+        """As ``number``, without the tables whose rows cannot be read."""
         self.used, self.first = first_appearances(self.number, len(self.tables.maps))
         """Table numbers in order of appearance, and the index of each one's first event in the range."""
         self.key_of_used: list[int] = self.tables.key_of[self.used].tolist()
@@ -99,7 +103,7 @@ class _Reduction:
         if not self.reducer.folds or _UNFIT[self.frames.type_code].any():
             kept_in_order, counts, folded = set(self.key_of_used), None, None
         else:
-            counts, images, lacking = row_images(self.frames, self.number, self.tables.layouts, _NAME)
+            counts, images, lacking = row_images(self.frames, self.readable, self.tables.layouts, _NAME)
             kept_in_order = self._not_folded(lacking)
             # a second pass: without the first's misfits, images have other room, which may make new misfits
             while (folded := Folding(self._selected(counts, images, kept_in_order))).misfits:
@@ -185,7 +189,8 @@ class _Reduction:
         if not keys:
             return
         if counts is None:
-            counts = count_events(self.frames, self.number, self.tables.maps, self.tables.layouts, _NAME)
+            counts = count_events(self.frames, self.readable, self.tables.maps, self.tables.layouts, _NAME)
+        counts = self._with_those_apart(counts)
         wanted = np.isin(self.tables.key_of[self.number], list(keys))
         ends = self.frames.ends_statement(np.arange(self.frames.offset.size))
         codes, lengths = self.frames.type_code.tolist(), self.row_range.lengths()
@@ -203,6 +208,14 @@ class _Reduction:
                 yield from _ended(held, last_rows)
                 held, last_rows = [], -1
         yield from _ended(held, last_rows)
+
+    def _with_those_apart(self, counts: Ints) -> Ints:
+        """The rows of each event, with those that cannot be read."""
+        counts = counts.copy()
+        for event in np.flatnonzero(self.apart & (self.frames.type_code != EventType.TABLE_MAP)).tolist():
+            rows = RowsEvent.parse(int(self.frames.type_code[event]), self.frames.body(event))
+            counts[event], _ = count_rows_of_any_length(rows, self.tables.maps[self.number[event]])
+        return counts
 
 
 def _ended(held: list[Loose], last_rows: int) -> Iterator[Loose]:

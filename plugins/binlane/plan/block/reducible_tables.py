@@ -85,6 +85,8 @@ def why_not_folded(schema: Schema, excluded: Excluded, key: TableKey) -> str | N
 
 def _unfit_column(table: Table) -> str | None:
     """The reason in the table's columns not to fold it; None if there is none."""
+    if any(column.has_unlogged_length for column in table.columns):
+        return "the log does not tell the length of a column in MariaDB 5.3's format"
     counter = table.auto_increment
     if counter is not None and sql_type(counter.data_type).values is not INTEGER:
         return "its AUTO_INCREMENT column is not an integer"

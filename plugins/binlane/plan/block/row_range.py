@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.unlogged_lengths import may_have_fractions
 from binlane.binlog.vector import fold_rows, frame_kernels
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import (
@@ -45,6 +46,8 @@ class FoldTables:
     keys: tuple[TableKey, ...]
     fits: NDArray[np.bool_]
     """One entry a number: whether its key has a rule with the same number of columns."""
+    apart: NDArray[np.bool_]
+    """One entry a number: tables that are not folded, and whose rows only a server can read (``unlogged_lengths``)."""
     layouts: TableLayouts
     flag_at: Ints
     """One entry a key: where its columns begin in ``flags``."""
@@ -78,9 +81,11 @@ class FoldTables:
             others = set(rule.unique) - set(rule.primary)
             ends[key] = max(rule.primary, default=-1) + 1, max(rule.unique) + 1 if others else 0
         fits = width[key_of] == np.array([table.width for table in maps], np.int64)
+        apart = ~fits & np.array([may_have_fractions(table) for table in maps], np.bool_)
         return cls(
-            frames, index.number, maps, key_of, tuple(places), fits, table_layouts(maps), flag_at, flags, counters, ends
-        )
+            frames, index.number, maps, key_of, tuple(places), fits, apart, table_layouts(maps), flag_at, flags,
+            counters, ends,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -12,11 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.reader import LogReader
-from binlane.binlog.rows import ROWS_KINDS, RowsKind
+from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
+from binlane.binlog.unlogged_lengths import count_rows_of_any_length, may_have_fractions
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frame_kernels import OK
-from binlane.binlog.vector.frames import Frames, count_rows, frame, index_rows, strip_events, table_maps
+from binlane.binlog.vector.frames import (
+    Frames,
+    count_events,
+    count_rows,
+    frame,
+    index_rows,
+    strip_events,
+    table_layouts,
+    table_maps,
+)
 from binlane.binlog.vector.inflated_segment import Inflated, inflated
 from binlane.binlog.vector.rename_table_maps import NewNames
 from binlane.binlog.vector.simple_transactions import IS_BETWEEN, of_one_database
@@ -88,7 +98,7 @@ class SegmentColumns:
         self.segment = segment
         self.reader = reader
         rules = settings.rules
-        self.log = segment_log(reader.format, segment, Flavor(settings.target), rules, laid_out)
+        self.log = segment_log(reader, segment, Flavor(settings.target), rules, laid_out)
         self.frames = frames
         frames.check(segment.name)
         self.role = ROLES[self.frames.type_code]
@@ -114,16 +124,48 @@ class SegmentColumns:
         kinds = (self.role == MAP, is_rows, is_delete)
         return event_filter(self.frames.type_code, *kinds, self.ends_statement, self.number, self.verdicts)
 
-    @cached_property
+    @property
     def rows(self) -> Ints:
         """Number of rows that each event changes."""
+        return self._counted[0]
+
+    @property
+    def fractions(self) -> frozenset[int]:
+        """Numbers of the tables whose rows are not of the lengths that the log tells (``binlog.unlogged_lengths``)."""
+        return self._counted[1] if any(self._may_have_fractions) else frozenset()
+
+    @cached_property
+    def _counted(self) -> tuple[Ints, frozenset[int]]:
         try:
-            return count_rows(self.frames, self.index, self.tables, self.segment.name)
+            return count_rows(self.frames, self.index, self.tables, self.segment.name), frozenset()
         except BinlogError:
+            with contextlib.suppress(BinlogError):
+                if any(self._may_have_fractions):
+                    return self._counted_one_by_one()
             # decoded one by one, the event is named with its table and its place in the source's log
             for transaction in transactions(self.reader):
                 dissect(transaction, self.log)
             raise
+
+    @cached_property
+    def _may_have_fractions(self) -> Sequence[bool]:
+        """By table: whether the log does not tell the length of a column."""
+        is_whole = self.log.takes_any_length
+        return [is_whole and may_have_fractions(table) for table in self.tables]
+
+    def _counted_one_by_one(self) -> tuple[Ints, frozenset[int]]:
+        """``rows`` and ``fractions``, event by event for tables with such columns. Raises BinlogError."""
+        frames, found = self.frames, set[int]()
+        apart = np.append(self._may_have_fractions, [False])[self.number] & (ROLES[frames.type_code] >= INSERT)
+        left = np.where(apart, -1, self.number).astype(np.int32)
+        counts = count_events(frames, left, self.tables, table_layouts(self.tables), self.segment.name)
+        for event in np.flatnonzero(apart).tolist():
+            number = int(self.number[event])
+            rows = RowsEvent.parse(int(frames.type_code[event]), frames.body(event))
+            counts[event], is_as_logged = count_rows_of_any_length(rows, self.tables[number])
+            if not is_as_logged:
+                found.add(number)
+        return counts, frozenset(found)
 
     @cached_property
     def rows_before(self) -> Ints:

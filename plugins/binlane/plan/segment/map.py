@@ -46,6 +46,7 @@ from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_tables import TemporaryStep
 from binlane.plan.transaction.xa import Groups, Halves, NoGroups, Prepared, Resolved
 from binlane.plan.window_plan import LaneFile
+from binlane.sql.requirements import UNLOGGED_LENGTH, Requirement
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,8 @@ class _Map:
 
     def run(self) -> MapSummary:
         for step in self._columns.walk():
+            for requirement, seqno in self._unlogged(step):
+                self._tally.add_requirement(requirement, seqno)
             if isinstance(step, Single):
                 self._single(step)
             else:
@@ -217,6 +220,20 @@ class _Map:
         for _, writer in sorted(self._writers.items()):
             files |= writer.close(self._tally)
         return MapSummary(files, self._tally, self._activity)
+
+    def _unlogged(self, step: Run | Single) -> Iterator[tuple[Requirement, int]]:
+        """What rows of lengths that the log does not tell ask for, with the first seqno that the step may have."""
+        columns = self._columns
+        if not columns.fractions:
+            return
+        if isinstance(step, Single):
+            first, end = np.searchsorted(columns.frames.offset, [step.transaction.start, step.transaction.end])
+        else:
+            first, end = step.first[0], step.end[-1]
+        changed = columns.number[first:end][columns.role[first:end] >= INSERT]
+        for number in sorted(columns.fractions & set(changed.tolist())):
+            table = columns.tables[number]
+            yield Requirement(UNLOGGED_LENGTH, str(TableKey(table.database, table.table))), step.seqno
 
     def _writer(self, queue: int) -> RunWriter:
         if queue not in self._writers:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.vector.inflated_segment import Inflated
@@ -18,6 +17,7 @@ from binlane.plan.routing import Route, Routing
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart
+from binlane.plan.transaction.load_data import LaterLoads
 from binlane.plan.transaction.route_key import classify
 from binlane.plan.transaction.xa import Groups, parts_at
 
@@ -74,7 +74,7 @@ class SegmentReader:
         """``groups`` gives the changes of the segment's XA COMMITs."""
         self._reader = LogReader(data, segment.source_file, verify=False)
         self._segment = segment
-        self.log = segment_log(self._reader.format, segment, Flavor(settings.target), settings.rules)
+        self.log = segment_log(self._reader, segment, Flavor(settings.target), settings.rules)
         self._router = Router(self.log, routing, groups)
 
     def read(self, first: int, last: int, block: BlockHeader | None = None) -> Iterator[RoutedTransaction]:
@@ -94,15 +94,15 @@ class SegmentReader:
 
 
 def segment_log(
-    log_format: FormatDescription,
+    reader: LogReader,
     segment: Segment,
     target: Flavor,
     rules: ChannelRules,
     laid_out: Inflated | None = None,
 ) -> LogFormat:
-    """How to read the segment's events; ``laid_out``: the segment after decompression, if events are read there."""
+    """How to read the segment's events; ``laid_out``: the segment after decompression, if ``reader`` reads that."""
     offset = segment.start_offset - segment.header_length
-    return LogFormat(log_format, segment.source_file, offset, target, rules, laid_out)
+    return LogFormat(reader.format, segment.source_file, offset, target, rules, laid_out, LaterLoads(reader))
 
 
 def changed_rows(parts: Sequence[Part]) -> dict[TableKey, RowCounts]:

@@ -31,6 +31,7 @@ from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.types.type_codes import ColumnType
+from binlane.binlog.unlogged_lengths import count_rows_of_any_length
 from binlane.binlog.variables import with_variables
 from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum
 from binlane.errors import BinlogError, UnsupportedEventError
@@ -38,7 +39,7 @@ from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan.transaction import error_outcome
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.filter import decide, without_filtered
-from binlane.plan.transaction.load_data import LoadedFiles, local_query
+from binlane.plan.transaction.load_data import LaterLoads, LoadedFiles, local_query
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.transaction.rename import Unsafe, renamed_parts
 from binlane.shards.renaming import Renaming
@@ -92,6 +93,8 @@ class LogFormat:
     """The channel's filter, renames and collations."""
     laid_out: Inflated | None = None
     """The segment after decompression, if the events are read from there."""
+    loads: LaterLoads | None = None
+    """The files of LOAD DATA statements in later transactions; None: only one transaction is read."""
 
     @property
     def selection(self) -> Selection:
@@ -102,6 +105,11 @@ class LogFormat:
     def renaming(self) -> Renaming:
         """Names of databases on the target."""
         return self.rules.renaming
+
+    @property
+    def takes_any_length(self) -> bool:
+        """Whether the target reads rows whose columns' lengths the log does not tell, by its own table."""
+        return self.format.flavor is self.target is Flavor.MARIADB
 
     def segment_offset(self, offset: BufferOffset) -> SegmentOffset:
         """The offset in the segment's file, for an ``offset`` in the bytes that are read."""
@@ -184,6 +192,9 @@ class _Dissection:
     def parts(self, transaction: Transaction) -> Iterator[Part]:
         is_mariadb = self.log.format.flavor is Flavor.MARIADB
         self._in_group = is_mariadb and transaction.ending is not Ending.STANDALONE
+        if transaction.ending is not Ending.XA_PREPARE:
+            # a prepared transaction may be kept until a later window, without the rest of its log
+            self._files.later = self.log.loads
         for event in transaction.events:
             code = event.header.type_code
             if code in _WITHOUT_EFFECT:
@@ -192,10 +203,10 @@ class _Dissection:
             part = handler(self, event)
             if part is not None:
                 yield part
-        for file_id in self._files.waiting:
+        for file_id in self._files.waiting(transaction.events[-1].offset):
             what = (
-                f"file {file_id} of a LOAD DATA that is not in this transaction (servers before MySQL 5.5 log it so, "
-                "newer ones if a trigger of a table without transactions changes one with them)"
+                f"file {file_id} of a LOAD DATA that is not in this transaction nor, behind it, in this segment of "
+                "the log"
             )
             _refuse(transaction.events[-1], self.log, what)
 
@@ -220,7 +231,10 @@ class _Dissection:
         if rows.partial and self.log.target is not Flavor.MYSQL and is_taken and not _has_documents(rows, part.table):
             what = "rows logged with binlog_row_value_options=PARTIAL_JSON and without the documents before the change"
             _refuse(event, self.log, f"{what} (binlog_row_image is not FULL), for a MariaDB target,")
-        counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
+        if self.log.takes_any_length:
+            counts = _COUNTS[rows.kind](count_rows_of_any_length(rows, part.table, where)[0])
+        else:
+            counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
         if rows.type_code in COMPRESSED_ROWS:
             event = _decompressed(event, where)
         return RowsPart(part, without_checksum(event), counts)
@@ -234,7 +248,7 @@ class _Dissection:
         load = self.log.parse(event)
         assert isinstance(load, ExecuteLoadQuery)
         with self._naming(event):
-            file = self._files.take(load.file_id)
+            file = self._files.take(load.file_id, event.offset)
             query = local_query(load, file, self.log.format.flavor)
         return self._statement(event, query, file)
 
@@ -245,9 +259,9 @@ class _Dissection:
                 case FileBlock() if event.header.type_code == _T.BEGIN_LOAD_QUERY:
                     self._files.begin(block.file_id, block.data)
                 case FileBlock():
-                    self._files.append(block.file_id, block.data)
+                    self._files.append(block.file_id, block.data, event.offset)
                 case FileDeletion():
-                    self._files.take(block.file_id)
+                    self._files.take(block.file_id, event.offset)
 
     @contextlib.contextmanager
     def _naming(self, event: RawEvent) -> Iterator[None]:

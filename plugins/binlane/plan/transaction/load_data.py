@@ -1,21 +1,31 @@
 """LOAD DATA in statement format: the blocks of its file, and its statement as LOAD DATA LOCAL.
 
 A server logs the file as BEGIN_LOAD_QUERY and APPEND_BLOCK events of one file id, and behind them the statement as
-EXECUTE_LOAD_QUERY, or DELETE_FILE if nothing was loaded. A replica writes the file to disk and puts its path into the
-statement, at the offsets that the event names (MySQL ``Execute_load_query_log_event::do_apply_event``,
-``sql/log_event.cc``). binlane puts a LOCAL file name there, for which ``apply.rows.load_data`` serves the blocks.
+EXECUTE_LOAD_QUERY, or DELETE_FILE if nothing was loaded. If the table has no transactions and one of its triggers
+changes a table with them, the file is a transaction of its own, and the statement is logged when the session commits:
+``LaterLoads`` finds the file in the statement's segment, and ``source.load_files`` keeps both in one segment.
+
+A replica writes the file to disk and puts its path into the statement, at the offsets that the event names (MySQL
+``Execute_load_query_log_event::do_apply_event``, ``sql/log_event.cc``). binlane puts a LOCAL file name there, for which
+``apply.rows.load_data`` serves the blocks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from binlane.binlog.collations import UTF8MB4_GENERAL_CI
-from binlane.binlog.query import Duplicates, ExecuteLoadQuery, Query
+from binlane.binlog.events import ExecuteLoadQuery, FileBlock, FileDeletion, Query, parse_body
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.query import Duplicates
+from binlane.binlog.reader import LogReader
+from binlane.binlog.wire import BufferOffset, EventType, RawEvent
+from binlane.errors import TruncatedEventError
 from binlane.model import Flavor, SessionContext
 from binlane.sql.charset import has_plain_backslashes, is_utf8_client
 
@@ -40,18 +50,79 @@ _ESCAPED: Final[Mapping[bytes, bytes]] = {b"0": b"\0", b"b": b"\b", b"n": b"\n",
 
 _WITH_CHARSET: Final = re.compile(rb"\b_\w+\s*(?:'[^']*[\x80-\xff]|\"[^\"]*[\x80-\xff])")
 """A literal with a character set of its own: _latin1'...'."""
+_LOAD_ENDS: Final = (EventType.EXECUTE_LOAD_QUERY, EventType.DELETE_FILE)
+_LOAD_EVENTS: Final = frozenset({EventType.BEGIN_LOAD_QUERY, EventType.APPEND_BLOCK, *_LOAD_ENDS})
+
+
+class LaterLoads:
+    """The files of a log, or of a segment, whose statement may be in a later transaction than their blocks.
+
+    Found by reading all the log's events at the first question; a log without such files is not read.
+    """
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self._events: dict[int, list[RawEvent]] | None = None
+        """By file id, in the log's order."""
+
+    def begun(self, file_id: int, offset: BufferOffset) -> tuple[memoryview, ...] | None:
+        """The blocks before ``offset`` of a file that is open there; None if none is."""
+        pieces: list[memoryview] | None = None
+        for event in self._of(file_id):
+            if event.offset >= offset:
+                break
+            code = event.header.type_code
+            if code == EventType.BEGIN_LOAD_QUERY:
+                pieces = [_block(event, self._reader).data]
+            elif code == EventType.APPEND_BLOCK and pieces is not None:
+                pieces.append(_block(event, self._reader).data)
+            elif code in _LOAD_ENDS:
+                pieces = None
+        return None if pieces is None else tuple(pieces)
+
+    def is_ended_after(self, file_id: int, offset: BufferOffset) -> bool:
+        """Whether a file that is open at ``offset`` is loaded or dropped behind it."""
+        codes = (event.header.type_code for event in self._of(file_id) if event.offset > offset)
+        return next((code for code in codes if code != EventType.APPEND_BLOCK), None) in _LOAD_ENDS
+
+    def _of(self, file_id: int) -> Sequence[RawEvent]:
+        if self._events is None:
+            self._events = {}
+            # of a log that is still being written, everything before its incomplete end
+            with contextlib.suppress(TruncatedEventError):
+                for event in self._reader.events():
+                    found = file_of(event, self._reader.format, self._reader.name)
+                    if found is not None:
+                        self._events.setdefault(found, []).append(event)
+        return self._events.get(file_id, ())
+
+
+def file_of(event: RawEvent, log_format: FormatDescription, name: str) -> int | None:
+    """The file id that an event of a LOAD DATA names; None for every other event. Raises BinlogError."""
+    if event.header.type_code not in _LOAD_EVENTS:
+        return None
+    said = parse_body(event, log_format, name)
+    assert isinstance(said, FileBlock | FileDeletion | ExecuteLoadQuery)
+    return said.file_id
+
+
+def _block(event: RawEvent, reader: LogReader) -> FileBlock:
+    block = parse_body(event, reader.format, reader.name)
+    assert isinstance(block, FileBlock)
+    return block
 
 
 @dataclass(slots=True)
 class LoadedFiles:
-    """The files of one transaction, by file id, until their statement follows."""
+    """The open files of one transaction, by file id, until their statement follows."""
 
+    later: LaterLoads | None = None
+    """The files of the whole log; None: a file's blocks and its statement must be in one transaction."""
     _pieces: dict[int, list[memoryview]] = field(default_factory=dict)
 
-    @property
-    def waiting(self) -> tuple[int, ...]:
-        """Ids of files without a statement so far."""
-        return tuple(self._pieces)
+    def waiting(self, end: BufferOffset) -> Iterator[int]:
+        """Ids of files that have no statement, neither so far nor behind ``end``, the offset of the last event."""
+        return (each for each in self._pieces if self.later is None or not self.later.is_ended_after(each, end))
 
     def begin(self, file_id: int, data: memoryview) -> None:
         """Begin a file. Raises ValueError if it has begun before."""
@@ -59,21 +130,26 @@ class LoadedFiles:
             raise ValueError(f"file {file_id} of a LOAD DATA, which begins twice in this transaction,")
         self._pieces[file_id] = [data]
 
-    def append(self, file_id: int, data: memoryview) -> None:
-        """Add a block. Raises ValueError if the file does not begin in this transaction."""
-        self._known(file_id).append(data)
+    def append(self, file_id: int, data: memoryview, offset: BufferOffset) -> None:
+        """Add the block at ``offset``. Raises ValueError if the file does not begin before it."""
+        self._known(file_id, offset).append(data)
 
-    def take(self, file_id: int) -> tuple[memoryview, ...]:
-        """Remove the whole file: for its statement, or to drop it. Raises ValueError as ``append``."""
-        self._known(file_id)
+    def take(self, file_id: int, offset: BufferOffset) -> tuple[memoryview, ...]:
+        """Remove the whole file: for its statement at ``offset``, or to drop it. Raises ValueError as ``append``."""
+        self._known(file_id, offset)
         return tuple(self._pieces.pop(file_id))
 
-    def _known(self, file_id: int) -> list[memoryview]:
-        pieces = self._pieces.get(file_id)
-        if pieces is None:
-            what = f"file {file_id} of a LOAD DATA that does not begin in this transaction"
-            raise ValueError(f"{what}, as servers before MySQL 5.5 log it,")
-        return pieces
+    def _known(self, file_id: int, offset: BufferOffset) -> list[memoryview]:
+        if file_id not in self._pieces:
+            begun = None if self.later is None else self.later.begun(file_id, offset)
+            if begun is None:
+                where = "this transaction" if self.later is None else "this segment of the log"
+                raise ValueError(
+                    f"file {file_id} of a LOAD DATA that does not begin in {where} (a file's blocks may be logged "
+                    "before its statement if a trigger of a table without transactions changes one with them)"
+                )
+            self._pieces[file_id] = list(begun)
+        return self._pieces[file_id]
 
 
 def local_query(event: ExecuteLoadQuery, pieces: Iterable[memoryview], flavor: Flavor) -> Query:

@@ -45,6 +45,10 @@ def test_the_key_is_named_by_its_columns_in_the_tables_order() -> None:
             pytest.param(replace(PLAIN, columns=(ID, NAME, replace(TEXT, generated=kind))), id=f"generated-{kind}")
             for kind in Generated
         ),
+        pytest.param(
+            replace(PLAIN, columns=(ID, NAME, replace(TEXT, data_type="timestamp (old format)", fsp=2))),
+            id="length-that-is-not-logged",
+        ),
         pytest.param(with_key(kind="FULLTEXT"), id="words"),
         pytest.param(with_key(kind="HASH", unique=True), id="hash"),
         pytest.param(with_key(columns=(KeyColumn(None, expression="id + 1"),)), id="expression"),

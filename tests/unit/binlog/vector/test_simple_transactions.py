@@ -76,6 +76,8 @@ OTHERS = [
     query(b"CREATE TEMPORARY TABLE t (a INT)"),
     query(b"DROP TEMPORARY TABLE t"),
     query(b"INSERT INTO t VALUES (1)"),
+    wire(T.BEGIN_LOAD_QUERY, struct.pack("<I", 1)),
+    wire(T.DELETE_FILE, struct.pack("<I", 1)),
     wire(T.ANNOTATE_ROWS, b"insert"),
     wire(T.INTVAR, bytes(9)),
     wire(T.BINLOG_CHECKPOINT, struct.pack("<I", len(FILE)) + FILE.encode()),

@@ -75,6 +75,10 @@ def test_a_table_is_folded_by_its_primary_key_and_all_that_its_unique_keys_are_m
             "AUTO_INCREMENT column is not an integer", id="counter-of-another-type",
         ),
         pytest.param(
+            replace(TABLE, columns=(*COLUMNS[:3], column("note", "time (old format)", fsp=3))), NOTHING,
+            "MariaDB 5.3's format", id="length-that-is-not-logged",
+        ),
+        pytest.param(
             replace(VIRTUAL, keys=(key("PRIMARY", "n"),)), NOTHING, "its whole primary key", id="virtual-primary"
         ),
         pytest.param(

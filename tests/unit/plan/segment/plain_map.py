@@ -20,6 +20,7 @@ from binlane.plan.routing import Routing
 from binlane.plan.row_accounting import Tally
 from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
 from binlane.plan.segment.map import MapSummary, ScanSummary
+from binlane.plan.segment.reader import segment_log
 from binlane.plan.segment.row_modes import asked
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.decode import LogFormat
@@ -114,8 +115,7 @@ def _read(
     data: Buffer, segment: Segment, settings: FilterSettings
 ) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:
     reader = LogReader(data, segment.source_file, verify=False)
-    offset = segment.start_offset - segment.header_length
-    log = LogFormat(reader.format, segment.source_file, offset, Flavor(settings.target), settings.rules)
+    log = segment_log(reader, segment, Flavor(settings.target), settings.rules)
     return log, enumerate(transactions(reader), segment.first_seqno)
 
 

@@ -13,8 +13,9 @@ from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, ItemKind
 from binlane.plan.transaction.decode import LogFormat, StatementPart, dissect
+from binlane.plan.transaction.load_data import LaterLoads
 from tests.unit.binlog.cases import mariadb_gtid, query, wire
-from tests.unit.plan.logs import IN_TRANSACTION, XID, filtered, segment_of, settings
+from tests.unit.plan.logs import IN_TRANSACTION, XID, ends, filtered, prepare, rows, segment_of, settings
 
 T = EventType
 GTID = mariadb_gtid(1, IN_TRANSACTION)
@@ -168,6 +169,83 @@ def test_load_data_that_cannot_be_applied_is_refused_with_a_reason(events: tuple
     with pytest.raises(UnsupportedEventError, match=r"^binlog\.000007:\d+: ") as refused:
         parts(*events)
     assert what in str(refused.value)
+
+
+SPLIT = (
+    (GTID, begin(1, b"a"), append(1, b"b"), XID),
+    (GTID, begin(2, b"x"), XID),
+    rows(7, "a"),
+    (GTID, append(1, b"c"), begin(3, b"dropped"), XID),
+    (GTID, delete(3), query(b"INSERT INTO t VALUES (1)"), XID),
+    (GTID, execute(2), XID),
+    (GTID, execute(1, tail=b" TABLE `u` (`a`)"), XID),
+)
+
+
+def found_in(transaction: int, *events: tuple[bytes, ...]) -> list[StatementPart]:
+    """The statements of one transaction of a log, whatever was read before it."""
+    data, segment = segment_of(events)
+    reader = LogReader(data, segment.source_file)
+    log = LogFormat(reader.format, segment.source_file, 0, Flavor.MARIADB, loads=LaterLoads(reader))
+    one = list(transactions(LogReader(data, segment.source_file)))[transaction]
+    return [part for part in dissect(one, log) if isinstance(part, StatementPart)]
+
+
+@pytest.mark.parametrize(
+    ("transaction", "expected"), [(0, []), (1, []), (3, []), (4, [None]), (5, [b"x"]), (6, [b"abc"])]
+)
+def test_a_statement_finds_its_file_in_earlier_transactions(transaction: int, expected: list[bytes | None]) -> None:
+    found = found_in(transaction, *SPLIT)
+    assert [None if part.file is None else content(part) for part in found] == expected
+
+
+NOT_FOUND = [
+    pytest.param(1, ((GTID, begin(1, b"a"), XID), (GTID, execute(2), XID)), "file 2", id="another-file"),
+    pytest.param(0, ((GTID, begin(1, b"a"), XID), (GTID, append(1, b"b"), XID)), "file 1", id="no-statement"),
+    pytest.param(0, ((GTID, execute(1), XID), (GTID, begin(1, b"a"), XID)), "file 1", id="statement-before-it"),
+    pytest.param(1, ((GTID, execute(1), XID), (GTID, begin(1, b"a"), XID)), "file 1", id="file-behind-it"),
+    pytest.param(0, ((GTID, begin(1, b"a"), XID), (GTID, begin(1, b"b"), execute(1), XID)), "file 1", id="begun-anew"),
+    pytest.param(
+        2, ((GTID, begin(1, b"a"), XID), (GTID, execute(1), XID), (GTID, execute(1), XID)), "file 1", id="loaded-twice"
+    ),
+    pytest.param(
+        2, ((GTID, begin(1, b"a"), XID), (GTID, delete(1), XID), (GTID, append(1, b"b"), XID)), "file 1", id="dropped"
+    ),
+    pytest.param(
+        1,
+        ((GTID, begin(1, b"a"), XID), (GTID, execute(1), *prepare(9, "x")[-1:]), ends(10, "COMMIT", "x")),
+        "file 1 of a LOAD DATA that does not begin in this transaction",
+        id="in-a-prepared-transaction",
+    ),
+    pytest.param(
+        0,
+        ((GTID, begin(1, b"a"), *prepare(9, "x")[-1:]), (GTID, execute(1), XID), ends(10, "COMMIT", "x")),
+        "file 1 of a LOAD DATA that is not in this transaction",
+        id="of-a-prepared-transaction",
+    ),
+]
+
+
+@pytest.mark.parametrize(("transaction", "events", "what"), NOT_FOUND)
+def test_a_file_without_its_statement_in_the_segment_is_refused(
+    transaction: int, events: tuple[tuple[bytes, ...], ...], what: str
+) -> None:
+    with pytest.raises(UnsupportedEventError, match=r"^binlog\.000007:\d+: ") as refused:
+        found_in(transaction, *events)
+    assert what in str(refused.value)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
+def test_files_of_earlier_transactions_are_in_the_block_of_their_statement(columnar: bool) -> None:
+    found = filtered(SPLIT, settings(lanes=1, block_transactions=1), columnar=columnar)
+    loads = [
+        (header.first_seqno, b"".join(item.payload for item in items[1:]))
+        for header, items in found.lanes[0]
+        if items and items[0].kind is ItemKind.LOAD
+    ]
+    assert loads == [(6, b"x"), (7, b"abc")]
+    with pytest.raises(UnsupportedEventError, match="file 1 of a LOAD DATA"):
+        filtered(SPLIT, settings(lanes=1), cuts=(4,), columnar=columnar)
 
 
 @pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])

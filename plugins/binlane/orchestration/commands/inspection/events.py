@@ -28,6 +28,7 @@ from binlane.orchestration.commands.inspection.rows import Contents, row_line, r
 from binlane.orchestration.commands.inspection.statements import row_sql
 from binlane.orchestration.terminal import Style, Terminal
 from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.plan.transaction.load_data import LaterLoads
 from binlane.plan.transaction.route_key import classify
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
@@ -128,7 +129,7 @@ def _lines(
 
     reader = LogReader(data, name, event_bytes=event_bytes)
     # there is no target: the log's own family is taken for the target's
-    log = LogFormat(reader.format, name, 0, reader.format.flavor)
+    log = LogFormat(reader.format, name, 0, reader.format.flavor, loads=LaterLoads(reader))
     rule = EventMetadataFilter(reader.format.flavor, SchemaFacts())
     for number, transaction in enumerate(transactions(reader, incomplete), seqno + 1):
         yield _line(number, transaction, log, rule), transaction, log
