@@ -81,7 +81,7 @@ REFUSALS: Final = (
     Refusal(
         "a column that the server computes in the session's sql_mode",
         r"^PrecheckError.*\[generated-columns\]",
-        "Stored generated columns",
+        "The same under NO_UNSIGNED_SUBTRACTION",
     ),
     Refusal(
         "a LOAD DATA whose file is in another transaction",

@@ -242,6 +242,10 @@ class TableKey:
         return TableKey, (self.database, self.table)
 
 
+ANY_TABLE: Final = TableKey("*", "*")
+"""Tables that are not known: any, of any database."""
+
+
 class SchemaObject(NamedTuple):
     """A database, or a table, view, routine, trigger, event or sequence in it."""
 

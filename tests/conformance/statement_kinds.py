@@ -291,14 +291,28 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "Statements that ended with an error, having changed tables without transactions",
-        "executed, and expected to end with that error; engines of one kind on both servers",
+        "executed, and expected to end with that error; engines of one kind and the same keys on both servers, of "
+        "all tables where a routine, trigger or view may have changed others than are named",
         _ON_MARIADB,
         _ON_MYSQL,
+        f"{proofs.OUTCOMES}::test_what_a_failed_statement_changed_behind_a_function_or_trigger_stays_on_mariadb",
+        f"{proofs.OUTCOMES}::test_what_a_failed_statement_changed_behind_a_function_or_trigger_stays_on_mysql",
+        f"{proofs.OUTCOMES}::test_what_a_failed_statement_changed_behind_a_function_stays_on_a_target_with_gtids",
         f"{proofs.OUTCOMES}::test_another_kind_of_engine_on_the_target_is_named_before_anything_is_written",
+        f"{proofs.OUTCOMES}::test_another_kind_of_engine_behind_a_function_or_trigger_is_named_before_anything_is_written",
+        f"{proofs.OUTCOMES}::test_another_outcome_of_a_failed_statement_stops_the_lane_and_names_both",
+    ),
+    refused(
+        "The same where the server chose the order of the rows (INSERT .. SELECT, UPDATE or DELETE without ORDER BY)",
+        "refused unless `allow_unsafe` is set: the target would fail behind other rows",
+        "PrecheckError",
+        f"{proofs.OUTCOMES}::test_which_rows_a_failed_statement_took_first_is_the_source_s_own",
+        "tests/unit/sql/parse/test_unsafe.py::test_the_order_of_rows_is_the_server_s_own_unless_the_text_says_it",
     ),
     refused(
         "Statements that changed an unknown part before they failed: interrupted (killed, shut down, timed out), lost "
-        "a lock conflict, or ended with an error or a rollback behind a stored routine or unparsed",
+        "a lock conflict, or ended with an error or a rollback unparsed; "
+        "a rolled-back call of a routine on MySQL with GTIDs, which has made or dropped a temporary table",
         "refused: which rows or tables they changed cannot be told, and not repeated",
         _UNSUPPORTED,
         _NOT_APPLIED,

@@ -298,7 +298,10 @@ class ApplyConfig:
         "a MySQL target with GTIDs: [the cost](compatibility.md#non-transactional-engines).",
     )
     allow_unsafe: bool = key(
-        BOOLEAN, False, "Run statements that give other values on another server (UUID(), LIMIT without ORDER BY)."
+        BOOLEAN,
+        False,
+        "Run statements that give other values on another server (UUID(), LIMIT without ORDER BY, errors behind rows "
+        "in no order).",
     )
     writer: str = key(choice_or_class(Writer), Writer.BINLOG, "How rows are written.")
     allow_triggers: tuple[str, ...] = key(

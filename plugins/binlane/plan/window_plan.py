@@ -15,6 +15,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
 from binlane.model import (
+    ANY_TABLE,
     Barrier,
     BlockHeader,
     Epoch,
@@ -157,7 +158,9 @@ class WindowPlan:
     written: frozenset[TableKey] = frozenset()
     """Tables whose rows statements change, without names of temporary tables."""
     undone: frozenset[TableKey] = frozenset()
-    """Tables of failed statements and of rolled-back changes: the table's engine decides which changes remain."""
+    """Tables of failed statements and of rolled-back changes: the table's engine decides which changes remain. With
+    ``ANY_TABLE`` where a stored routine was called: a binlane that does not know it looks for a table of that name, and
+    refuses the window."""
     requirements: Mapping[Requirement, int] = field(default_factory=dict)
     """Features that the window needs on the target, with the first seqno of each."""
     filtered: Mapping[str, RuleCounts] = field(default_factory=dict)
@@ -247,6 +250,11 @@ class WindowPlan:
     def applied_tables(self) -> frozenset[TableKey]:
         """Tables whose row changes are not all filtered out."""
         return frozenset(key for key, each in self.tables.items() if each.read.total > each.filtered.total)
+
+    @property
+    def undone_tables(self) -> frozenset[TableKey]:
+        """The tables of ``undone`` that the window's statements name."""
+        return self.undone - {ANY_TABLE}
 
     @property
     def complete_images(self) -> bool:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice, pairwise
 from typing import Final
 
-from binlane.model import Flavor, TableKey
+from binlane.model import ANY_TABLE, Flavor, TableKey
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.collations import Collations
+from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
-from binlane.schema.compare import Severity
-from binlane.schema.model import TRANSACTIONAL_ENGINES
+from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
+from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema
 from binlane.sql.logged_statement import LoggedText, index_of
 
 _Variables = Mapping[str, str]
 _INNODB: Final = "INNODB"
+_MOST_FINDINGS: Final = 20
 _BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
 _SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
 _ADVICE_MADE: Final = (
@@ -25,18 +29,88 @@ _ADVICE_MADE: Final = (
 
 
 def check_rolled_back_engines(situation: Situation) -> Iterator[Finding]:
-    """Tables of a statement that failed or was rolled back, and that are transactional on one server only.
+    """Tables of a statement that failed or was rolled back, if only one server's is transactional or has a key.
 
-    An error or a rollback leaves what tables without transactions keep.
+    An error or a rollback leaves what tables without transactions keep, and another key would be met at another row.
+    Where statements may have changed tables that they do not name, these are all tables.
     """
-    plan, source, target = situation.plan, situation.source_tables, situation.tables
-    for key in sorted(plan.undone, key=str):
+    source, target, keys = situation.source_tables, situation.tables, situation.plan.undone_tables
+    yield from _of_other_kinds(source, target, keys)
+    yield from _differing(situation, source, target, {key for key in keys if target.table(key) is not None})
+    if not _reaches_further(situation):
+        return
+    if situation.target.grants.missing(("SELECT",)):
+        expected = "SELECT on *.*, to see the tables behind a routine, trigger or view of a failed statement"
+        yield Finding(Severity.FATAL, "target: privilege SELECT", expected, "not on all databases", "grant it")
+    source, target = situation.everything
+    if source is not None:
+        theirs = set(map(str.lower, source.databases))
+        target = target.of({name for name in target.databases if name.lower() in theirs})
+    hidden = target.tables.keys() - keys
+    yield from islice(_of_other_kinds(source, target, hidden), _MOST_FINDINGS)
+    yield from islice(_differing(situation, source, target, hidden), _MOST_FINDINGS)
+
+
+def _reaches_further(situation: Situation) -> bool:
+    """Whether a failed or rolled-back statement may have changed tables that it does not name: behind a stored routine,
+    behind triggers or a view of those that it names, or behind what the window's own DDL makes of them."""
+    plan, servers = situation.plan, [each for each in (situation.source_tables, situation.tables) if each is not None]
+    if ANY_TABLE in plan.undone:
+        return True
+    views = {_name(key) for schema in servers for key in schema.views}
+    for key in plan.undone_tables:
+        if plan.altered.names(key) or _name(key) in views:
+            return True
+        if any(table.triggers for schema in servers if (table := schema.table(key)) is not None):
+            return True
+    return False
+
+
+def _differing(
+    situation: Situation, source: Schema | None, target: Schema, keys: Collection[TableKey]
+) -> Iterator[Finding]:
+    """What else of the tables differs, as far as ``tables.check_definitions`` does not say it: a failed statement that
+    meets another key has the same error, behind other rows."""
+    rules = rules_for(
+        source,
+        target,
+        complete_images=False,
+        allow_non_transactional=situation.allow_nontransactional,
+        collations=Collations(situation.channel.collations).given,
+    )
+
+    def found(*alterations: Alterations) -> list[Difference]:
+        altered = {key for key in keys if any(each.names(key) for each in alterations)}
+        differences = compare_schemas(source, target, keys, rules, altered=altered)
+        return [each for each in differences if _ends_it_elsewhere(each, known=each.table in situation.touched)]
+
+    altered = situation.plan.altered
+    differences = found(altered)
+    if differences and situation.source is not None:
+        behind = situation.source.altered_behind(whole=True)
+        differences = differences if behind is None else found(altered, renamed_alterations(behind, situation.renaming))
+    for each in differences:
+        todo = f"{each.hint}: a statement in the source's log ended with an error, and would end at another row there"
+        yield Finding(Severity.FATAL, f"{each.where}: {each.what}", each.expected, each.found, todo)
+
+
+def _ends_it_elsewhere(difference: Difference, *, known: bool) -> bool:
+    """``known``: the table's fatal differences are found by another check."""
+    if difference.severity is Severity.FATAL:
+        return not known
+    return difference.severity is Severity.NOT_REDUCED and difference.what in ("unique keys", "foreign key")
+
+
+def _of_other_kinds(source: Schema | None, target: Schema, keys: Collection[TableKey]) -> Iterator[Finding]:
+    """Tables that are transactional on one server only. ``source``: None for an archive."""
+    for key in sorted(keys, key=str):
         theirs, ours = target.table(key), None if source is None else source.table(key)
         if theirs is None or (ours is not None and ours.transactional == theirs.transactional):
             continue
         expected = "unknown: an archive does not say it" if source is None else "unknown: no such table now"
         todo = (
-            "the source's log holds a statement on it that ended with an error or was rolled back, after which each "
+            "the source's log holds a statement that changed it, or may have changed it behind a routine, trigger or "
+            "view, and that ended with an error or was rolled back, after which each "
             "engine keeps something else: give both tables engines of one kind"
         )
         found = ours.engine if ours is not None else expected
@@ -53,7 +127,7 @@ def check_gtid_consistency(situation: Situation) -> Iterator[Finding]:
         return
     gtids_are_on = situation.target.flavor is Flavor.MYSQL and situation.target.value("gtid_mode") == "ON"
     by_gtid = situation.allow_nontransactional and gtids_are_on
-    for key in sorted({*plan.applied_tables, *plan.undone, *plan.written}, key=str):
+    for key in sorted({*plan.applied_tables, *plan.undone_tables, *plan.written}, key=str):
         table = target.table(key)
         if table is not None and not table.transactional and (not by_gtid or key in situation.by_sql):
             todo = (
@@ -70,7 +144,7 @@ def check_statement_engines(situation: Situation) -> Iterator[Finding]:
     Their changes cannot commit with the lane's position.
     """
     plan = situation.plan
-    judged = {*plan.applied_tables, *plan.undone, *plan.loaded}
+    judged = {*plan.applied_tables, *plan.undone_tables, *plan.loaded}
     for key in sorted(plan.written - judged, key=str):
         table = situation.tables.table(key)
         if table is not None and not table.transactional and not situation.allow_nontransactional:
@@ -86,7 +160,7 @@ def check_copied_engines(situation: Situation) -> Iterator[Finding]:
     if situation.allow_nontransactional:
         return
     plan = situation.plan
-    written = {_name(key) for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.undone)}
+    written = {_name(key) for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.undone_tables)}
     known = {_name(key) for key, table in situation.tables.tables.items() if not table.transactional}
     for statement in situation.asked.texts if known else ():
         for key in _made(statement, known):

@@ -25,7 +25,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants, proxies_to_grant, roles_to_grant, routine_grants
 from binlane.schema.model import Schema
 from binlane.schema.normalize import charset_name, collation_name
-from binlane.servers.catalog import read_default_collations
+from binlane.servers.catalog import read_default_collations, read_schema
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import all_global_variables, server_version, version_number
 from binlane.source.ddl_after import altered_behind
@@ -326,6 +326,11 @@ class Source:
         """What tables of these databases get without a collation of their own. Raises SourceError."""
         with translated(str(self.endpoint)), driver_errors(), engine_of(self.endpoint).connect() as connection:
             return read_default_collations(connection, databases)
+
+    def read_everything(self) -> Schema:
+        """The definitions of all its databases, in its own names. Raises SourceError."""
+        with translated(str(self.endpoint)), driver_errors(), engine_of(self.endpoint).connect() as connection:
+            return read_schema(connection)
 
     def altered_behind(self, *, whole: bool) -> Alterations | None:
         """What the log says of alterations behind the window, in the source's names; None if it cannot be told.

@@ -43,7 +43,7 @@ from binlane.schema.compare import Difference, Severity, compare_schemas, letter
 from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema
-from binlane.servers.catalog import read_databases
+from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
@@ -156,10 +156,19 @@ class Situation(TargetSituation):
         return renamed_schema(self.source_as_named, partial(name_of, self.renaming))
 
     @cached_property
+    def everything(self) -> tuple[Schema | None, Schema]:
+        """Of both servers what all their databases hold, in the target's names; for an archive, None and the target's.
+        Raises SourceError."""
+        target = self.target.ask(read_schema)
+        if self.source is None:
+            return None, target
+        return renamed_schema(self.source.read_everything(), partial(name_of, self.renaming)), target
+
+    @cached_property
     def touched(self) -> frozenset[TableKey]:
         """The tables whose definitions decide whether the window arrives."""
         loaded = (key for key in self.plan.loaded if key not in self.tables.views)
-        return frozenset({*self.plan.applied_tables, *self.plan.undone, *loaded})
+        return frozenset({*self.plan.applied_tables, *self.plan.undone_tables, *loaded})
 
     @cached_property
     def asked(self) -> Asked:
@@ -305,7 +314,7 @@ class Situation(TargetSituation):
         if self.source_tables is None:
             return ()
         plan = self.plan
-        tables = (str(key) for key in (*plan.applied_tables, *plan.altered.tables, *plan.undone))
+        tables = (str(key) for key in (*plan.applied_tables, *plan.altered.tables, *plan.undone_tables))
         shards = (name for shard in plan.shards for name in shard.split("+") if not name.startswith("#"))
         databases = (name for name in shards if name != EMPTY)
         return letter_case(self.source_tables, self.tables, [*tables, *databases])
@@ -405,7 +414,9 @@ def needs_of(
 
 def databases_of(plan: WindowPlan) -> frozenset[str]:
     """The databases that the window names; a server with thousands of others is not asked for their tables."""
-    names = {key.database for key in (*plan.tables, *plan.loaded, *plan.undone, *plan.written, *plan.altered.tables)}
+    names = {
+        key.database for key in (*plan.tables, *plan.loaded, *plan.undone_tables, *plan.written, *plan.altered.tables)
+    }
     return frozenset(names | set(map(lower, names)))
 
 

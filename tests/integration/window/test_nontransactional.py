@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 
+import pymysql
 import pytest
 
 from tests.conftest import requires_mysql
@@ -108,6 +109,33 @@ def test_runs_that_are_killed_between_the_changes_lose_and_double_nothing(channe
             channel.run_and_kill(chance.uniform(0.2, 1.0) * seconds)
         channel.run()
         channel.assert_equal()
+
+
+def test_runs_that_are_killed_between_statements_that_fail_as_on_the_source_double_nothing(channel: Channel) -> None:
+    """What a function has counted would be there twice: its table has no key."""
+    chance = random.Random(7)
+    channel.write_channel(ALLOWED)
+    run_on(
+        channel.source,
+        *TABLES,
+        "CREATE TABLE tenant_1.counted (n INT) ENGINE=MyISAM",
+        "CREATE FUNCTION tenant_1.count_up (n INT) RETURNS INT DETERMINISTIC "
+        "BEGIN INSERT INTO tenant_1.counted VALUES (n); RETURN n; END",
+    )
+    assert channel.run() is not None
+    for round_ in range(2):
+        with channel.source.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(BY_STATEMENT)
+            for number in range(1 + 40 * round_, 41 + 40 * round_):
+                rows = f"({number}, tenant_1.count_up({number}), 'once'), ({number}, tenant_1.count_up(0), 'never')"
+                with pytest.raises(pymysql.err.IntegrityError):
+                    cursor.execute(f"INSERT INTO tenant_1.kept VALUES {rows}")
+        for _ in range(3):
+            channel.run_and_kill(chance.uniform(1.0, 3.0))
+        channel.run()
+        channel.assert_equal()
+    counted = channel.target.query("SELECT n, COUNT(*) FROM tenant_1.counted GROUP BY n ORDER BY n")
+    assert counted == [(0, 80), *((number, 1) for number in range(1, 81))]
 
 
 def test_a_mixed_transaction_of_a_source_without_gtids_is_done_once_part_by_part(channel_of: ChannelOf) -> None:

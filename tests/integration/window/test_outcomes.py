@@ -103,6 +103,131 @@ def test_a_rolled_back_transaction_may_make_and_drop_temporary_tables(channel: C
     assert channel.target.query("SELECT * FROM tenant_1.kept ORDER BY id") == [(0, "stays"), (1, "stays")]
 
 
+BEHIND = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.kept (id INT PRIMARY KEY, s VARCHAR(20)) ENGINE=MyISAM",
+    "CREATE TABLE tenant_1.journal (id INT PRIMARY KEY, s VARCHAR(20)) ENGINE=MyISAM",
+    "CREATE TABLE tenant_1.undone (id INT PRIMARY KEY, s VARCHAR(20)) ENGINE=InnoDB",
+    "CREATE FUNCTION tenant_1.noted (n INT) RETURNS VARCHAR(20) DETERMINISTIC "
+    "BEGIN INSERT INTO tenant_1.journal VALUES (n, 'noted'); RETURN 'by noted'; END",
+    "CREATE TRIGGER tenant_1.follow AFTER INSERT ON tenant_1.undone FOR EACH ROW "
+    "INSERT INTO tenant_1.journal VALUES (NEW.id, 'follows')",
+)
+"""Tables without transactions that statements change behind a function and behind a trigger."""
+HALF_WAY = (
+    # its third row is there already
+    (BY_STATEMENT, "INSERT INTO tenant_1.kept VALUES (1, tenant_1.noted(1)), (2, tenant_1.noted(2)), (1, 'never')"),
+    # the function itself fails, after it has changed a row
+    (BY_STATEMENT, "INSERT INTO tenant_1.kept VALUES (3, tenant_1.noted(3)), (4, tenant_1.noted(3))"),
+    (BY_STATEMENT, "INSERT INTO tenant_1.undone VALUES (10, 'never'), (11, 'never'), (10, 'never')"),
+    (
+        *(BY_STATEMENT, "BEGIN", "INSERT INTO tenant_1.undone VALUES (20, tenant_1.noted(21))"),
+        *("INSERT INTO tenant_1.undone VALUES (22, 'never'), (20, 'never')", "ROLLBACK"),
+    ),
+    (
+        *(BY_STATEMENT, "BEGIN", "INSERT INTO tenant_1.undone VALUES (30, 'stays')"),
+        *("INSERT INTO tenant_1.undone VALUES (31, tenant_1.noted(32)), (30, 'never')", "COMMIT"),
+    ),
+)
+"""On MySQL with GTIDs, which lets nobody mix engines, the last three do nothing."""
+
+
+def half_way(channel: Channel, *altered: str) -> None:
+    """The tables on both servers, then ``altered`` on the target alone, then the statements on the source."""
+    channel.write_channel(ALLOWED)
+    sessions(channel.source, BEHIND)
+    assert channel.run() is not None
+    run_on(channel.target, *altered, log=False)
+    sessions(channel.source, *HALF_WAY)
+
+
+def rows_behind(server: PrivateServer) -> dict[str, list[tuple[Any, ...]]]:
+    tables = ("kept", "journal", "undone")
+    return {table: sorted(server.query(f"SELECT * FROM tenant_1.{table}")) for table in tables}
+
+
+LEFT = {
+    "kept": [(1, "by noted"), (2, "by noted"), (3, "by noted")],
+    "journal": [
+        *((n, "noted") for n in (1, 2, 3)), (10, "follows"), (11, "follows"), (20, "follows"), (21, "noted"),
+        (22, "follows"), (30, "follows"), (31, "follows"), (32, "noted"),
+    ],
+    "undone": [(30, "stays")],
+}  # fmt: skip
+
+
+def test_what_a_failed_statement_changed_behind_a_function_or_trigger_stays_on_mariadb(channel: Channel) -> None:
+    half_way(channel)
+    assert channel.run() is not None
+    assert (rows_behind(channel.source), rows_behind(channel.target)) == (LEFT, LEFT)
+
+
+@requires_mysql
+def test_what_a_failed_statement_changed_behind_a_function_or_trigger_stays_on_mysql(
+    anonymous: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> None:
+    channel = fresh_channel(*anonymous, tmp_path, clean_servers)
+    half_way(channel)
+    assert channel.run() is not None
+    assert (rows_behind(channel.source), rows_behind(channel.target)) == (LEFT, LEFT)
+
+
+@requires_mysql
+def test_what_a_failed_statement_changed_behind_a_function_stays_on_a_target_with_gtids(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    half_way(channel)
+    assert channel.run() is not None
+    left = {"kept": LEFT["kept"], "journal": LEFT["journal"][:3], "undone": []}
+    assert (rows_behind(channel.source), rows_behind(channel.target)) == (left, left)
+
+
+def test_another_kind_of_engine_behind_a_function_or_trigger_is_named_before_anything_is_written(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The statements do not name the journal, and those of the second window no function either."""
+    half_way(channel, "ALTER TABLE tenant_1.journal ENGINE=InnoDB")
+    before = rows_behind(channel.target)
+    assert channel.cli("run", CHANNEL) == 1
+    assert "tenant_1.journal: engine: expected a kind as on the source (MyISAM)" in capsys.readouterr().err
+    assert rows_behind(channel.target) == before
+    channel.target.query("ALTER TABLE tenant_1.journal ENGINE=MyISAM")
+    assert channel.run() is not None
+    channel.target.query("ALTER TABLE tenant_1.journal ENGINE=InnoDB")
+    sessions(channel.source, (BY_STATEMENT, "INSERT INTO tenant_1.undone VALUES (40, 'never'), (40, 'never')"))
+    assert channel.cli("run", CHANNEL) == 1
+    assert "tenant_1.journal: engine: expected a kind as on the source (MyISAM)" in capsys.readouterr().err
+
+
+def test_another_outcome_of_a_failed_statement_stops_the_lane_and_names_both(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = "CREATE OR REPLACE FUNCTION tenant_1.noted (n INT) RETURNS VARCHAR(20) DETERMINISTIC RETURN 'other'"
+    half_way(channel, other)
+    assert channel.cli("run", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert "ended with error 1062 on the source, and without an error on the target" in said, said
+
+
+def test_which_rows_a_failed_statement_took_first_is_the_source_s_own(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The servers have the same rows, stored in another order: each fails behind other rows."""
+    channel.write_channel(ALLOWED)
+    tables = ("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.read_from (id INT) ENGINE=MyISAM", TABLES[1])
+    sessions(channel.source, (*tables, "INSERT INTO tenant_1.kept VALUES (2, 'there')"))
+    assert channel.run() is not None
+    for server, order in ((channel.source, "(1), (2), (3)"), (channel.target, "(3), (2), (1)")):
+        run_on(server, f"INSERT INTO tenant_1.read_from VALUES {order}", log=False)
+    sessions(channel.source, (BY_STATEMENT, "INSERT INTO tenant_1.kept SELECT id, 'read' FROM tenant_1.read_from"))
+    assert channel.cli("run", CHANNEL) == 1
+    assert "expected what every server answers alike, found an error after rows in" in capsys.readouterr().err
+    assert channel.target.query("SELECT id FROM tenant_1.kept") == [(2,)]
+    channel.write_channel(f"{ALLOWED}allow_unsafe = true\n")
+    assert channel.run() is not None
+    found = [sorted(each.query("SELECT id FROM tenant_1.kept")) for each in (channel.source, channel.target)]
+    assert found == [[(1,), (2,)], [(2,), (3,)]]
+
+
 @requires_mysql
 def test_errors_and_rollbacks_leave_the_same_rows_on_mysql(
     anonymous: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]

@@ -144,7 +144,8 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
         if not is_undone:
             _refuse(transaction.events[-1], log, "an XA COMMIT or XA ROLLBACK with changes of its own")
     if is_undone and parts:
-        parts, hidden = error_outcome.undone(parts)
+        keeps_engines_apart = log.format.flavor is Flavor.MYSQL and transaction.gtid != ""
+        parts, hidden = error_outcome.undone(parts, keeps_engines_apart=keeps_engines_apart)
         if hidden is not None:
             _refuse(transaction.events[-1], log, hidden)
     if any(isinstance(part, StatementPart) and part.facts.commits_implicitly for part in parts[1:]):
@@ -289,6 +290,7 @@ class _Dissection:
             return FilteredPart(rule, None, RowCounts())
         self._check_kind(event, query, facts, context)
         self._check(event, query, facts)
+        facts = error_outcome.with_open_order(facts, query, context, source.flavor)
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if _precedes_its_rows(facts) else query.sql
             sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)

@@ -154,9 +154,14 @@ class NoGroups:
 
 
 def rolled_back(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], str | None]:
-    """The parts of a prepared transaction and what undoes them, as ``error_outcome.undone``."""
+    """The parts of a prepared transaction and what undoes them, as ``error_outcome.undone``.
+
+    A stored routine is a reason to refuse it: transactions before its end may have changed the same tables.
+    """
     changes = [part for part in parts if not isinstance(part, FilteredPart)]
-    undone, hidden = error_outcome.undone(changes)
+    undone, hidden = error_outcome.undone(changes, keeps_engines_apart=False)
+    if hidden is None and any(isinstance(part, StatementPart) and part.facts.routines_used for part in changes):
+        hidden = "a statement that was rolled back, whose changes cannot be determined,"
     return (*undone, *(part for part in parts if isinstance(part, FilteredPart))), hidden
 
 

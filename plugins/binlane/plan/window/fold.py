@@ -10,7 +10,7 @@ from functools import cached_property
 
 from binlane.errors import PlanError
 from binlane.extension import chosen
-from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Epoch, RowCounts, TableKey
+from binlane.model import ANY_TABLE, FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Epoch, RowCounts, TableKey
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.division import Division
@@ -236,7 +236,7 @@ def _table_counts(tally: Tally, key: TableKey) -> TableCounts:
 def _renamed(tally: Tally, renaming: Renaming) -> dict[str, str]:
     """The renamed databases of a window: source name -> target name."""
     named = {name for shard in tally.shards for name in shard.split("+")}
-    named |= {key.database for key in (*tally.tables, *tally.altered, *tally.loaded, *tally.undone)}
+    named |= {key.database for key in (*tally.tables, *tally.altered, *tally.loaded, *tally.undone - {ANY_TABLE})}
     named = {name for name in named if not name.startswith("#") and name != EMPTY}
     sources = {name: renaming.source(name) for name in named} if renaming else {}
     return {source: name for name, source in sorted(sources.items()) if source is not None and source != name}

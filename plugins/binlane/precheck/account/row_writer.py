@@ -43,7 +43,7 @@ def written_by_sql(plan: WindowPlan, target: Schema, writer: str) -> frozenset[T
     Between the families (``apply.rows.cross_family``) these are JSON, known by the window's statements where it makes
     the table, and MariaDB's compressed columns.
     """
-    touched = frozenset({*plan.applied_tables, *plan.undone})
+    touched = frozenset({*plan.applied_tables, *plan.undone_tables})
     if not sends_row_events(writer):
         return touched
     if plan.flavor is target.flavor:

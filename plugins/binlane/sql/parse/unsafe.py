@@ -12,7 +12,7 @@ from typing import Final
 
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 _FUNCTION_NAMES: Final = """
 UUID UUID_SHORT UUID_V4 UUID_V7 SYS_GUID RANDOM_BYTES SLEEP SYSDATE FOUND_ROWS ROW_COUNT LOAD_FILE VERSION CURRENT_USER
@@ -52,6 +52,34 @@ def unsafe_part(tokens: Sequence[Token], facts: StatementFacts) -> str | None:
         elif token.kind is TokenKind.WORD and token.upper in _FUNCTIONS and _is_called(tokens, at):
             return f"{token.upper}()"
     return _unordered_limit(tokens)
+
+
+def is_row_order_open(sql: str, dialect: Dialect) -> bool:
+    """Whether the server chooses the order in which a statement that changes rows takes them.
+
+    The order is in the text for a list of rows, for ORDER BY, and where there is no table to read.
+    """
+    tokens: list[Token] = []
+    try:
+        lex(sql, dialect, tokens)
+    except Unreadable:
+        return True
+    verb = tokens[0].upper if tokens else ""
+    if verb in ("SELECT", "DO"):
+        return any(token.upper == "FROM" for token in tokens)
+    depth, ordered, queried = 0, False, False
+    for at, token in enumerate(tokens):
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if token.upper in ("SELECT", "TABLE", "WITH"):
+            queried, ordered = True, ordered and depth > 0
+        elif token.upper == "UNION" and depth == 0:
+            ordered = False
+        elif token.upper in ("VALUES", "SET") and depth == 0 and not queried and verb in ("INSERT", "REPLACE"):
+            # a query behind it is in one of the values
+            return False
+        elif token.upper == "ORDER" and depth == 0 and at + 1 < len(tokens) and tokens[at + 1].upper == "BY":
+            ordered = True
+    return not ordered and (queried or verb not in ("INSERT", "REPLACE"))
 
 
 def _is_called(tokens: Sequence[Token], at: int) -> bool:

@@ -14,12 +14,12 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import BinlogError, UnsupportedEventError
-from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, TableKey
+from binlane.model import ANY_TABLE, BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, TableKey
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
 from binlane.plan.segment.lane_writer import LaneWriter, commits_itself
 from binlane.plan.transaction.decode import LogFormat, MapPart, RowsPart, StatementPart, dissect
-from binlane.plan.transaction.error_outcome import tables_of_one_kind
+from binlane.plan.transaction.error_outcome import UNORDERED_ERROR, tables_of_one_kind
 from binlane.plan.transaction.parts import Part
 from binlane.plan.transaction.route_key import classify
 from tests.unit.binlog.cases import mariadb_gtid, query, wire
@@ -43,6 +43,7 @@ from tests.unit.plan.logs import (
 T = EventType
 GTID = mariadb_gtid(1, IN_TRANSACTION)
 ROLLBACK = query(b"ROLLBACK")
+VERSIONS = {Flavor.MARIADB: "10.11.14-MariaDB-log", Flavor.MYSQL: "9.7.0"}
 SHIFT = 5_000_000_000
 """The segment stands behind 4 GiB in its source file."""
 
@@ -91,11 +92,12 @@ REFUSED = [
         (GTID, query(b"UPDATE t SET a = 1", error=1213), XID), 1, "QUERY", "a lock of another session", id="deadlock"
     ),
     pytest.param(
-        (GTID, query(b"INSERT INTO t SELECT f()", error=1062), XID),
-        1, "QUERY", "ended with error 1062", id="error-behind-a-routine",
+        (GTID, query(b"INSERT INTO t VALUES (", error=1062), XID),
+        1, "QUERY", "ended with error 1062", id="error-of-a-text-that-is-not-read",
     ),
     pytest.param(
-        (GTID, query(b"INSERT INTO t SELECT f()"), ROLLBACK), 2, "QUERY", "rolled back", id="rollback-behind-a-routine"
+        (GTID, query(b"INSERT INTO t VALUES ("), ROLLBACK),
+        2, "QUERY", "rolled back", id="rollback-of-a-text-that-is-not-read",
     ),
     pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
     pytest.param(
@@ -171,6 +173,47 @@ def test_an_error_is_expected_again_and_its_tables_are_named() -> None:
     assert tables_of_one_kind((part,)) == {TableKey("a", "t")}
     (plain,) = dissect(*only((GTID, query(b"INSERT INTO t VALUES (1), (1)"), XID)))
     assert tables_of_one_kind((plain,)) == frozenset()
+
+
+def test_behind_a_routine_an_error_or_a_rollback_may_concern_any_table() -> None:
+    called = b"INSERT INTO t VALUES (f())"
+    for events in ((GTID, query(called, error=1062), XID), (GTID, query(called), ROLLBACK)):
+        assert tables_of_one_kind(dissect(*only(events))) == {TableKey("a", "t"), ANY_TABLE}
+    assert tables_of_one_kind(dissect(*only((GTID, query(called), XID)))) == frozenset()
+    filled = query(b"CREATE TABLE made SELECT f() FROM t", error=1062)
+    (part,) = parts = dissect(*only((mariadb_gtid(1, STANDALONE), filled)))
+    assert tables_of_one_kind(parts) == {ANY_TABLE}
+    assert isinstance(part, StatementPart)
+    assert part.facts.unsafe == UNORDERED_ERROR
+
+
+@pytest.mark.parametrize(("gtid", "is_refused"), [("0", True), ("", False)], ids=["with-gtids", "anonymous"])
+@pytest.mark.parametrize("flavor", [Flavor.MYSQL, Flavor.MARIADB])
+def test_what_stays_of_a_rolled_back_call_on_mysql_with_gtids_is_a_temporary_table(
+    gtid: str, flavor: Flavor, *, is_refused: bool
+) -> None:
+    """That server lets no transaction change tables of both kinds, and logs no other one that was rolled back."""
+    transaction, log = only((GTID, query(b"SELECT a.f()"), ROLLBACK))
+    transaction = dataclasses.replace(transaction, gtid=gtid)
+    log = dataclasses.replace(log, format=dataclasses.replace(log.format, server_version=VERSIONS[flavor]))
+    if is_refused and flavor is Flavor.MYSQL:
+        with pytest.raises(UnsupportedEventError, match="has made or dropped a temporary table"):
+            dissect(transaction, log)
+    else:
+        assert len(dissect(transaction, log)) == 3
+
+
+def test_a_failed_statement_is_unsafe_unless_its_text_orders_the_rows() -> None:
+    for sql, error, unsafe in (
+        (b"UPDATE t SET a = 1", 1062, UNORDERED_ERROR),
+        (b"UPDATE t SET a = 1", 0, None),
+        (b"UPDATE t SET a = 1 ORDER BY a", 1062, None),
+        (b"INSERT INTO t VALUES (1), (1)", 1062, None),
+        (b"INSERT INTO t SELECT UUID() FROM s", 1062, "UUID()"),
+    ):
+        (part,) = dissect(*only((GTID, query(sql, error=error), XID)))
+        assert isinstance(part, StatementPart)
+        assert part.facts.unsafe == unsafe, sql
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from binlane.errors import UnsupportedEventError
-from binlane.model import TableKey
+from binlane.model import ANY_TABLE, TableKey
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.transaction.altered_tables import Alterations
@@ -19,7 +19,8 @@ from binlane.plan.transaction.rename import name_of, namesakes, renamed_alterati
 from binlane.schema.model import ForeignKey, Schema, Table
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
-from tests.unit.plan.logs import EMPTY_SCHEMA, Filtered, ends, filtered, prepare, rows, settings
+from tests.unit.binlog.cases import mariadb_gtid, query
+from tests.unit.plan.logs import EMPTY_SCHEMA, IN_TRANSACTION, Filtered, ends, filtered, prepare, rows, settings
 
 RULES = [["a*", "longer_*"], ["bb", "s"]]
 RENAMING = Renaming((("a*", "longer_*"), ("bb", "s")))
@@ -144,3 +145,10 @@ def test_a_schema_gets_the_other_server_s_names_without_what_has_none() -> None:
     assert found.routines == {("s", "f")}
     assert found.references == {(TableKey("longer_1", "child"), TableKey("s", "parent"))}
     assert renamed_alterations(Alterations({child: (1,)}), RENAMING).names(TableKey("longer_1", "child"))
+
+
+def test_tables_that_are_not_known_have_no_database_to_rename() -> None:
+    log = [(mariadb_gtid(1, IN_TRANSACTION), query(b"SELECT old_a.f()", database=b"old_a"), query(b"ROLLBACK"))]
+    found = filtered(log, settings(renames=[["old_*", "*"]]))
+    assert found.plan.undone == {ANY_TABLE}
+    assert found.plan.renamed == {"old_a": "a"}

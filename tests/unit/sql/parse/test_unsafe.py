@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
+from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.statements import analyze
+from binlane.sql.parse.unsafe import is_row_order_open
 from tests.unit.plan.logs import filtered, rows, statements
 
 UNSAFE = [
@@ -47,6 +49,41 @@ def test_unsafe_parts_of_statements_are_named(sql: str, part: str, flavor: Flavo
 @pytest.mark.parametrize("sql", SAFE)
 def test_safe_statements_have_no_unsafe_part(sql: str, flavor: Flavor) -> None:
     assert analyze(sql, database="a", flavor=flavor).unsafe is None
+
+
+OPEN = [
+    "UPDATE t SET a = a + 1",
+    "UPDATE t, s SET t.a = 1 WHERE t.a = s.a",
+    "DELETE FROM t WHERE a IN (SELECT a FROM s ORDER BY a)",
+    "INSERT INTO t SELECT a FROM s",
+    "INSERT INTO t (SELECT a FROM s) ON DUPLICATE KEY UPDATE a = VALUES(a)",
+    "INSERT INTO value SELECT a FROM s",
+    "INSERT INTO t SELECT a FROM s ORDER BY a UNION SELECT a FROM r",
+    "INSERT INTO t TABLE s",
+    "REPLACE INTO t WITH s AS (SELECT 1) SELECT * FROM s",
+    "SELECT f(a) FROM t",
+    "DO f((SELECT MAX(a) FROM t))",
+    "CALL p()",
+    "INSERT INTO t VALUES ('",
+]
+FIXED = [
+    "INSERT INTO t VALUES (1), (2)",
+    "INSERT INTO t (a) VALUE (1), (2)",
+    "INSERT INTO t SET a = (SELECT MAX(a) FROM s)",
+    "REPLACE INTO t VALUES (1, f(1)), (2, (SELECT MAX(a) FROM s))",
+    "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = VALUES(a)",
+    "INSERT INTO t SELECT a FROM s ORDER BY a",
+    "UPDATE t SET a = a + 1 ORDER BY a DESC",
+    "DELETE FROM t ORDER BY a",
+    "SELECT `a`.`f`(1)",
+    "DO f(1)",
+]
+
+
+@pytest.mark.parametrize(("sql", "is_open"), [*((sql, True) for sql in OPEN), *((sql, False) for sql in FIXED)])
+def test_the_order_of_rows_is_the_server_s_own_unless_the_text_says_it(sql: str, is_open: bool) -> None:
+    for flavor in Flavor:
+        assert is_row_order_open(sql, Dialect(flavor, False, False)) is is_open
 
 
 def test_the_plan_names_it_with_its_first_seqno() -> None:
