@@ -182,7 +182,7 @@ def which_are_temporary(
     """Whether each rename of a statement is that of a temporary table of its connection.
 
     ``is_open``: of the tables before the statement. MariaDB decides it by the names alone before it renames anything
-    (``find_temporary_table_for_rename`` in sql/sql_parse.cc): a name is that of the last table that an earlier rename
+    (its ``find_temporary_table_for_rename``): a name is that of the last table that an earlier rename
     has given it, and one that an earlier rename has taken away is that of another, permanent table.
     """
     found: list[bool] = []
