@@ -285,6 +285,26 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
     ),
     supported(
+        "MySQL: NULL for a TIMESTAMP NOT NULL, in a statement of a session with explicit_defaults_for_timestamp = OFF "
+        "(logged with definitions of TIMESTAMP columns, not with the statement)",
+        "the current time, as on the source, where the target refuses it under ON (1048) and the session's last value "
+        "before it, in the same window and file, is OFF; else, in XA transactions and while a temporary table is open, "
+        "the lane stops (1048) unless the target's global value is OFF",
+        f"{proofs.TIMESTAMP_NULL}::test_a_session_that_has_logged_off_makes_it_the_current_time",
+        f"{proofs.TIMESTAMP_NULL}::test_a_session_that_the_log_last_shows_with_on_stops_the_window",
+        f"{proofs.TIMESTAMP_NULL}::test_a_session_of_which_nothing_is_logged_is_applied_in_the_way_that_is_said",
+        f"{proofs.TIMESTAMP_DEFAULTS}::test_the_last_value_of_a_session_holds_until_another_is_logged",
+    ),
+    supported(
+        "MySQL: such a NULL where the session is not strict and ON stores 0 (INSERT of many rows, INSERT IGNORE, "
+        "UPDATE)",
+        "the lane stops and names the column, unless the target's global value is OFF (the current time) or "
+        "`allow_unsafe` is set (0); what triggers and functions without strict mode store gives no warning and goes by "
+        "the target's global value",
+        f"{proofs.TIMESTAMP_NULL}::test_a_null_that_a_lax_session_has_stored_either_way_is_named",
+        f"{proofs.TIMESTAMP_NULL}::test_other_nulls_of_a_lax_session_are_what_they_are_everywhere",
+    ),
+    supported(
         "Accounts, grants, FLUSH",
         "`#GLOBAL`: serialized, exactly once",
         f"{proofs.STATEMENTS}::test_server_wide_operations_are_global",

@@ -301,7 +301,7 @@ class ApplyConfig:
         BOOLEAN,
         False,
         "Run statements that give other values on another server (UUID(), LIMIT without ORDER BY, errors behind rows "
-        "in no order).",
+        "in no order), and on MySQL those that may store 0 for a NULL which the source has made the current time.",
     )
     writer: str = key(choice_or_class(Writer), Writer.BINLOG, "How rows are written.")
     allow_triggers: tuple[str, ...] = key(

@@ -11,8 +11,10 @@ _SCHEMA: Final = "Give the target's table the definition that the source had at 
 _LOCK: Final = "Transient, retried automatically. Find the session that holds the lock on the target."
 _DRIFT: Final = "Find the program that writes to the target, correct the row (docs/verify.md, Drift), then run again."
 _NULL: Final = (
-    "If the source's session had explicit_defaults_for_timestamp = OFF, which MySQL does not log with it: "
-    "SET GLOBAL explicit_defaults_for_timestamp = OFF on the target, run the channel again, and set it back. Otherwise "
+    "If the source's session had explicit_defaults_for_timestamp = OFF, which MySQL does not log with it (and, in this "
+    "window and file, with no definition of the session's before it): "
+    "SET GLOBAL explicit_defaults_for_timestamp = OFF on the target, run the channel again, and set it back, unless it "
+    "is OFF on the source, too. Otherwise "
     "the column is NOT NULL on the target alone: give it the source's definition."
 )
 _BY_CODE: Final[Mapping[int, str]] = {

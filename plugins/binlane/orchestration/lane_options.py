@@ -23,6 +23,7 @@ def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,
         allow_nontransactional=apply.allow_nontransactional and whole,
+        allow_unsafe=apply.allow_unsafe,
         collations=Collations(channel.collations).given,
         allow_triggers=frozenset(apply.allow_triggers if whole else ()),
         on_conflict=apply.on_conflict,

@@ -65,6 +65,11 @@ class LaneSource(Protocol):
         """The transactions of one of the lane's blocks, each as a block of its own with ``planned`` set."""
         ...
 
+    def makes_null_now(self, first: int, last: int) -> bool:
+        """Whether one of the transactions ``first`` to ``last`` is of a session that the window's log last shows
+        with ``explicit_defaults_for_timestamp = OFF`` (``plan.segment.timestamp_defaults``)."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TableCounts:

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, plural
@@ -21,6 +22,9 @@ from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneRow, blocks_of, read_rows
 from binlane.work.plan_inputs import Inputs, check_content, read_inputs, segment_bytes
 from binlane.work.read_ahead import ahead
+
+if TYPE_CHECKING:
+    from binlane.plan.segment.timestamp_defaults import TimestampDefaults
 
 
 class PlannedLanes:
@@ -66,6 +70,10 @@ class PlannedLanes:
                 "log"
             )
 
+    def makes_null_now(self, first: int, last: int) -> bool:
+        """See ``LaneSource``. The first call reads all segments of the window."""
+        return self._timestamp_defaults.among(first, last)
+
     def sharing(self, lane: int) -> tuple[int, ...]:
         """The lanes that apply the lane's transactions: itself, or all parallel lanes if shards are divided."""
         return self._routing.lanes_of(self._routing.queue_of(lane))
@@ -105,6 +113,18 @@ class PlannedLanes:
     @cached_property
     def _modes(self) -> ComputedModes | None:
         return self._inputs.modes(self._routing)
+
+    @cached_property
+    def _timestamp_defaults(self) -> TimestampDefaults:
+        # few windows need it
+        from binlane.plan.segment.timestamp_defaults import TimestampDefaults
+
+        found = TimestampDefaults()
+        for segment in self._inputs.manifest.segments:
+            with segment_bytes(self._window, segment) as data:
+                check_content(self._window.uri, segment, data)
+                found.take(data, segment)
+        return found
 
     @cached_property
     def _dealer(self) -> Reducer | None:

@@ -222,6 +222,9 @@ class MemorySource:
     def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
         return iter(self.by_block[block])
 
+    def makes_null_now(self, first: int, last: int) -> bool:
+        return False
+
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
         for block in self.by_lane.get(lane, ()):
             if block.header.last_seqno > after:

@@ -135,6 +135,9 @@ class NoFiles:
     def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
         raise AssertionError("a finished lane opened a file")
 
+    def makes_null_now(self, first: int, last: int) -> bool:
+        raise AssertionError("a finished lane opened a file")
+
 
 def test_another_plan_is_refused(mariadb_pair: Pair) -> None:
     window, work = counters(mariadb_pair)

@@ -10,8 +10,6 @@ from typing import Any
 import pymysql
 import pytest
 
-from binlane.errors import ApplyError
-from binlane.health.ways_out import way_out
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
@@ -312,32 +310,6 @@ def test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is
     for query in ("SELECT * FROM tenant_1.t ORDER BY id", "SHOW TABLES FROM tenant_1"):
         assert channel.target.query(query) == channel.source.query(query)
     assert channel.target.query("SELECT s FROM tenant_1.t ORDER BY id") == [("tenant_2++",), ("office+",)]
-
-
-@requires_mysql
-def test_a_null_for_a_timestamp_of_a_session_that_makes_it_now_is_applied_in_the_way_that_is_said(
-    channel_of: ChannelOf,
-) -> None:
-    """MySQL logs explicit_defaults_for_timestamp with definitions alone; its replica goes by the last of these."""
-    channel = channel_of("mysql", "mysql")
-    run_on(
-        channel.source,
-        *("CREATE DATABASE tenant_1", BY_STATEMENT, "SET SESSION explicit_defaults_for_timestamp = OFF"),
-        "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "
-        "may TIMESTAMP NULL)",
-        "SET SESSION timestamp = 1700000000",
-        "INSERT INTO tenant_1.t VALUES (1, NULL, NULL)",
-    )
-    with pytest.raises(ApplyError, match="1048 Column 'at' cannot be null"):
-        channel.run()
-    assert "SET GLOBAL explicit_defaults_for_timestamp = OFF on the target" in way_out(1048)
-    channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = OFF")
-    try:
-        assert channel.run() is not None
-    finally:
-        channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = ON")
-    channel.assert_equal()
-    assert channel.target.query("SELECT UNIX_TIMESTAMP(at), may FROM tenant_1.t") == [(1_700_000_000, None)]
 
 
 def test_a_drop_in_a_default_database_that_the_target_does_not_have_drops_nothing(channel_of: ChannelOf) -> None:

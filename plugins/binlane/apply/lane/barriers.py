@@ -7,6 +7,7 @@ position, so fewer processes than lanes, down to one, cannot deadlock.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems
 from binlane.apply.lane.run_state import AttemptState, RunState, Stream
 from binlane.apply.lane.together import FIRST_PAUSE, SteppedBackError, Together, Turn
 from binlane.apply.nontransactional import is_refused
+from binlane.apply.session.unlogged_null import UnloggedNullError, nothing_stayed
 from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import Barrier, BlockHeader, Epoch, RowCounts
@@ -349,25 +351,31 @@ class LaneAttempt:
 
         state.current = (place.lane, header, place.expected)
         timeout, policy = state.options.ddl_lock_wait_timeout, CONFLICT_POLICIES[state.options.on_conflict]
-        given = replace(block, items=CountedItems(block.items)) if policy.rewrites else block
 
         def apply(block: Block, *, nontransactional: bool) -> Applied | Orders | None:
             planned = stream.planned
-            return apply_block(
-                attempt.session, attempt.writer, place, block, end, timeout, planned, nontransactional=nontransactional
-            )
+            with attempt.writer.context.null_is_now() if header in state.null_is_now else contextlib.nullcontext():
+                return apply_block(
+                    attempt.session, attempt.writer, place, block, end, timeout, planned,
+                    nontransactional=nontransactional,
+                )  # fmt: skip
 
-        try:
-            applied = apply(given, nontransactional=header in state.nontransactional)
-        except (pymysql.err.MySQLError, DriftError) as exc:
-            if self._is_nontransactional(exc, header):
-                if block.planned is None:
-                    self._run_nontransactional(place, header)
+        while True:
+            given = replace(block, items=CountedItems(block.items)) if policy.rewrites else block
+            try:
+                applied = apply(given, nontransactional=header in state.nontransactional)
+            except (pymysql.err.MySQLError, DriftError) as exc:
+                alone = self._alone(exc, header)
+                if alone is None:
+                    applied = apply_again(state, attempt, FailedBlock(place, given, end, stream.planned, exc))
+                elif block.planned is None:
+                    self._take_apart(place, header, alone)
                     return
-                # the items of a piece are in memory and can be read again
-                applied = apply(block, nontransactional=True)
-            else:
-                applied = apply_again(state, attempt, FailedBlock(place, given, end, stream.planned, exc))
+                else:
+                    # the items of a piece are in memory and can be read again
+                    alone.add(header)
+                    continue
+            break
         if isinstance(applied, Orders):
             self._follow(applied, place.lane, header)
             return
@@ -378,19 +386,23 @@ class LaneAttempt:
         if applied is not None:
             state.count(place.lane, applied)
 
-    def _is_nontransactional(self, error: BaseException, header: BlockHeader) -> bool:
-        """Whether the target takes a change only outside of the block's transaction, and the channel allows that."""
-        state = self.state
-        if not state.options.allow_nontransactional or header in state.nontransactional:
-            return False
-        return is_refused(error, self.attempt.session)
+    def _alone(self, error: BaseException, header: BlockHeader) -> set[BlockHeader] | None:
+        """The blocks of one transaction to which one of the block's has to be added, so that it is applied another way;
+        None if there is none."""
+        state, session = self.state, self.attempt.session
+        if header not in state.nontransactional and state.options.allow_nontransactional and is_refused(error, session):
+            return state.nontransactional
+        if header in state.null_is_now or not isinstance(error, UnloggedNullError) or not nothing_stayed(session):
+            return None
+        is_known = state.source.makes_null_now(header.first_seqno, header.last_seqno)
+        return state.null_is_now if is_known else None
 
-    def _run_nontransactional(self, place: BlockPlace, header: BlockHeader) -> None:
-        """Read the block again: its transactions one by one, or its only one outside of a target transaction."""
+    def _take_apart(self, place: BlockPlace, header: BlockHeader, alone: set[BlockHeader]) -> None:
+        """Read the block again: its transactions one by one, or its only one as one of ``alone``."""
         state = self.state
         state.current = None
         self.attempt.forget_stream(place.lane)
-        (state.nontransactional if header.transactions == 1 else state.to_split).add(header)
+        (alone if header.transactions == 1 else state.to_split).add(header)
 
     def _split(self, place: BlockPlace, block: Block) -> None:
         """Continue with the block's transactions, one by one. Raises PlanError if its position was never split."""

@@ -63,7 +63,7 @@ def find_failing(state: RunState, lane: int, block: BlockHeader, expected: int) 
 
 
 def _first(session: LaneSession, state: RunState, lane: int, block: BlockHeader, expected: int) -> Failing | None:
-    writer = BlockWriter(session, ContextSetter(session))
+    writer = BlockWriter(session, ContextSetter(session), allow_unsafe=state.options.allow_unsafe)
     with contextlib.closing(_pieces(state, lane, block)) as pieces:
         for number, piece in enumerate(pieces):
             if number == 0:

@@ -40,6 +40,8 @@ class ApplyOptions:
     """The channel accepts that rows of non-transactional tables stay after a block's rollback (invariant 2)."""
     collations: Mapping[str, str] = field(default_factory=dict)
     """The channel's ``[collations]``: source collation -> target collation."""
+    allow_unsafe: bool = False
+    """The channel accepts statements whose effect the log does not tell."""
     allow_triggers: frozenset[str] = frozenset()
     """Tables with triggers, as ``database.table``, whose rows may be written as statements instead of row events."""
     writer: str = Writer.BINLOG

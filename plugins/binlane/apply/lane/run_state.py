@@ -123,6 +123,9 @@ class RunState:
     """Blocks with transactions to skip, or with transactions that the target takes only by themselves."""
     nontransactional: set[BlockHeader] = field(default_factory=set)
     """Blocks of one transaction that run outside any transaction of the target (``apply.nontransactional``)."""
+    null_is_now: set[BlockHeader] = field(default_factory=set)
+    """Blocks of one transaction whose session had ``explicit_defaults_for_timestamp = OFF``
+    (``apply.session.unlogged_null``)."""
     moves: int = 0
     """Moves of positions by this run: after a move, the count of retries begins anew."""
     blocks: int = 0

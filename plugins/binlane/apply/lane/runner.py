@@ -123,7 +123,8 @@ class _Runner:
             poll.exec_driver_sql(f"SET SESSION wait_timeout = {_POLL_WAITS}")
             peers = Peers(poll, state.key, state.channel_uuid, state.options, state.memory)
             guard = self._guard(poll, session.flavor)
-            usual = BlockWriter(session, ContextSetter(session), guard, state.options.writer)
+            options = state.options
+            usual = BlockWriter(session, ContextSetter(session), guard, options.writer, options.allow_unsafe)
             writer = CONFLICT_POLICIES[state.options.on_conflict].writer(state, session, usual)
             readers = ReaderLock(session, state.plan.channel, state.options.reader_wait)
             attempt = AttemptState(session, writer, peers, heartbeat, peers.positions(), readers)

@@ -59,8 +59,11 @@ class Loads:
             yield item.payload
 
 
-def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> None:
-    """Run the statement and serve its file. Raises PlanError, ApplyError, the driver's errors; DriftError for skips."""
+def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> int:
+    """Run the statement and serve its file; returns the number of its warnings.
+
+    Raises PlanError, ApplyError, the driver's errors; DriftError for skips.
+    """
     match = _STATEMENT.match(statement)
     if match is None:
         raise PlanError("a LOAD DATA with another file name than the served one; it was not sent")
@@ -70,13 +73,14 @@ def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Non
     counts = [int(number) for number in re.findall(rb"\d+", said)[-_COUNTS:]]
     if len(counts) != _COUNTS:
         raise ApplyError(f"LOAD DATA: expected the number of written rows from the target, found {said!r}")
-    records, _, skipped, _ = counts
+    records, _, skipped, warnings = counts
     if skipped and match["skips"] is None:
         why = "; ".join(str(text) for _, _, text in session.rows("SHOW WARNINGS LIMIT 3"))
         raise DriftError(
             f"LOAD DATA: the target skipped {skipped} of {plural(records, 'row')}, the source none ({why}); "
             "compare the rows of both tables"
         )
+    return warnings
 
 
 def _served(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Any:

@@ -17,6 +17,7 @@ from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.session.unlogged_null import check_nulls, refused_null
 from binlane.choices import Writer
 from binlane.errors import ApplyError, PlanError
 from binlane.extension import chosen
@@ -94,6 +95,8 @@ class BlockWriter:
     """Checks tables that the window alters; None if nothing of the window is known."""
     writer: str = Writer.BINLOG
     """The row writer, by its word in ``ROW_WRITERS``."""
+    allow_unsafe: bool = False
+    """``apply.allow_unsafe``: a NULL whose meaning is not logged is what it is on the target."""
     rows: RowWriter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,7 +104,7 @@ class BlockWriter:
 
     def with_rows(self, rows: RowWriter) -> BlockWriter:
         """A writer with the same session and context, whose rows ``rows`` writes."""
-        other = BlockWriter(self.session, self.context, self.guard, self.writer)
+        other = BlockWriter(self.session, self.context, self.guard, self.writer, self.allow_unsafe)
         other.rows = rows
         return other
 
@@ -162,9 +165,18 @@ class BlockWriter:
 
     def _statements(self, items: Iterator[Item]) -> None:
         for item in items:
-            self.run(item, self.prepare(item))
+            text = self.prepare(item)
+            try:
+                self.run(item, text)
+            except pymysql.err.MySQLError as exc:
+                raise refused_null(exc, item, self.session) from exc
+            self._check_nulls(item, self.session.warnings)
 
     def _loads(self, items: Iterator[Item]) -> None:
         loads = Loads(items)
         for item in loads:
-            load(self.session, self.prepare(item), loads.pieces())
+            self._check_nulls(item, load(self.session, self.prepare(item), loads.pieces()))
+
+    def _check_nulls(self, item: Item, warnings: int) -> None:
+        if not self.allow_unsafe and self.context.null_is_zero:
+            check_nulls(item, self.session, warnings)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 AUTOMATIC: Final = "AUTOMATIC"
 """``gtid_next`` for transactions that the target numbers itself."""
+MOST_WARNINGS: Final = 65_535
+"""The largest ``max_error_count``."""
 _INVISIBLE_KEYS: Final = (8, 0, 30)
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 
@@ -103,6 +105,12 @@ class LaneSession:
         self.sending()
         with self.committing():
             self.connection.query(statement)
+
+    @property
+    def warnings(self) -> int:
+        """The number of warnings of the last statement given to ``send``, 0 if it ended with an error."""
+        result: Any = self.connection._result  # type: ignore[attr-defined]
+        return 0 if result is None else int(result.warning_count)
 
     @contextlib.contextmanager
     def under_gtid(self, gtid: str) -> Iterator[None]:
@@ -183,7 +191,8 @@ class LaneSession:
     def act_as_replica(self) -> None:
         """MySQL: accept session values that older servers logged, such as removed sql_modes (otherwise 3899)."""
         if self.flavor is Flavor.MYSQL and not self._is_replica:
-            self.execute("SET SESSION pseudo_replica_mode = 1")
+            # all warnings of a statement, since any of them may be the one that is looked for (``unlogged_null``)
+            self.execute(f"SET SESSION pseudo_replica_mode = 1, max_error_count = {MOST_WARNINGS}")
             if self.version >= _INVISIBLE_KEYS:
                 # a source that generates such keys has them in its log
                 self.execute("SET SESSION sql_generate_invisible_primary_key = OFF")

@@ -7,6 +7,7 @@ statement before. The order and the numeric forms are those of mysqlbinlog (``pr
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -234,6 +235,29 @@ class ContextSetter:
         facts = statement_facts(statement, replace(context, database=None), self.session.flavor)
         return facts.kind is not StatementKind.UNKNOWN and not facts.routines_used
 
+    @contextlib.contextmanager
+    def null_is_now(self) -> Iterator[None]:
+        """Around a block, outside of its transaction: statements whose log does not have
+        ``explicit_defaults_for_timestamp`` run with OFF instead of the target's own value."""
+        self._read_explicit_defaults()
+        usual = self._usual_explicit_defaults
+        self._use_explicit_defaults(False)
+        try:
+            yield
+        finally:
+            if self.session.connection.open:
+                self._use_explicit_defaults(usual)
+
+    @property
+    def null_is_zero(self) -> bool:
+        """Whether the present statement stores 0 for NULL in a TIMESTAMP, where that is no error."""
+        return self._explicit_defaults is True
+
+    def _use_explicit_defaults(self, usual: bool) -> None:
+        self._usual_explicit_defaults = usual
+        if self._changes_explicit_defaults(None):
+            self.session.execute(f"SET SESSION {_EXPLICIT_DEFAULTS} = {usual:d}")
+
     def drop_temporary(self, thread_id: int, database: str, table: str) -> None:
         """Drop a source connection's temporary table whose end is not in the log."""
         name = ".".join(f"`{part.replace('`', '``')}`" for part in (database, table))
@@ -284,15 +308,17 @@ class ContextSetter:
 
     def _changes_explicit_defaults(self, wanted: bool | None) -> bool:
         """Whether to send the variable: MySQL refuses any SET of it after a transaction's first write (1766)."""
-        if self._explicit_defaults is None:
-            session, usual = self.session.rows(f"SELECT @@session.{_EXPLICIT_DEFAULTS}, @@global.{_EXPLICIT_DEFAULTS}")[
-                0
-            ]
-            self._explicit_defaults, self._usual_explicit_defaults = bool(session), bool(usual)
+        self._read_explicit_defaults()
         value = self._usual_explicit_defaults if wanted is None else wanted
         changes = value != self._explicit_defaults
         self._explicit_defaults = value
         return changes
+
+    def _read_explicit_defaults(self) -> None:
+        if self._explicit_defaults is None:
+            query = f"SELECT @@session.{_EXPLICIT_DEFAULTS}, @@global.{_EXPLICIT_DEFAULTS}"
+            [(session, usual)] = self.session.rows(query)
+            self._explicit_defaults, self._usual_explicit_defaults = bool(session), bool(usual)
 
     def _newer_assignments(self, context: SessionContext) -> Iterator[str]:
         """Variables of newer servers, if the target has them and their value changes.

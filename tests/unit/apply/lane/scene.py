@@ -131,6 +131,9 @@ class NoFiles:
     def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
         return iter(())
 
+    def makes_null_now(self, first: int, last: int) -> bool:
+        return False
+
 
 def run_state(options: ApplyOptions = _OPTIONS) -> RunState:
     """Lane 0 of a window of seqnos 11 to 20."""

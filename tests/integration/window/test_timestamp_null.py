@@ -1,0 +1,271 @@
+"""NULL for a TIMESTAMP that must not be NULL: MySQL logs what it means with definitions, and not with the statement."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import ApplyError
+from binlane.health.ways_out import way_out
+from binlane.model import Flavor
+from lab.servers import PrivateServer, private_server
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
+
+pytestmark = requires_mysql
+
+BY_STATEMENT = "SET SESSION binlog_format = STATEMENT"
+OFF = "SET SESSION explicit_defaults_for_timestamp = OFF"
+ON = "SET SESSION explicit_defaults_for_timestamp = ON"
+TABLE = (
+    "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, may TIMESTAMP NULL)"
+)
+AT = 1_700_000_000
+REFUSED = "1048 Column 'at' cannot be null"
+
+
+def at(seconds: int) -> str:
+    return f"SET SESSION timestamp = {seconds}"
+
+
+def rows(channel: Channel) -> list[tuple[object, ...]]:
+    return channel.target.query("SELECT id, UNIX_TIMESTAMP(at), UNIX_TIMESTAMP(may) FROM tenant_1.t ORDER BY id")
+
+
+def test_a_session_that_has_logged_off_makes_it_the_current_time(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.other (id INT PRIMARY KEY)")
+    with (
+        contextlib.closing(channel.source.connect(autocommit=True)) as off,
+        contextlib.closing(channel.source.connect(autocommit=True)) as on,
+    ):
+        for connection, statements in (
+            (off, (BY_STATEMENT, OFF, TABLE, "CREATE TABLE tenant_1.implied (id INT PRIMARY KEY, at TIMESTAMP)")),
+            (on, (BY_STATEMENT, "INSERT INTO tenant_1.t VALUES (1, FROM_UNIXTIME(1600000000), NULL)")),
+            (off, (at(AT), "INSERT INTO tenant_1.t VALUES (2, NULL, NULL), (3, NULL, NULL)")),
+            # a table's definition of another session that has it ON: its own NULLs stay impossible
+            (on, ("CREATE TABLE tenant_1.explicit (id INT PRIMARY KEY, at TIMESTAMP)",)),
+            (on, ("INSERT INTO tenant_1.explicit VALUES (1, NULL)", "INSERT INTO tenant_1.other VALUES (1)")),
+            (off, (at(AT + 1), "UPDATE tenant_1.t SET at = NULL WHERE id = 1")),
+            (off, ("SET SESSION sql_mode = ''", at(AT + 2), "INSERT INTO tenant_1.implied VALUES (1, NULL)")),
+            # two statements of one transaction, in other modes: the first one proves what the second one means
+            (off, ("BEGIN", at(AT + 3), "INSERT INTO tenant_1.t VALUES (4, NULL, NULL)")),
+            (off, ("INSERT IGNORE INTO tenant_1.t VALUES (5, NULL, NULL)", "COMMIT")),
+            (on, ("INSERT INTO tenant_1.other VALUES (2)",)),
+        ):
+            for statement in statements:
+                with connection.cursor() as cursor:
+                    cursor.execute(statement)
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert rows(channel) == [
+        *((1, AT + 1, None), (2, AT, None), (3, AT, None)),
+        *((4, AT + 3, None), (5, AT + 3, None)),
+    ]
+    assert channel.target.query("SELECT at FROM tenant_1.explicit") == [(None,)]
+    assert channel.target.query("SELECT @@global.explicit_defaults_for_timestamp") == [(1,)]
+
+
+def test_a_session_that_the_log_last_shows_with_on_stops_the_window(channel_of: ChannelOf) -> None:
+    """Nothing but the statement's own success speaks for OFF, and the target's column might be another one."""
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        *("CREATE DATABASE tenant_1", BY_STATEMENT, OFF, TABLE, ON, "CREATE TABLE tenant_1.u (at TIMESTAMP)"),
+        *(OFF, "INSERT INTO tenant_1.t VALUES (1, NULL, NULL)"),
+    )
+    with pytest.raises(ApplyError, match=REFUSED):
+        channel.run()
+    assert rows(channel) == []
+
+
+def test_a_session_of_which_nothing_is_logged_is_applied_in_the_way_that_is_said(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, "CREATE DATABASE tenant_1", OFF, TABLE)
+    run_on(channel.source, BY_STATEMENT, OFF, at(AT), "INSERT INTO tenant_1.t VALUES (1, NULL, NULL)")
+    with pytest.raises(ApplyError, match=REFUSED):
+        channel.run()
+    assert "SET GLOBAL explicit_defaults_for_timestamp = OFF on the target" in way_out(1048)
+    channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = OFF")
+    try:
+        assert channel.run() is not None
+    finally:
+        channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = ON")
+    channel.assert_equal()
+    assert rows(channel) == [(1, AT, None)]
+
+
+def test_a_null_that_is_wrong_under_off_too_stops_the_window(channel_of: ChannelOf) -> None:
+    """A column that is NOT NULL on the target alone, in a session that has logged OFF."""
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, "CREATE DATABASE tenant_1", TABLE.replace("may TIMESTAMP NULL", "may INT NULL"))
+    assert channel.run() is not None
+    channel.target.query("ALTER TABLE tenant_1.t MODIFY may INT NOT NULL")
+    run_on(
+        channel.source,
+        *(BY_STATEMENT, OFF, "CREATE TABLE tenant_1.x (at TIMESTAMP)"),
+        *("INSERT INTO tenant_1.t VALUES (1, NULL, NULL)",),
+    )
+    with pytest.raises(ApplyError, match="1048 Column 'may' cannot be null"):
+        channel.run()
+    assert channel.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(0,)]
+
+
+def test_a_table_without_transactions_gets_it_too(channel_of: ChannelOf) -> None:
+    """With GTIDs each of its statements commits by itself; what has run before the refused one does not run again."""
+    channel = channel_of("mysql", "mysql")
+    channel.write_channel("allow_nontransactional = true\n")
+    run_on(
+        channel.source,
+        *("CREATE DATABASE tenant_1", BY_STATEMENT, OFF, f"{TABLE} ENGINE=MyISAM", at(AT)),
+        *("CREATE TABLE tenant_1.n (id INT) ENGINE=MyISAM", "INSERT INTO tenant_1.n VALUES (1)"),
+        *(
+            "INSERT INTO tenant_1.t VALUES (1, NULL, NULL)",
+            "INSERT INTO tenant_1.t VALUES (2, NULL, NULL), (3, NULL, NULL)",
+        ),
+        "INSERT INTO tenant_1.n VALUES (2)",
+    )
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert [found for _, found, _ in rows(channel)] == [AT] * 3
+    assert channel.target.query("SELECT id FROM tenant_1.n ORDER BY id") == [(1,), (2,)]
+
+
+def test_a_lax_session_that_has_logged_off_may_have_it_on_again(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        *("CREATE DATABASE tenant_1", BY_STATEMENT, OFF, TABLE, ON, "SET SESSION sql_mode = ''"),
+        "INSERT INTO tenant_1.t VALUES (1, NULL, NULL), (2, NULL, NULL)",
+    )
+    with pytest.raises(ApplyError, match="NULL for the TIMESTAMP column at"):
+        channel.run()
+
+
+def test_a_session_behind_one_that_has_logged_off_is_judged_by_itself(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        *(
+            "CREATE DATABASE tenant_1",
+            BY_STATEMENT,
+            OFF,
+            TABLE,
+            at(AT),
+            "INSERT INTO tenant_1.t VALUES (1, NULL, NULL)",
+        ),
+    )
+    lax = "INSERT INTO tenant_1.t VALUES (2, NULL, NULL), (3, NULL, NULL)"
+    run_on(channel.source, BY_STATEMENT, "SET SESSION sql_mode = ''", lax)
+    with pytest.raises(ApplyError, match="NULL for the TIMESTAMP column at"):
+        channel.run()
+    assert rows(channel) == [(1, AT, None)]
+
+
+def test_an_xa_transaction_stops_the_window(channel_of: ChannelOf) -> None:
+    """Its changes are applied at its XA COMMIT, which another session may have run."""
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        *("CREATE DATABASE tenant_1", BY_STATEMENT, OFF, TABLE),
+        *("XA START 'x'", "INSERT INTO tenant_1.t VALUES (1, NULL, NULL)", "XA END 'x'", "XA PREPARE 'x'"),
+        "XA COMMIT 'x'",
+    )
+    with pytest.raises(ApplyError, match=REFUSED):
+        channel.run()
+
+
+DOUBTFUL = {
+    "many rows": "INSERT INTO tenant_1.t VALUES (2, NULL, NULL), (3, NULL, NULL)",
+    "an update": "UPDATE tenant_1.t SET at = NULL",
+    "a view": "INSERT INTO tenant_1.v VALUES (2, NULL), (3, NULL)",
+    "a file": "LOAD DATA LOCAL INFILE '{file}' INTO TABLE tenant_1.t (id) SET at = NULL",
+    "behind many warnings": "INSERT INTO tenant_1.t SELECT n + 10, IF(n > 1500, NULL, '0:0:0'), 'no' FROM tenant_1.n "
+    "WHERE n < 2000 ORDER BY n",
+    "behind too many": "INSERT INTO tenant_1.t SELECT n + 10, IF(n > 69990, NULL, '0:0:0'), 'no' FROM tenant_1.n "
+    "ORDER BY n",
+}
+
+
+@pytest.mark.parametrize("statement", DOUBTFUL.values(), ids=DOUBTFUL.keys())
+@pytest.mark.parametrize("value", [ON, OFF], ids=["ON", "OFF"])
+def test_a_null_that_a_lax_session_has_stored_either_way_is_named(
+    channel_of: ChannelOf, statement: str, value: str, tmp_path: Path
+) -> None:
+    channel = channel_of("mysql", "mysql")
+    (tmp_path / "file").write_text("2\n3\n")
+    numbers = "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r WHERE n < 70000) SELECT n FROM r"
+    run_on(
+        channel.source,
+        *("CREATE DATABASE tenant_1", TABLE, "CREATE VIEW tenant_1.v AS SELECT id, at FROM tenant_1.t"),
+        *("SET SESSION cte_max_recursion_depth = 70000", f"CREATE TABLE tenant_1.n (n INT PRIMARY KEY) {numbers}"),
+        "INSERT INTO tenant_1.t VALUES (1, FROM_UNIXTIME(1600000000), NULL)",
+    )
+    assert channel.run() is not None
+    for server in (channel.source, channel.target):
+        server.query("SET GLOBAL local_infile = ON")
+    text = statement.format(file=tmp_path / "file")
+    try:
+        with contextlib.closing(channel.source.connect(autocommit=True, local_infile=True)) as connection:
+            for each in (BY_STATEMENT, value, "SET SESSION sql_mode = ''", at(AT), text):
+                with connection.cursor() as cursor:
+                    cursor.execute(each)
+        with pytest.raises(ApplyError, match="NULL for the TIMESTAMP column at, which must not be NULL"):
+            channel.run()
+        # what the message says
+        if value == OFF:
+            channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = OFF")
+        else:
+            channel.write_channel("allow_unsafe = true\n")
+        assert channel.run() is not None
+    finally:
+        channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = ON")
+        for server in (channel.source, channel.target):
+            server.query("SET GLOBAL local_infile = OFF")
+    channel.assert_equal()
+    assert (AT in {found for _, found, _ in rows(channel)}) == (value == OFF)
+
+
+def test_other_nulls_of_a_lax_session_are_what_they_are_everywhere(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        *("CREATE DATABASE tenant_1", TABLE, BY_STATEMENT, "SET SESSION sql_mode = ''", at(AT)),
+        "CREATE TABLE tenant_1.d (id INT NOT NULL, at DATETIME NOT NULL)",
+        "INSERT INTO tenant_1.t VALUES (1, '2038-99-99', NULL), (2, DEFAULT, NULL)",
+        "INSERT INTO tenant_1.d SELECT NULL, may FROM tenant_1.t",
+        "INSERT INTO tenant_1.d VALUES (NULL, NULL), (1, NULL)",
+    )
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+@pytest.fixture(scope="module")
+def mixing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateServer, PrivateServer]]:
+    """Two MySQL servers whose transactions may change tables of both kinds."""
+    folder, options = tmp_path_factory.mktemp("mixing"), ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
+    with (
+        private_server(folder / "source", Flavor.MYSQL, options, name="mixing_source", durable=False) as source,
+        private_server(folder / "target", Flavor.MYSQL, options, name="mixing_target", durable=False) as target,
+    ):
+        yield source, target
+
+
+def test_what_a_rollback_has_left_is_not_written_twice(
+    mixing: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> None:
+    channel = fresh_channel(*mixing, tmp_path, clean_servers)
+    channel.write_channel("allow_nontransactional = true\n")
+    run_on(
+        channel.source,
+        *("CREATE DATABASE tenant_1", BY_STATEMENT, OFF, TABLE, "CREATE TABLE tenant_1.m (id INT) ENGINE=MyISAM"),
+        # behind a change that can be rolled back it is logged with this transaction, not by itself
+        *("BEGIN", "INSERT INTO tenant_1.t (id) VALUES (1)", "INSERT INTO tenant_1.m VALUES (1)"),
+        *("INSERT INTO tenant_1.t VALUES (2, NULL, NULL)", "COMMIT"),
+    )
+    with pytest.raises(ApplyError, match=REFUSED):
+        channel.run()
+    assert channel.target.query("SELECT id FROM tenant_1.m") == [(1,)]
