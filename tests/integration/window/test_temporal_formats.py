@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from binlane.errors import BinlogError, PrecheckError, TableMismatchError
-from tests.integration.window.conftest import Channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
 OFF, ON = (f"SET GLOBAL mysql56_temporal_format = {value}" for value in ("OFF", "ON"))
 TABLE = "(id INT, at DATETIME NOT NULL, seen TIMESTAMP NULL, lasts TIME NULL, PRIMARY KEY (at, id), KEY (seen))"
@@ -98,11 +98,15 @@ def as_old(old: Channel) -> Iterator[Channel]:
     run_on(old.target, ON, log=False)
 
 
-@pytest.mark.parametrize("reduce", ["off", "block", "window"])
+@pytest.mark.parametrize("reduce", ["off", "block", "window", "divided"])
 def test_rows_with_fractions_in_the_old_format_are_read_by_a_target_with_that_format(
     as_old: Channel, reduce: str
 ) -> None:
-    as_old.write_channel(blocks=f'reduce = "{reduce}"\n')
+    as_old.write_channel(blocks=f'reduce = "{reduce}"\n' if reduce != "divided" else "")
+    if reduce == "divided":
+        file = as_old.channels / f"{CHANNEL}.toml"
+        file.write_text(file.read_text().replace("count = 3\n", 'count = 3\nallow_torn = true\ndivide = "key"\n'))
+        as_old.write_shard_list("(divided)=tenant_1\n")
     plain = "CREATE TABLE tenant_1.plain (id INT PRIMARY KEY, n INT)"
     run_on(as_old.source, MADE[0], plain, *FRACTIONS, *WRITTEN, "INSERT INTO tenant_1.plain VALUES (1, 1), (2, 2)")
     assert as_old.run() is not None
