@@ -222,7 +222,7 @@ class _Map:
         return MapSummary(files, self._tally, self._activity)
 
     def _unlogged(self, step: Run | Single) -> Iterator[tuple[Requirement, int]]:
-        """What rows of lengths that the log does not tell ask for, with the first seqno that the step may have."""
+        """What rows of lengths that the log does not tell ask for, each with its first seqno."""
         columns = self._columns
         if not columns.fractions:
             return
@@ -230,10 +230,13 @@ class _Map:
             first, end = np.searchsorted(columns.frames.offset, [step.transaction.start, step.transaction.end])
         else:
             first, end = step.first[0], step.end[-1]
-        changed = columns.number[first:end][columns.role[first:end] >= INSERT]
-        for number in sorted(columns.fractions & set(changed.tolist())):
-            table = columns.tables[number]
-            yield Requirement(UNLOGGED_LENGTH, str(TableKey(table.database, table.table))), step.seqno
+        changes = first + np.flatnonzero(columns.role[first:end] >= INSERT)
+        numbers, places = np.unique(columns.number[changes], return_index=True)
+        for number, event in zip(numbers.tolist(), changes[places].tolist(), strict=True):
+            if number in columns.fractions:
+                at = 0 if isinstance(step, Single) else int(np.searchsorted(step.end, event, "right"))
+                table = columns.tables[number]
+                yield Requirement(UNLOGGED_LENGTH, str(TableKey(table.database, table.table))), step.seqno + at
 
     def _writer(self, queue: int) -> RunWriter:
         if queue not in self._writers:

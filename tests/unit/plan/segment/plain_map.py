@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from binlane.binlog.reader import LogReader
+from binlane.binlog.rows import RowsEvent
 from binlane.binlog.transactions import Transaction, transactions
-from binlane.binlog.wire import Buffer
+from binlane.binlog.unlogged_lengths import count_rows_of_any_length
+from binlane.binlog.wire import HEADER, Buffer
 from binlane.model import Barrier, Flavor
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, transaction_header
@@ -25,8 +27,10 @@ from binlane.plan.segment.row_modes import asked
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.event_format import format_for, translation
+from binlane.plan.transaction.parts import MapPart, Part, RowsPart
 from binlane.plan.transaction.route_key import TransactionClass, classify
 from binlane.plan.transaction.xa import Groups, Halves, NoGroups, parts_at
+from binlane.sql.requirements import UNLOGGED_LENGTH, Requirement
 
 
 def scan_segment(
@@ -64,8 +68,9 @@ def map_segment(
     log, numbered = _read(data, segment, settings)
     tally, activity = Tally(meter=_meter_of(settings, log)), WindowActivity()
     writers: dict[int, LaneWriter] = {}
-    for seqno, transaction in numbered:
-        parts = parts_at(seqno, transaction, log, groups or NoGroups())
+    decoded = [(seqno, each, parts_at(seqno, each, log, groups or NoGroups())) for seqno, each in numbered]
+    unlogged = {content for _, _, parts in decoded for content in with_unlogged_lengths(parts)}
+    for seqno, transaction, parts in decoded:
         route = routing.route_of(classify(parts))
         lane = lane_of(seqno, route.lane, routing.barriers)
         queue = lane if routing.division is None or lane == routing.lanes else 0
@@ -84,10 +89,28 @@ def map_segment(
         tally.add(route.shard, route.lane, parts, seqno, log.format.flavor)
         for requirement in () if modes is None else asked(parts, modes):
             tally.add_requirement(requirement, seqno)
+        for part in parts:
+            if isinstance(part, RowsPart) and content_of(part.table) in unlogged:
+                tally.add_requirement(Requirement(UNLOGGED_LENGTH, str(part.table.key)), seqno)
         alone = route.lane if routing.division is None else None
         activity.add_transaction(route.shard, alone, parts, seqno, transaction.commit_time)
     files = {lane: file for queue in sorted(writers) for lane, file in writers[queue].close(tally).items()}
     return MapSummary(files, tally, activity)
+
+
+def with_unlogged_lengths(parts: Iterable[Part]) -> Iterator[tuple[object, ...]]:
+    """The contents of the TABLE_MAPs whose rows are not of the lengths that they tell."""
+    for part in parts:
+        if isinstance(part, RowsPart):
+            rows = RowsEvent.parse(part.event[4], memoryview(part.event)[HEADER.size :])
+            if not count_rows_of_any_length(rows, part.table.table)[1]:
+                yield content_of(part.table)
+
+
+def content_of(part: MapPart) -> tuple[object, ...]:
+    """What makes two TABLE_MAPs the same."""
+    table = part.table
+    return part.key, table.column_types, table.metadata, table.null_bitmap
 
 
 def lane_of(seqno: int, home: int, barriers: Sequence[Barrier]) -> int:
