@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
+from binlane.errors import DriftError
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
@@ -183,6 +184,32 @@ def test_a_statement_that_fails_half_way_is_never_taken_for_one_that_has_run(
     assert channel.cli("decide", CHANNEL, str(seqno), "--ran") == 0
     assert channel.run() is not None
     channel.assert_equal()
+
+
+def test_looking_for_the_transaction_that_fails_changes_no_table_without_transactions(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES)
+    assert channel.run() is not None
+    run_on(channel.target, "INSERT INTO tenant_1.i VALUES (7, 'drift')", log=False)
+    for way in ("SET SESSION binlog_format = ROW", BY_STATEMENT):
+        run_on(channel.source, way, "INSERT INTO tenant_1.journal VALUES ('once', 1)")
+    run_on(channel.source, "INSERT INTO tenant_1.i VALUES (7, 'a')")
+    with pytest.raises(DriftError, match="1062"):
+        channel.run()
+    # what the block itself has written stays, as the option says
+    assert channel.target.query("SELECT COUNT(*) FROM tenant_1.journal") == [(2,)]
+
+
+def test_the_transaction_that_fails_is_named_beside_tables_without_transactions(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES)
+    assert channel.run() is not None
+    run_on(channel.target, "INSERT INTO tenant_1.i VALUES (7, 'drift')", log=False)
+    run_on(channel.source, "INSERT INTO tenant_1.i VALUES (6, 'a')", "INSERT INTO tenant_1.i VALUES (7, 'a')")
+    with pytest.raises(DriftError, match=r"row 1 of the event: .*tenant_1"):
+        channel.run()
 
 
 REFUSED: dict[str, list[tuple[str, ...]]] = {

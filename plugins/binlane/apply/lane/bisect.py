@@ -1,13 +1,13 @@
 """Finds the transaction of a block that the target refuses: applies them one by one, then rolls all of them back.
 
-Nothing stays applied: position and data are rolled back together. The row lock on the position keeps other runners from
-the lane meanwhile.
+Nothing stays applied: position and data are rolled back together, and transactions that may change tables without
+transactions are not tried. The row lock on the position keeps other runners from the lane meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from binlane.apply.lane.run_state import RunState
     from binlane.plan.window_plan import Block
 
+_IS_TRANSACTIONAL: Final = (
+    "SELECT 1 FROM information_schema.tables JOIN information_schema.engines USING (engine)"
+    " WHERE table_schema = %s AND table_name = %s AND transactions = 'YES'"
+)
 _SHOWN: Final = 500
 """Bytes of a statement shown in a message."""
 
@@ -76,6 +80,8 @@ def _first(session: LaneSession, state: RunState, lane: int, block: BlockHeader,
             items = tuple(piece.items)
             if block.transactions == 1 and any(item.kind is not ItemKind.ROWS for item in items):
                 return None  # a statement that may commit implicitly
+            if state.options.allow_nontransactional and not _can_be_undone(session, items):
+                return None
             session.execute("SAVEPOINT piece")
             tracked = _Tracked(iter(items))
             try:
@@ -87,6 +93,18 @@ def _first(session: LaneSession, state: RunState, lane: int, block: BlockHeader,
             except BinlaneError as exc:
                 return Failing(piece.header, f"{exc}{_described(tracked.last)}")
     return None
+
+
+def _can_be_undone(session: LaneSession, items: Iterable[Item]) -> bool:
+    """Whether they are rows of transactional tables alone. A statement may change any table, by a function."""
+    return all(
+        item.kind is ItemKind.ROWS
+        and all(
+            session.rows(_IS_TRANSACTIONAL, (table.database, table.table))
+            for table in check_self_contained(item.payload)
+        )
+        for item in items
+    )
 
 
 def _pieces(state: RunState, lane: int, block: BlockHeader) -> Generator[Block, None, None]:
