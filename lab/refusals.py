@@ -49,6 +49,11 @@ REFUSALS: Final = (
         "Statements that changed an unknown part",
     ),
     Refusal(
+        "a statement that failed or was rolled back, on tables that are not known to be alike",
+        r"^PrecheckError.*\[rolled-back-engines\]",
+        "The same on tables that have engines of two kinds",
+    ),
+    Refusal(
         "a database that is READ ONLY on the target",
         r"^PrecheckError.*\[read-only-databases\]",
         "Changes of a database that is READ ONLY",

@@ -22,6 +22,7 @@ _INNODB: Final = "INNODB"
 _MOST_FINDINGS: Final = 20
 _BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
 _SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
+_UNKNOWN_TODO: Final = "apply up to the statement (--until), then the statement by hand, and skip it"
 _ADVICE_MADE: Final = (
     "ALTER TABLE .. ENGINE=InnoDB on the target before the window, or set apply.allow_nontransactional "
     "(docs/compatibility.md describes the risk)"
@@ -110,8 +111,8 @@ def _of_other_kinds(source: Schema | None, target: Schema, keys: Collection[Tabl
         expected = "unknown: an archive does not say it" if source is None else "unknown: no such table now"
         todo = (
             "the source's log holds a statement that changed it, or may have changed it behind a routine, trigger or "
-            "view, and that ended with an error or was rolled back, after which each "
-            "engine keeps something else: give both tables engines of one kind"
+            "view, and that ended with an error or was rolled back, after which each engine keeps something else: "
+            + ("give both tables engines of one kind" if ours is not None else _UNKNOWN_TODO)
         )
         found = ours.engine if ours is not None else expected
         yield Finding(Severity.FATAL, f"{key}: engine", f"a kind as on the source ({found})", theirs.engine, todo)

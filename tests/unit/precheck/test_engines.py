@@ -115,3 +115,9 @@ def test_an_account_that_does_not_see_all_tables_is_told_so() -> None:
     some = parse_grants(["GRANT SELECT ON `shop`.* TO `x`@`%`"])
     [text] = said(of(failed(ANY_TABLE), (INNODB, INNODB), grants=some), CHECK)
     assert "privilege SELECT" in text
+
+
+def test_a_table_that_the_source_does_not_have_any_more_is_named_with_what_to_do() -> None:
+    [text] = said(of(failed(ANY_TABLE), (replace(INNODB, tables=PLAIN.tables), INNODB)), CHECK)
+    assert text.startswith("other.log: engine: expected a kind as on the source (unknown: no such table now)")
+    assert "apply up to the statement (--until), then the statement by hand, and skip it" in text
