@@ -78,7 +78,8 @@ def test_a_table_that_a_ddl_makes_another_one_than_the_sources_stops_the_rows_be
     assert "b" in columns(pair.target, "t")
     assert pair.target.query("SELECT id FROM tenant_1.t") == [(1,)]
     assert pair.status.channel.watermark == mark
-    assert pair.status.low_water == mark.seqno + 2
+    # the lanes without a block may stop before they have moved
+    assert [lane.seqno for lane in pair.status.positions if lane.lane == 1] == [mark.seqno + 2]
     unlogged(pair.target, mend)
     assert pair.run() is not None
     assert pair.run() is None
