@@ -51,23 +51,6 @@ assert spark.range(1).count() == 1
 print("seconds", time.monotonic() - began)
 spark.stop()
 """
-_START: Final = """
-import os, sys, time
-began = time.process_time()
-from binlane.work import warm
-from binlane.work.filter.tasks import map_task, scan_task, unpacked
-ready = time.process_time() - began
-def once():
-    before = time.process_time()
-    for task in (scan_task, map_task):
-        task(*sys.argv[1:])
-    return time.process_time() - before
-if os.fork() == 0:
-    first = once()
-    print("seconds", ready, max(first - min(once(), once()), 0.0), flush=True)
-    os._exit(0)
-os.wait()
-"""
 
 
 def filter_window(uri: str, runs: int) -> dict[str, Any]:
@@ -157,7 +140,7 @@ def start_cpu_seconds(uri: str) -> dict[str, float]:
     folder = WorkFolder(uri)
     inputs = read_inputs(folder)
     name = min(inputs.manifest.segments, key=lambda segment: segment.bytes).name
-    command = [sys.executable, "-c", _START, uri, inputs.key, name]
+    command = [sys.executable, "-m", "benchmarks.worker_start", uri, inputs.key, name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     daemon, worker = map(float, done.stdout.split()[1:])
     return {"daemon": round(daemon, 3), "worker": round(worker, 3)}

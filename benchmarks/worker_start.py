@@ -1,0 +1,38 @@
+"""CPU of what filter workers are forked from, and of a worker's first segment: ``python -m benchmarks.worker_start``.
+
+Called by ``benchmarks.filter`` in a new interpreter, whose arguments are a window's folder, the plan's key and a
+segment. Prints both numbers of seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+
+def main(uri: str, key: str, name: str) -> None:
+    """Prints the CPU seconds until all modules are imported and their machine code is loaded, and those that a forked
+    worker's first segment takes more than its next."""
+    began = time.process_time()
+    # the imports are what is measured
+    from binlane.work.filter import warm  # noqa: F401
+    from binlane.work.filter.tasks import map_task, scan_task
+
+    ready = time.process_time() - began
+
+    def once() -> float:
+        before = time.process_time()
+        for task in (scan_task, map_task):
+            task(uri, key, name)
+        return time.process_time() - before
+
+    if os.fork() == 0:
+        first = once()
+        print("seconds", ready, max(first - min(once(), once()), 0.0), flush=True)
+        os._exit(0)
+    os.wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
