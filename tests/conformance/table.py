@@ -19,6 +19,7 @@ from tests.conformance.event_types import EVENT_TYPES
 from tests.conformance.framing_cases import FRAMING_CASES
 from tests.conformance.rows import Row, Verdict
 from tests.conformance.statement_kinds import STATEMENT_KINDS
+from tests.conformance.statement_outcomes import STATEMENT_OUTCOMES
 from tests.conformance.versions import VERSIONS
 
 
@@ -48,7 +49,9 @@ PAGE: Final[dict[Section, Part]] = {
         EVENT_TYPES,
     ),
     Section.STATEMENTS: Part(
-        "Statements by kind, in statement and mixed format and as DDL.", "statement", STATEMENT_KINDS
+        "Statements by kind, in statement and mixed format and as DDL.",
+        "statement",
+        (*STATEMENT_KINDS, *STATEMENT_OUTCOMES),
     ),
     Section.EDGE_CASES: Part(
         "Unexpected details of the formats and the servers.", "case", (*FRAMING_CASES, *CONTENT_CASES)

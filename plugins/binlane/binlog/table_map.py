@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from binlane.binlog import collations
+from binlane.binlog.types import collations
 from binlane.binlog.types.column_types import LOGGED_TYPES, Entry, codes_with
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.type_codes import ColumnType, LengthRule

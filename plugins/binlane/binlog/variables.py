@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.fields import Fields
+from binlane.binlog.types.collations import charset_name, collation_name
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, SessionContext
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from binlane.apply.refusals import driver_errors
 from binlane.apply.session.context import SUBSTITUTES
 from binlane.apply.session.retry_verdicts import is_lost
-from binlane.binlog.collations import collation_name as collation_name_of
+from binlane.binlog.types.collations import collation_name as collation_name_of
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import BinlogError, SourceError

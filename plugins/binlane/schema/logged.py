@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from binlane.binlog import collations
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.types import collations
 from binlane.binlog.types.column_types import by_statements, logged_words
 from binlane.binlog.types.sql_types import column_words
 from binlane.model import Flavor

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
-from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.types.charsets import eight_bit_characters, wide_codec
+from binlane.binlog.types.collations import charset_name, collation_name
 from binlane.model import Flavor, SessionContext
 from binlane.sql.parse.lexer import Dialect
 

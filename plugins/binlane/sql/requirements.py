@@ -8,19 +8,29 @@ of MySQL 9 and MariaDB 11.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final
 
-from binlane.binlog.collations import charset_name, collation_name, is_charset, is_collation
+from binlane.binlog.types.collations import charset_name, collation_name, is_charset, is_collation
 from binlane.model import Flavor, SessionContext
 from binlane.schema.normalize import charset_name as full_charset_name
 from binlane.sql.accounts import accounts, defined, definer, is_owned
 from binlane.sql.parse.cursor import group_end, is_name, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.server_words import (
+    ACCOUNT_OPTIONS,
+    CLAUSES,
+    ENGINES,
+    OBJECTS,
+    OPTIONS,
+    OWN_OBJECTS,
+    PRIVILEGES_OF_MARIADB,
+    TYPES,
+)
 
 ENGINE: Final = "storage engine"
 COLLATION: Final = "collation"
@@ -143,7 +153,7 @@ class _Words:
         if verb in ("CREATE", "ALTER", "DROP"):
             # ALGORITHM, DEFINER and SQL SECURITY stand before VIEW
             words = [token.upper for token in self.tokens[1 : 16 if self.facts.views else 8]]
-            kind = next((word for word in words if word in _OBJECTS), "")
+            kind = next((word for word in words if word in OBJECTS), "")
             yield from self._object(verb, kind, head)
             yield from self._operators(verb, kind)
             if kind == "TABLE":
@@ -177,13 +187,13 @@ class _Words:
 
     def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Requirement]:
         subject = self._subject() or f"{verb} {kind}"
-        if kind in _OWN_OBJECTS:
-            yield Requirement(_OWN_OBJECTS[kind], subject)
+        if kind in OWN_OBJECTS:
+            yield Requirement(OWN_OBJECTS[kind], subject)
         if kind in ("DATABASE", "SCHEMA"):
             yield from self._of_database()
         if ("SPATIAL", "REFERENCE") in pairwise(head):
             yield Requirement("spatial reference system", f"{verb} SPATIAL REFERENCE SYSTEM")
-        elif verb == "CREATE" and head[1:3] == ["OR", "REPLACE"] and kind not in ("", "VIEW", *_OWN_OBJECTS):
+        elif verb == "CREATE" and head[1:3] == ["OR", "REPLACE"] and kind not in ("", "VIEW", *OWN_OBJECTS):
             yield Requirement("OR REPLACE", subject)
         if (kind, "IF") in pairwise(head) and (kind == "INDEX" or (verb, kind) == ("ALTER", "TABLE")):
             yield Requirement("IF EXISTS", subject)
@@ -213,9 +223,9 @@ class _Words:
         """The columns and clauses of CREATE TABLE and ALTER TABLE."""
         for at, token in enumerate(self.tokens):
             following = [one.upper for one in self.tokens[at + 1 : at + 4]]
-            if token.upper in _TYPES and self._is_type(at):
-                yield Requirement(_TYPES[token.upper], f"{self._subject()}.{self.tokens[at - 1].text}")
-            clause = _CLAUSES.get((token.upper, self._upper(at + 1)))
+            if token.upper in TYPES and self._is_type(at):
+                yield Requirement(TYPES[token.upper], f"{self._subject()}.{self.tokens[at - 1].text}")
+            clause = CLAUSES.get((token.upper, self._upper(at + 1)))
             if clause is not None:
                 yield Requirement(clause, self._subject())
             if (token.upper, following[:1]) == ("ROW", ["START"]) and self._is_in_column_of(at, _BIGINT):
@@ -330,7 +340,7 @@ class _Words:
         """
         for at, token in enumerate(self.tokens):
             value = self._value(at)
-            if token.upper == "ENGINE" and self.depths[at] == 0 and value in _ENGINES:
+            if token.upper == "ENGINE" and self.depths[at] == 0 and value in ENGINES:
                 yield Requirement(ENGINE, self._subject(), value)
             elif token.upper == "COLLATE" and value is not None and is_collation(value):
                 yield Requirement(COLLATION, self._subject(), value)
@@ -339,8 +349,8 @@ class _Words:
             elif self.depths[at] == 0 and self._text(at + 1) == "=":
                 # MariaDB logs engines' own options quoted, as it does in SHOW CREATE TABLE
                 option = token.upper or (token.text.upper() if token.kind is TokenKind.NAME else "")
-                if option in _OPTIONS:
-                    yield Requirement(_OPTIONS[option], self._subject(), option)
+                if option in OPTIONS:
+                    yield Requirement(OPTIONS[option], self._subject(), option)
 
     def _bare_charsets(self, verb: str, kind: str) -> Iterator[Requirement]:
         """Character sets without COLLATE, of columns, variables and conversions: the session decides their
@@ -403,7 +413,7 @@ class _Words:
                 yield Requirement("IDENTIFIED BY PASSWORD", who)
             if word == "IDENTIFIED" and words[at + 1 : at + 2] == ["VIA"]:
                 yield Requirement("IDENTIFIED VIA", who)
-            if word in _ACCOUNT_OPTIONS or (words[1:2] == ["USER"] and words[at : at + 2] == ["DEFAULT", "ROLE"]):
+            if word in ACCOUNT_OPTIONS or (words[1:2] == ["USER"] and words[at : at + 2] == ["DEFAULT", "ROLE"]):
                 yield Requirement("account option", who, "DEFAULT ROLE" if word == "DEFAULT" else word)
         for name in _PLUGIN.findall(self.sql):
             yield Requirement(PLUGIN, who, name.lower())
@@ -411,7 +421,7 @@ class _Words:
     def _privileges(self) -> Iterator[Requirement]:
         names = re.split(r"\bON\b", self.sql, maxsplit=1, flags=re.I)[0].strip()[len("GRANT") :]
         for name in (one.strip().upper() for one in names.split(",")):
-            if name in _PRIVILEGES_OF_MARIADB:
+            if name in PRIVILEGES_OF_MARIADB:
                 yield Requirement("privilege of MariaDB", "GRANT", name)
             elif re.fullmatch(r"[A-Z]+(?:_[A-Z]+)+", name) and any(token.upper == "ON" for token in self.tokens):
                 yield Requirement("privilege of MySQL", "GRANT", name)
@@ -432,30 +442,6 @@ class _Words:
         return self.tokens[at].kind if 0 <= at < len(self.tokens) else None
 
 
-_OWN_OBJECTS: Final[Mapping[str, str]] = {
-    "SEQUENCE": "sequence",
-    "PACKAGE": "package",
-    "TABLESPACE": "tablespace",
-    "LIBRARY": "library",
-    "RESOURCE": "resource group",
-    "LOGFILE": "tablespace",
-    "INSTANCE": "instance",
-}
-_OBJECTS: Final = frozenset(
-    {
-        *("TABLE", "INDEX", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "DATABASE", "SCHEMA"),
-        *("USER", "ROLE", "SERVER"),
-        *_OWN_OBJECTS,
-    }
-)
-_TYPES: Final[Mapping[str, str]] = {
-    "JSON": "JSON column",
-    "VECTOR": "VECTOR column",
-    "UUID": "UUID column",
-    "INET6": "INET6 column",
-    "INET4": "INET4 column",
-    "XMLTYPE": "XMLTYPE column",
-}
 _NO_COLUMN: Final = frozenset({"ADD", "COLUMN", "MODIFY", "CHANGE", "AFTER", "TO", "AS", "RETURNING", "EXISTS"})
 """Unreserved words that may stand before a column's name."""
 _BEHIND_TYPE: Final = frozenset(
@@ -466,41 +452,8 @@ _BEHIND_TYPE: Final = frozenset(
     }
 )
 _BIGINT: Final = frozenset({"BIGINT", "INT8"})
-_CLAUSES: Final[Mapping[tuple[str, str], str]] = {
-    ("SYSTEM", "VERSIONING"): "system versioning",
-    ("PERIOD", "FOR"): "period",
-    ("WITHOUT", "OVERLAPS"): "period",
-    ("NOT", "ENFORCED"): "check that is not enforced",
-}
 _CHANGED: Final = frozenset({"COLUMN", "ADD", "DROP", "MODIFY", "CHANGE", "KEY", "INDEX", "CONSTRAINT"})
 LONG_TYPES: Final = frozenset({f"{size}{kind}" for size in ("", "TINY", "MEDIUM", "LONG") for kind in ("TEXT", "BLOB")})
 _KEY_WORDS: Final = ("KEY", "INDEX", "UNIQUE")
 _UNUSED: Final = {"INVISIBLE": "invisible key", "VISIBLE": "invisible key", "IGNORED": "ignored key"}
-_ENGINES: Final = frozenset(
-    {
-        *("archive", "aria", "blackhole", "columnstore", "connect", "csv", "example", "federated", "heap", "innodb"),
-        *("memory", "merge", "mrg_myisam", "mroonga", "myisam", "ndb", "ndbcluster", "oqgraph", "rocksdb", "s3"),
-        *("sequence", "sphinx", "spider", "tokudb"),
-    }
-)
-_OPTIONS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("PAGE_CHECKSUM", "TRANSACTIONAL", "PAGE_COMPRESSED", "ENCRYPTED", "ENCRYPTION_KEY_ID", "SEQUENCE"),
-        "option of MariaDB",
-    ),
-    **dict.fromkeys(
-        ("ENCRYPTION", "SECONDARY_ENGINE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "AUTOEXTEND_SIZE"),
-        "option of MySQL",
-    ),
-}
-_ACCOUNT_OPTIONS: Final = frozenset({"FAILED_LOGIN_ATTEMPTS", "PASSWORD_LOCK_TIME", "ATTRIBUTE", "RETAIN"})
-"""Clauses of CREATE USER and ALTER USER that only MySQL has."""
 _PLUGIN: Final = re.compile(r"\bIDENTIFIED\s+(?:WITH|VIA)\s+[`'\"]?(\w+)", re.I)
-_PRIVILEGES_OF_MARIADB: Final = frozenset(
-    {
-        *("BINLOG ADMIN", "BINLOG MONITOR", "BINLOG REPLAY", "CONNECTION ADMIN", "DELETE HISTORY", "FEDERATED ADMIN"),
-        *("READ_ONLY ADMIN", "REPLICATION MASTER ADMIN", "REPLICATION SLAVE ADMIN", "REPLICA MONITOR", "SET USER"),
-        *("SLAVE MONITOR", "SHOW CREATE ROUTINE"),
-    }
-)
-"""Privileges of MariaDB in several words; MySQL's dynamic privileges are one word with underscores."""

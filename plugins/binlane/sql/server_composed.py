@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
+from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.model import Flavor, SessionContext
 from binlane.sql.charset import has_plain_backslashes
 

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.events import Intvar, IntvarKind, Rand, UserVar, ValueType
+from binlane.binlog.types.collations import charset_name, collation_name
 from binlane.binlog.variables import with_variables
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, SessionContext

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from binlane.binlog.collations import charset_name, collation_name
+from binlane.binlog.types.collations import charset_name, collation_name
 from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.sql.charset import charset_is_read, decoded

@@ -17,7 +17,7 @@ import pymysql
 
 from binlane.apply.session.cached_state import UNLOGGED_VARIABLES
 from binlane.apply.session.retry_verdicts import error_code
-from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
+from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext
 from binlane.plan.transaction.decode import statement_facts

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
-from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_id, collation_name
+from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_id, collation_name
 from binlane.model import Flavor, SessionContext
 from binlane.schema.normalize import charset_name as full_charset
 from binlane.schema.normalize import collation_name as full_name

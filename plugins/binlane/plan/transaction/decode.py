@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from binlane.binlog.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.events import (
     Event,
     ExecuteLoadQuery,
@@ -30,6 +29,7 @@ from binlane.binlog.gtids import XaName
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows, decompressed
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
+from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.binlog.unlogged_lengths import count_rows_of_any_length
 from binlane.binlog.variables import with_variables

@@ -19,11 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from binlane.binlog.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.events import ExecuteLoadQuery, FileBlock, FileDeletion, Query, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.query import Duplicates
 from binlane.binlog.reader import LogReader
+from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.wire import BufferOffset, EventType, RawEvent
 from binlane.errors import TruncatedEventError
 from binlane.model import Flavor, SessionContext

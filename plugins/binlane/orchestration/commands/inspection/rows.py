@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
-from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.events import ExecuteLoadQuery, Query
 from binlane.binlog.row_values import Absent, Change, Image, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent
@@ -21,6 +20,7 @@ from binlane.binlog.rows_payload import parse_rows
 from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.transactions import Transaction
 from binlane.binlog.types.charsets import decode_text, guessed_text
+from binlane.binlog.types.collations import charset_name, collation_name
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text
