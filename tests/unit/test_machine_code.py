@@ -18,7 +18,7 @@ PLUGINS = Path(__file__).parents[2] / "plugins"
 KERNELS = [
     str(file.relative_to(PLUGINS / "binlane"))
     for file in sorted((PLUGINS / "binlane").rglob("*.py"))
-    if re.search(r"^@(?:kernel|inlined)\b", file.read_text(), re.M)
+    if re.search(r"^@(?:kernel|copying|inlined)\b", file.read_text(), re.M)
 ]
 
 
@@ -115,13 +115,13 @@ def test_with_another_numba_nothing_is_loaded_ahead() -> None:
 
 LATE = """
 import numpy
-from binlane.binlog.vector.compiled import inlined, kernel
+from binlane.binlog.vector.compiled import copying, inlined
 
 @inlined
 def doubled(value):
     return 2 * value
 
-@kernel
+@copying
 def doubles(values):
     found = numpy.empty(values.size, numpy.int64)
     for index in range(values.size):
@@ -148,3 +148,30 @@ def test_a_kernel_of_the_cache_needs_no_compiler_and_another_gets_one(tmp_path: 
 def test_without_a_compiler_a_kernel_is_a_function(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(LATE)
     assert run_beside_kernel(TOLD, tmp_path, NUMBA_DISABLE_JIT="1") == "[0, 2, 4] False"
+
+
+COUNTED = """
+import numpy
+from binlane.binlog.vector import compiled
+
+def first(values):
+    return values[0]
+
+def counted(decorator):
+    inner = decorator(first)
+    def outer(values, times):
+        found = 0
+        for _ in range(times):
+            found += inner(values)
+        return found
+    made = decorator(outer)
+    assert made(numpy.arange(3) + 1, 4) == 4
+    return "NRT_incref" in "".join(made.inspect_llvm().values())
+
+print(counted(compiled.kernel), counted(compiled.copying))
+"""
+
+
+def test_a_kernel_gives_arrays_to_another_without_counting_references(tmp_path: Path) -> None:
+    (tmp_path / "counting.py").write_text(COUNTED)
+    assert run_beside_kernel("import counting", tmp_path) == "False True"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from binlane.binlog.vector.arrays import Bytes, Flags
-from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.compiled import copying
 from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER
 
 _WHOLE_PACKET: Final = 0xFF_FFFF
@@ -17,7 +17,7 @@ _LEAST: Final = 1 + HEADER.size
 _ARTIFICIAL: Final = int(ARTIFICIAL)
 
 
-@kernel
+@copying
 def take(
     data: Bytes, at: int, filled: int, special: Flags, events: Bytes, taken: int, last: int
 ) -> tuple[int, int, int]:

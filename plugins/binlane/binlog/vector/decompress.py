@@ -19,7 +19,7 @@ from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
 from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Sizes
-from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.compiled import copying, kernel
 from binlane.binlog.vector.frame_kernels import little, packed
 from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets, as_array
 from binlane.binlog.wire import HEADER, EventType
@@ -179,7 +179,7 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
 @kernel
 def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """(offset of the zstd stream in the body [at, end), decompressed size); (-1, -1) for an unusual head."""
-    fields = np.full(4, -1, np.int64)
+    size = compression = inflated = -1
     while True:
         field, at = packed(data, at, end, _LONGEST)
         if field == 0:
@@ -188,12 +188,18 @@ def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
         if field < 0 or length < 0 or length > end - at:
             return -1, -1
         if field <= _INFLATED:
-            fields[field], _ = packed(data, at, at + length, _LONGEST)
+            value, _ = packed(data, at, at + length, _LONGEST)
+            if field == _SIZE:
+                size = value
+            elif field == _COMPRESSION:
+                compression = value
+            elif field == _INFLATED:
+                inflated = value
         at += length
     # zstandard raises for an empty stream
-    if end == at or fields[_SIZE] != end - at or fields[_COMPRESSION] != _ZSTD or fields[_INFLATED] <= 0:
+    if end == at or size != end - at or compression != _ZSTD or inflated <= 0:
         return -1, -1
-    return at, fields[_INFLATED]
+    return at, inflated
 
 
 @kernel
@@ -295,7 +301,7 @@ def _events(data: Bytes, start: Ints, end: Ints) -> int:
     return count
 
 
-@kernel
+@copying
 def _lay_out(
     data: Bytes, offset: Ints, size: Sizes, event: Ints, inner: Bytes, start: Ints, end: Ints, tail: int,
     out: Bytes, at: Ints, source: Ints,

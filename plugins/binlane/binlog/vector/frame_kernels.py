@@ -16,7 +16,7 @@ import numpy as np
 
 from binlane.binlog import rows as plain
 from binlane.binlog.vector.arrays import Bytes, Halves, Ints, Numbers, Sizes, Words
-from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.compiled import copying, kernel
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 
 OK: Final = 0
@@ -50,6 +50,7 @@ ROLES[list(plain.REFUSED_ROWS)] = _REFUSED
 
 _REFLECTED_POLYNOMIAL: Final = 0xEDB88320
 _CRC_BYTES: Final = 8
+_WORD: Final = 4
 
 
 def _crc_tables() -> Sizes:
@@ -67,6 +68,7 @@ def _crc_tables() -> Sizes:
 _CRC: Final = _crc_tables()
 _LOW, _ONES = np.uint32(0xFF), np.uint32(0xFFFFFFFF)
 _8, _16, _24 = np.uint32(8), np.uint32(16), np.uint32(24)
+_1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 
@@ -98,11 +100,13 @@ def packed(data: Bytes, at: int, end: int, longest: int) -> tuple[int, int]:
 
 @kernel
 def _u32(data: Bytes, at: int) -> int:
+    # an index without a sign cannot mean "from the end", so the four loads become one
+    place = np.uint64(at)
     return int(
-        np.int64(data[at])
-        | (np.int64(data[at + 1]) << 8)
-        | (np.int64(data[at + 2]) << 16)
-        | (np.int64(data[at + 3]) << 24)
+        np.int64(data[place])
+        | (np.int64(data[place + _1]) << 8)
+        | (np.int64(data[place + _2]) << 16)
+        | (np.int64(data[place + _3]) << 24)
     )
 
 
@@ -207,9 +211,15 @@ def _hash(data: Bytes, at: int, end: int) -> np.uint64:
 
 @kernel
 def _same(data: Bytes, left: int, right: int, length: int) -> bool:
-    for index in range(length):  # numba compiles no generators
+    index = 0
+    while length - index >= _WORD:
+        if _u32(data, left + index) != _u32(data, right + index):
+            return False
+        index += _WORD
+    while index < length:
         if data[left + index] != data[right + index]:
             return False
+        index += 1
     return True
 
 
@@ -257,15 +267,18 @@ def index(
     tail: int,
     number: Numbers,
     first: Ints,
-    capacity: int,
+    slots: Numbers,
+    hashes: Words,
+    bodies: Ints,
+    ids: Ints,
+    meant: Numbers,
+    since: Ints,
 ) -> tuple[int, int, int]:
-    """Fills ``number`` and ``first``; returns (count of numbers, code, event where it stopped)."""
-    slots = np.full(capacity, -1, np.int32)
-    hashes = np.empty(first.size, np.uint64)
-    bodies = np.empty((first.size, 2), np.int64)
-    ids = np.full(capacity, -1, np.int64)
-    meant = np.empty(capacity, np.int32)
-    since = np.empty(capacity, np.int64)
+    """Fills ``number`` and ``first``; returns (count of numbers, code, event where it stopped).
+
+    Room for two hash tables: ``slots`` by definition, all -1 on entry, with ``hashes`` and ``bodies`` (begin, end) of
+    each number; ``ids`` by table id, all -1 on entry, with the number that each id has (``meant``) and since when.
+    """
     count, generation = 0, 0
     for event in range(offset.size):
         number[event] = NO_TABLE
@@ -321,7 +334,7 @@ def appearances(number: Numbers, seen: Numbers, used: Ints, first: Ints) -> int:
     return count
 
 
-@kernel
+@copying
 def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
     """Bytes written, or (-1 - index) of the first range that is outside ``data`` or does not fit into ``out``."""
     used = 0
@@ -334,7 +347,7 @@ def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
     return used
 
 
-@kernel
+@copying
 def strip(data: Bytes, offset: Ints, size: Sizes, wanted: Ints, header_len: int, tail: int, out: Bytes) -> int:
     """Bytes written. ``out`` has room for all ``wanted`` events, which are numbers into ``offset``."""
     used = 0

@@ -188,7 +188,9 @@ def index_rows(frames: Frames, name: str) -> TableIndex:
     capacity = 1 << (2 * maps + 1).bit_length()
     count, code, event = frame_kernels.index(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
-        number, first, capacity,
+        number, first,
+        np.full(capacity, -1, np.int32), np.empty(maps, np.uint64), np.empty((maps, 2), np.int64),
+        np.full(capacity, -1, np.int64), np.empty(capacity, np.int32), np.empty(capacity, np.int64),
     )  # fmt: skip
     _raise_at(code, frames, event, name)
     return TableIndex(number, first[:count].copy())

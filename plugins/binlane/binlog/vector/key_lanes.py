@@ -55,7 +55,8 @@ def by_key(
             )  # fmt: skip
         for half in range(2 if moves else 1):
             out_table[count], out_kind[count] = one, kind[row]
-            out_images[count] = images[row]
+            for edge in range(4):
+                out_images[count, edge] = images[row, edge]
             if moves and half == 0:
                 out_kind[count] = DELETE
                 out_images[count, 2] = out_images[count, 3] = -1

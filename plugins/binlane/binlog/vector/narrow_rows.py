@@ -18,7 +18,7 @@ import numpy as np
 from binlane.binlog.rows import RowsFlag
 from binlane.binlog.vector import compiled
 from binlane.binlog.vector.arrays import Bytes, Ints, Numbers, Sizes
-from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.compiled import copying, kernel
 from binlane.binlog.vector.frame_kernels import little
 from binlane.binlog.vector.frames import Frames, TableLayouts, frame, index_rows, table_layouts
 from binlane.binlog.wire import HEADER, EventType
@@ -54,7 +54,9 @@ def narrowed(frames: Frames, number: Numbers, layouts: TableLayouts, keys: Seque
     out = np.empty(int(frames.size.sum(dtype=np.int64)), np.uint8)
     used = _narrow(
         frames.data, frames.offset, frames.type_code, frames.size, number, layouts.tables, layouts.rule, layouts.length,
-        np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))), columns, out,
+        np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))), columns,
+        np.empty((_ONE_BYTE, 2), np.int64), np.empty((_ONE_BYTE, 2), np.int64),
+        np.empty(_ONE_BYTE, np.uint8), np.empty(_ONE_BYTE, np.uint8), out,
     )  # fmt: skip
     return out[:used].tobytes()
 
@@ -70,14 +72,13 @@ def is_loaded() -> bool:
     return compiled.is_loaded(_narrow)
 
 
-@kernel
+@copying
 def _narrow(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, number: Numbers, tables: Ints, rule: Bytes, param: Ints,
-    key_from: Ints, key_columns: Ints, out: Bytes,
+    key_from: Ints, key_columns: Ints, before: Ints, after: Ints, is_key: Bytes, is_sent: Bytes, out: Bytes,
 ) -> int:  # fmt: skip
-    """Fills ``out``; returns the bytes used."""
-    before, after = np.empty((_ONE_BYTE, 2), np.int64), np.empty((_ONE_BYTE, 2), np.int64)
-    is_key, is_sent = np.empty(_ONE_BYTE, np.uint8), np.empty(_ONE_BYTE, np.uint8)
+    """Fills ``out``; returns the bytes used. Room for one row's columns: ``before``, ``after``, ``is_key``,
+    ``is_sent``."""
     used = 0
     for event in range(offset.size):
         start, shape, table = offset[event], _SHAPES[kind[event]], number[event]
@@ -200,7 +201,7 @@ def _bitmap(wanted: Bytes, width: int, out: Bytes, at: int) -> int:
     return at + length
 
 
-@kernel
+@copying
 def _image(data: Bytes, found: Ints, wanted: Bytes, width: int, out: Bytes, at: int) -> int:
     """Writes an image of the wanted columns."""
     present = 0
@@ -221,7 +222,7 @@ def _image(data: Bytes, found: Ints, wanted: Bytes, width: int, out: Bytes, at: 
     return at
 
 
-@kernel
+@copying
 def _write_event(
     data: Bytes, start: int, at: int, end: int, rows: int, shape: int, width: int, first: int, rule: Bytes,
     param: Ints, before: Ints, after: Ints, is_key: Bytes, is_sent: Bytes, out: Bytes, used: int,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from binlane.binlog.rows import RowsFlag
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints
-from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.compiled import copying, kernel
 from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import RowCounts
@@ -177,7 +177,7 @@ def _little(value: int, length: int, out: Bytes, at: int) -> int:
     return at + length
 
 
-@kernel
+@copying
 def _head(table_map: Bytes, code: int, size: int, flags: int, width: int, is_v2: bool, out: Bytes, at: int) -> int:
     """Writes a rows event up to its bitmaps; log_pos and the header's flags are 0."""
     out[at : at + _HEADER] = table_map[:_HEADER]
@@ -193,7 +193,7 @@ def _head(table_map: Bytes, code: int, size: int, flags: int, width: int, is_v2:
     return _little(width, 2, out, _little(252, 1, out, at))
 
 
-@kernel
+@copying
 def _write(
     data: Bytes, images: Ints, first: Ints, table: Ints, code: Bytes, size: Ints, has_map: Flags, is_last: Flags,
     group: Ints, maps: Bytes, map_size: Ints, width: Ints, is_v2: Flags, out: Bytes,

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Words
-from binlane.binlog.vector.compiled import inlined, kernel
+from binlane.binlog.vector.compiled import copying, inlined, kernel
 
 SIZES: Final = (10, 100, 1000)
 """Transactions in a row. Each divides the next, so that a block begins only where all smaller ones do."""
@@ -137,7 +137,7 @@ def _follow(now: int, other: int, blocks: Ints, sizes: Ints, depth: Ints) -> Non
             blocks[size, CHAIN] = max(blocks[size, CHAIN], depth[size, now - begin])
 
 
-@kernel
+@copying
 def count(  # noqa: C901 -- a call with arrays costs more than reading an image
     data: Bytes, images: Ints, seqno: Ints, number: Ints, tables: Ints, rule: Bytes, length: Ints, ranges: Ints,
     is_told: Flags, table_id: Ints, opened: Ints, key_at: Ints, seed: Words, kind: Ints, place_at: Ints, place: Ints,
