@@ -59,6 +59,11 @@ REFUSALS: Final = (
         "Changes of a database that is READ ONLY",
     ),
     Refusal(
+        "a temporary table that a routine leaves to another transaction",
+        r"^PrecheckError.*\[temporary-tables\]",
+        "A temporary table that a stored routine or trigger leaves to another transaction",
+    ),
+    Refusal(
         "a loadable function whose library the target may not have",
         r"^PrecheckError.*\[libraries\]",
         "CREATE FUNCTION .. SONAME",

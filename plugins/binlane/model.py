@@ -213,6 +213,12 @@ class Barrier:
     temporary: TemporaryCopies | None = None
     """Set if a life of temporary tables is split into several transactions."""
 
+    @property
+    def is_indivisible(self) -> bool:
+        """Whether it is applied as a whole, because temporary tables are open or change in it: none of its transactions
+        can be skipped."""
+        return self.together or (self.temporary is not None and self.temporary.kept is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Epoch:

@@ -376,6 +376,32 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.TEMPORARY}::test_a_table_that_a_function_makes_is_there_until_it_is_dropped",
     ),
     supported(
+        "The same in MySQL's log, which holds the calls alone, where the table is dropped by the routine that makes "
+        "it, or made and dropped in statements of one block",
+        "in one transaction of the target, on one connection",
+        f"{proofs.TEMPORARY}::"
+        "test_a_table_that_a_function_leaves_to_another_transaction_is_refused_before_the_first_write",
+    ),
+    refused(
+        "A temporary table that a stored routine or trigger leaves to another transaction (MySQL, statement format): "
+        "one that a routine of another block, or of a later window, drops or uses; one that is made again; with "
+        "IF NOT EXISTS, unless `allow_unsafe` is set",
+        "named before the window begins: the log shows neither the table nor when the connection has dropped it",
+        "PrecheckError",
+        f"{proofs.TEMPORARY}::"
+        "test_a_table_that_a_function_leaves_to_another_transaction_is_refused_before_the_first_write",
+        f"{proofs.TEMPORARY}::"
+        "test_a_table_that_a_function_has_made_in_an_earlier_window_is_refused_when_another_drops_it",
+        "tests/unit/sql/test_temporary_routines.py::test_a_call_behind_another",
+        "tests/unit/precheck/test_checks.py::test_temporary_tables_that_routines_leave_to_another_transaction",
+    ),
+    supported(
+        "A statement on a table without transactions whose routine or trigger makes a temporary table (MySQL)",
+        "runs once, between BEGIN and COMMIT under its GTID, with `apply.allow_nontransactional`",
+        "tests/integration/window/test_nontransactional.py::"
+        "test_runs_that_are_killed_between_statements_that_make_temporary_tables_lose_and_double_nothing",
+    ),
+    supported(
         "CREATE OR REPLACE TEMPORARY TABLE that failed behind its DROP (MariaDB logs it with its error)",
         "the table is gone, as on the source",
         f"{proofs.TEMPORARY}::test_a_create_or_replace_that_fails_behind_its_drop_ends_the_life",

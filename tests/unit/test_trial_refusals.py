@@ -48,6 +48,7 @@ def test_every_refusal_that_the_suites_met_is_of_one_of_them() -> None:
             "half-way",
         ),
         ("PrecheckError: x\nshop: database, at seqno 6: expected one [read-only-databases]", "READ ONLY"),
+        ("PrecheckError: x\na:4: statement of seqno 6, DO f(): expected no [temporary-tables]", "routine leaves"),
         ("UnsupportedEventError: a:4: copies, so copies of the table are needed: it is a sequence", "no copy"),
         ("PrecheckError: mysql: the account lacks SELECT", None),
         ("ApplyError: 1032 in mysql.user: table: x", None),

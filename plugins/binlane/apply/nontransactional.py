@@ -94,7 +94,8 @@ class NontransactionalChanges:
 
     def _run(self, number: int) -> None:
         try:
-            with self.session.under_gtid(self._gtid(number)):
+            is_statement = self.units[number][0].kind is not ItemKind.ROWS
+            with self.session.under_gtid(self._gtid(number), begins=is_statement):
                 self.writer.write(self.units[number], self.place.seqno)
         except (pymysql.err.MySQLError, BinlaneError) as exc:
             if not _LOST[0] <= error_code(exc) < _LOST[1]:

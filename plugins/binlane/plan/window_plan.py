@@ -266,6 +266,12 @@ class WindowPlan:
         """Whether row events log every change: no statement computes a value on the target."""
         return self.kinds.keys() <= {"rows", "ddl", "global", "transaction"}
 
+    def indivisible(self, first: int, last: int) -> Barrier | None:
+        """The first barrier that is applied as a whole and holds one of the seqnos; None if there is none."""
+        return next(
+            (each for each in self.barriers if each.is_indivisible and each.first <= last and first <= each.last), None
+        )
+
     def barriers_of(self, lane: int) -> tuple[Barrier, ...]:
         """The barriers that ``lane`` takes part in, ascending."""
         return tuple(barrier for barrier in self.barriers if lane in barrier.participants)

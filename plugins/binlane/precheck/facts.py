@@ -19,7 +19,7 @@ from binlane.binlog.types.collations import collation_name as collation_name_of
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import BinlogError, SourceError
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants, proxies_to_grant, roles_to_grant, routine_grants
@@ -48,6 +48,13 @@ _DEFINERS: Final = (
     " UNION ALL SELECT 'VIEW', table_schema, table_name, definer FROM information_schema.views"
     " UNION ALL SELECT 'EVENT', event_schema, event_name, definer FROM information_schema.events"
 )
+_BODIES: Final = (
+    "SELECT 'routine' AS kind, routine_schema AS owner, routine_name AS name, routine_definition AS body"
+    " FROM information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys')",
+    "SELECT 'trigger' AS kind, event_object_schema AS owner, event_object_table AS name, action_statement AS body"
+    " FROM information_schema.triggers WHERE event_object_schema NOT IN ('mysql', 'sys')",
+)
+_TEMPORARY: Final = "LOWER(body) LIKE '%temporary%'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +312,24 @@ class Target(Server):
             return frozenset()
         query = "SELECT schema_name FROM information_schema.schemata_extensions WHERE options LIKE '%READ ONLY=1%'"
         return frozenset(str(name) for (name,) in self.rows(query))
+
+    @cached_property
+    def makes_temporary_tables(self) -> bool:
+        """Whether the text of a routine or trigger, as far as the account may read it, has the word TEMPORARY."""
+        counts = (f"SELECT COUNT(*) FROM ({query}) AS bodies WHERE {_TEMPORARY}" for query in _BODIES)
+        return any(self.rows(query)[0][0] for query in counts)
+
+    @cached_property
+    def bodies(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Of each routine ("routine") and trigger ("trigger"): its kind, database, name or table, and text."""
+        found = [row for query in _BODIES for row in self.rows(query)]
+        return tuple((str(kind), str(database), str(name), str(body or "")) for kind, database, name, body in found)
+
+    def has_table(self, key: TableKey) -> bool:
+        """Whether there is a table or view of that name, whatever its letters' case."""
+        same = "LOWER(table_schema) = :database AND LOWER(table_name) = :name"
+        query = f"SELECT 1 FROM information_schema.tables WHERE {same}"
+        return bool(self.rows(query, database=key.database.lower(), name=key.table.lower()))
 
     def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
         """What tables of these databases get without a collation of their own."""

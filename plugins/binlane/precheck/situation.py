@@ -7,6 +7,7 @@ comparing source, log and target is a property here, so that a check is a functi
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from binlane.apply.rows.writers import sends_row_events
 from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
-from binlane.model import BlockHeader, Item, SessionContext, TableKey
+from binlane.model import BlockHeader, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents, without_triggers
@@ -54,7 +55,7 @@ from binlane.sql.parse.facts import StatementKind
 from binlane.state.records.databases import other_writers
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import Logged, every_ddl, first_rows, first_statement
+from binlane.work.logged_statements import Logged, every_ddl, every_statement, first_rows, first_statement
 from binlane.work.plan_inputs import Inputs
 from binlane.work.planned import PlannedLanes
 
@@ -213,6 +214,21 @@ class Situation(TargetSituation):
             return any(key.database.lower() == database for key in facts.written)
 
         return first_statement(self.plans, self.plan, after, changes)
+
+    def transactions_with(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[Logged, BlockHeader]]:
+        """Each statement in whose text the pattern occurs, with its transaction's header, and its block's; lane by
+        lane."""
+        lanes, seen = PlannedLanes(self.plans, self.plan), set[tuple[int, int]]()
+        for logged in every_statement(self.plans, self.plan, pattern):
+            block = logged.header
+            if block.transactions == 1:
+                yield logged, block
+            elif (logged.lane, block.first_seqno) not in seen:
+                seen.add((logged.lane, block.first_seqno))
+                for piece in lanes.pieces(logged.lane, block):
+                    statements = (item for item in piece.items if item.kind in (ItemKind.STATEMENT, ItemKind.LOAD))
+                    found = (item for item in statements if pattern.search(item.payload) is not None)
+                    yield from ((Logged(logged.lane, piece.header, item), block) for item in found)
 
     def transaction_of(self, logged: Logged) -> BlockHeader:
         """The header of the transaction that holds a statement, which its block may have beside others."""

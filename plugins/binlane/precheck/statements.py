@@ -1,4 +1,5 @@
-"""What stands against a window's statements: unsafe ones, those that the target's parser refuses, missing libraries.
+"""What stands against a window's statements: unsafe ones, those that the target's parser refuses, missing libraries,
+temporary tables of routines.
 
 A server tells of its libraries only by the functions that it has of them (``mysql.func``); no log holds a library. What
 is there as it is logged, the lanes leave as it is (``apply.ddl``).
@@ -9,7 +10,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from typing import Final
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from binlane.model import Flavor
 from binlane.precheck.definers import check_definers, check_statement_privileges
@@ -21,8 +23,12 @@ from binlane.precheck.situation import Situation
 from binlane.precheck.sql_writer import check_packets
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
+from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.unsafe import WAITING
 from binlane.work.logged_statements import Logged
+
+if TYPE_CHECKING:
+    from binlane.sql.temporary_routines import Bodies, Call
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +43,10 @@ _TODO_UNSAFE: Final = (
 )
 _TODO_WAITING: Final = (
     f"the target would wait for transactions that it never has under the source's GTIDs or positions: {_TODO}"
+)
+_TODO_TEMPORARY: Final = (
+    "the log does not show when that table ends, and the target's connection may be another one then: log such calls "
+    f"as rows (binlog_format=MIXED), or {_TODO}"
 )
 _SONAME: Final = re.compile(
     r"\bRETURNS\s+(?P<returns>\w+)\s+SONAME\s+(?P<quote>['\"])(?P<library>[^'\"]+)(?P=quote)", re.I
@@ -124,6 +134,66 @@ def check_libraries(situation: Situation) -> Iterator[Finding]:
             what = f"one of {found.library}, which returns another type" if found != function else "the same"
             todo = f"DROP FUNCTION {name} on the target, out of its binlog: the server refuses the statement (1125)"
             yield Finding(Severity.FATAL, statement.where, f"no other loadable function {name}", what, todo)
+
+
+def check_temporary_tables(situation: Situation) -> Iterator[Finding]:
+    """Temporary tables that a routine or trigger leaves to another transaction, in MySQL's log of statements.
+
+    The log has the calls alone, so the plan does not keep them together. Statements of one block are one transaction of
+    the target. Where the account may not read a routine's text, nothing is known of it.
+    """
+    plan, target = situation.plan, situation.target
+    if situation.begun or plan.flavor is not Flavor.MYSQL or not (situation.needs.statements or situation.needs.ddl):
+        return
+    texts = situation.every_text
+    if not target.makes_temporary_tables and not any("TEMPORARY" in each.words for each in texts):
+        return
+    # few windows need it
+    from binlane.sql.temporary_routines import Bodies, Body, doubts, tokens_of
+
+    bodies = Bodies()
+    for kind, database, name, body in target.bodies:
+        add = bodies.add_routine if kind == "routine" else bodies.add_trigger
+        add(database, name, Body(0, database, tokens_of(body, Dialect(target.flavor))))
+    for each in texts:
+        bodies.add_statement(each.tokens, each.context.database or "", each.seqno)
+    made = {str(key).casefold() for key in plan.altered.tables}
+    found = doubts(_calls(situation, bodies), lambda key: str(key) in made or target.has_table(key))
+    refused = (each for each in found if each.fails or not situation.channel.apply.allow_unsafe)
+    for doubt in islice(refused, _MOST_FINDINGS):
+        header = doubt.place.header
+        before = "before this window" if doubt.before is None else f"in seqno {doubt.before.header.first_seqno}"
+        yield Finding(
+            Severity.FATAL,
+            f"{header.source}: statement of seqno {header.first_seqno}, {shown(doubt.place.beginning)}",
+            "no temporary table behind a routine or trigger but those of its own transaction",
+            f"{doubt.table}, which a routine or trigger has made {before}",
+            _TODO_TEMPORARY,
+            header.first_seqno,
+        )
+
+
+def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[Logged]]:
+    """The statements with temporary tables, in the log's order."""
+    from binlane.sql.temporary_routines import Call, defined
+
+    names = bodies.concerned
+    if not names:
+        return
+    words = (*(re.escape(name.encode()) for name in sorted(names | bodies.temporary)), b"TEMPORARY")
+    found = situation.transactions_with(re.compile(b"|".join(words), re.I))
+    for logged, block in sorted(found, key=lambda each: each[0].header.first_seqno):
+        header, plan = logged.header, situation.plan
+        text = LoggedText.of(header.first_seqno, header.source, logged.item, plan.flavor)
+        if text is None or defined(text.tokens) not in ("", "TABLE"):
+            continue
+        whole = plan.indivisible(header.first_seqno, header.last_seqno)
+        # a block that changes a table without transactions is applied transaction by transaction
+        first = header.first_seqno if situation.allow_nontransactional else block.first_seqno
+        together = (logged.lane, whole.first if whole is not None and whole.together else first)
+        database = text.context.database or ""
+        behind = tuple(bodies.behind(text.tokens, database, header.last_seqno))
+        yield Call(logged, text.context.thread_id, together, tuple(bodies.own(text.tokens, database)), behind)
 
 
 def _name(statement: LoggedText) -> str | None:

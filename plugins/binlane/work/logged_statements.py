@@ -7,6 +7,7 @@ and row groups with row events only are not read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
@@ -25,6 +26,7 @@ MOST_FORMS: Final = 2_000
 _BLOCK: Final = ("first_seqno", "last_seqno", "transactions", "source_file", "source_offset", "gtid", "commit_time")
 _STATEMENT: Final = ("kind", "payload", "context")
 _WHOLE: Final = ItemKind.DDL.value
+_ROWS: Final = ItemKind.ROWS.value
 _FORMED: Final = (ItemKind.STATEMENT.value, ItemKind.LOAD.value)
 _LITERAL: Final = (
     r"(`[^`]*`)|'(?:[^'\\]|\\[\s\S]|'')*'|\"(?:[^\"\\]|\\[\s\S]|\"\")*\"|\b[0-9][0-9A-Za-z.]*"
@@ -113,6 +115,23 @@ def every_ddl(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
                 found = table.filter(pc.equal(table["kind"], _WHOLE))
                 for row in range(found.num_rows):
                     yield _logged(found, row, lane, _WHOLE)
+
+
+def every_statement(folder: WorkFolder, plan: WindowPlan, pattern: re.Pattern[bytes]) -> Iterator[Logged]:
+    """All statements in whose text the pattern occurs, lane by lane, also those with the same text.
+
+    Raises PlanError for a file that is missing or not a lane file.
+    """
+    import pyarrow.compute as pc
+
+    for lane in plan.all_lanes:
+        for file in plan.files[lane] if plan.files else ():
+            for table in _groups(folder, file.name):
+                found = table.filter(pc.not_equal(table["kind"], _ROWS))
+                for row in range(found.num_rows):
+                    kind = found["kind"][row].as_py()
+                    if kind in (_WHOLE, *_FORMED) and pattern.search(found["payload"][row].as_py()) is not None:
+                        yield _logged(found, row, lane, kind)
 
 
 def first_statement(folder: WorkFolder, plan: WindowPlan, after: int, is_wanted: Callable[[Item], bool]) -> int | None:

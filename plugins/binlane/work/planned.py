@@ -32,7 +32,7 @@ class PlannedLanes:
 
     def __init__(self, folder: WorkFolder, plan: WindowPlan) -> None:
         self._folder = folder
-        self._plan = plan
+        self.plan = plan
 
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
         """The blocks of ``lane`` that end after ``after``, in order, read ahead.
@@ -43,7 +43,7 @@ class PlannedLanes:
             yield from blocks_of(rows)
 
     def _rows(self, lane: int, after: int) -> Generator[tuple[bytes, LaneRow]]:
-        for file in self._plan.files[lane]:
+        for file in self.plan.files[lane]:
             if file.last_seqno > after:
                 yield from read_rows(self._folder, file.name, after, file.blake3)
 

@@ -139,6 +139,44 @@ def test_runs_that_are_killed_between_statements_that_fail_as_on_the_source_doub
     assert counted == [(0, 80), *((number, 1) for number in range(1, 81))]
 
 
+MAKING = (
+    "CREATE TABLE tenant_1.numbered (id INT PRIMARY KEY AUTO_INCREMENT, n INT) ENGINE=MyISAM",
+    "CREATE TABLE tenant_1.triggering (id INT PRIMARY KEY AUTO_INCREMENT, n INT) ENGINE=MyISAM",
+    "CREATE FUNCTION tenant_1.counted (n INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN "
+    "CREATE TEMPORARY TABLE tenant_1.counting (n INT); INSERT INTO tenant_1.counting VALUES (n), (n); "
+    "SET n = (SELECT SUM(n) FROM tenant_1.counting); DROP TEMPORARY TABLE tenant_1.counting; RETURN n; END",
+    "CREATE TRIGGER tenant_1.counts BEFORE INSERT ON tenant_1.triggering FOR EACH ROW SET NEW.n = counted(NEW.n)",
+)
+
+
+def test_runs_that_are_killed_between_statements_that_make_temporary_tables_lose_and_double_nothing(
+    channel: Channel,
+) -> None:
+    """In a routine or a trigger; without a transaction around the statement its GTID would be used up inside it."""
+    chance = random.Random(11)
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES, *MAKING)
+    assert channel.run() is not None
+    for round_ in range(2):
+        calls = (
+            f"INSERT INTO tenant_1.{table} (n) VALUES (tenant_1.counted({number})), ({number})"
+            for number in range(20)
+            for table in ("numbered", "triggering")
+        )
+        run_on(
+            channel.source,
+            BY_STATEMENT,
+            f"SET insert_id = {1000 * round_ + 500}",
+            *calls,
+            "UPDATE tenant_1.numbered SET n = tenant_1.counted(n) WHERE id < 0",
+            "DO tenant_1.counted(1)",
+        )
+        for _ in range(2):
+            channel.run_and_kill(chance.uniform(0.5, 2.0))
+        channel.run()
+        channel.assert_equal()
+
+
 def test_a_mixed_transaction_of_a_source_without_gtids_is_done_once_part_by_part(channel_of: ChannelOf) -> None:
     channel = channel_of("mariadb", "mysql")
     channel.write_channel(ALLOWED)

@@ -12,7 +12,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from binlane.errors import WindowOpenError
+from binlane.errors import PrecheckError, WindowOpenError
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
 from tests.integration.window.conftest import Channel, fresh_channel
@@ -255,3 +255,63 @@ def test_a_table_that_a_function_makes_is_there_until_it_is_dropped(
     assert channel.target.query("SELECT v FROM tenant_1.t WHERE id > 2 ORDER BY id") == [
         *(("1",), ("1",), ("2",), ("1",), ("1",)),
     ]
+
+
+BALANCED = (
+    "CREATE FUNCTION tenant_1.counted() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN "
+    "CREATE TEMPORARY TABLE counting (a INT); INSERT INTO counting VALUES (1), (2); "
+    "SET @counted = (SELECT COUNT(*) FROM counting); DROP TEMPORARY TABLE counting; RETURN @counted; END"
+)
+DROPS = (
+    "CREATE FUNCTION tenant_1.drops() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN "
+    "DROP TEMPORARY TABLE made; RETURN 5; END"
+)
+
+
+def test_a_table_that_a_function_leaves_to_another_transaction_is_refused_before_the_first_write(
+    mysql_source: PrivateServer,
+    mysql_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    """MySQL's log has the calls alone. In one block they are one transaction of the target, on one connection."""
+    channel: Channel = prepared(mysql_source, mysql_target, tmp_path, clean_servers)
+    for function in (MAKES, BALANCED, DROPS):
+        channel.source.query(function)
+    with session(channel) as run:
+        run("INSERT INTO t (v) VALUES (counted())", "DO counted()", "DO counted()")
+        run("INSERT INTO t (v) VALUES (makes())", "INSERT INTO t (v) VALUES (drops())")
+        assert channel.run() is not None
+        channel.assert_equal()
+        channel.source.query("INSERT INTO tenant_2.t (v) VALUES ('before')")
+        before = channel.rows_of(channel.target)
+        run("DO makes()")
+        # it commits by itself, so it ends the block
+        channel.source.query("CREATE TABLE tenant_1.between_them (id INT PRIMARY KEY)")
+        run("INSERT INTO t (v) VALUES (drops())")
+    with pytest.raises(
+        PrecheckError, match=r"VALUES \(drops\(\)\): .* found tenant_1\.made, .* made in seqno \d+;"
+    ) as named:
+        channel.run()
+    assert "nothing was written" in str(named.value)
+    assert "[temporary-tables]" in str(named.value)
+    assert channel.rows_of(channel.target) == before
+
+
+def test_a_table_that_a_function_has_made_in_an_earlier_window_is_refused_when_another_drops_it(
+    mysql_source: PrivateServer,
+    mysql_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    channel: Channel = prepared(mysql_source, mysql_target, tmp_path, clean_servers)
+    for function in (MAKES, DROPS):
+        channel.source.query(function)
+    with session(channel) as run:
+        run("INSERT INTO t (v) VALUES (makes())")
+        assert channel.run() is not None
+        run("INSERT INTO t (v) VALUES (drops())")
+    with pytest.raises(
+        PrecheckError, match=r"found tenant_1\.made, which a routine or trigger has made before this window"
+    ):
+        channel.run()

@@ -12,6 +12,7 @@ import pytest
 from binlane.errors import BinlaneError, PositionError, StopRequestedError
 from binlane.model import Flavor
 from binlane.servers.engines import engine_of
+from binlane.state.orders.skips import SkipRequest, request_skips
 from binlane.state.orders.stops import clear_stop, request_stop
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
@@ -226,8 +227,10 @@ def test_a_rename_of_temporary_tables_and_others_that_the_target_refuses_leaves_
     mariadb_target: PrivateServer,
     tmp_path: Path,
     clean_servers: Callable[[PrivateServer], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A stop may lie before it then, but it cannot be skipped: the tables of the later statements would be missing."""
+    """A stop may lie before it then, but it cannot be skipped: the tables of the later statements would be missing. No
+    message offers it, and the command refuses it before an order is recorded."""
     channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
     lay(channel)
     with session(channel) as one:
@@ -235,13 +238,30 @@ def test_a_rename_of_temporary_tables_and_others_that_the_target_refuses_leaves_
         one("INSERT INTO u (v) SELECT n FROM away", "DROP TABLE away")
     seqno = channel.status.channel.watermark.seqno + 3
     run_on(channel.target, "CREATE TABLE tenant_1.u (in_the_way INT)", log=False)
-    with pytest.raises(BinlaneError, match="1050"):
+    with pytest.raises(BinlaneError, match="1050") as failed:
         channel.run()
-    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "try") == 0
+    why = f"temporary tables are open in seqno {seqno}, which can only be applied as a whole"
+    assert "--reason" not in str(failed.value)
+    assert f"`binlane skip` cannot help: {why}" in str(failed.value)
+    for which in (("--seqno", str(seqno)), ("--range", f"{seqno - 2}-{seqno + 1}")):
+        assert channel.cli("skip", CHANNEL, *which, "--reason", "try") == 1
+        assert "temporary tables are open in seqno" in capsys.readouterr().err
+    assert channel.cli("skip", CHANNEL, "--list") == 0
+    assert "nothing was skipped" in capsys.readouterr().out
     run_on(channel.target, "DROP TABLE tenant_1.u", log=False)
+    order_of_an_older_binlane(channel, seqno)
     with pytest.raises(BinlaneError, match=f"seqnos \\[{seqno}\\] are to be skipped, but temporary tables are open"):
         channel.run()
     assert channel.rows_of(channel.target).keys() == {"tenant_1.t", "tenant_2.t"}
     assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--cancel") == 0
     assert channel.run() is not None
     channel.assert_equal()
+
+
+def order_of_an_older_binlane(channel: Channel, seqno: int) -> None:
+    """Which took it and refused it when the lane came to it."""
+    window = channel.status.window
+    assert window is not None
+    place = window.bounds.end
+    request = SkipRequest(seqno, 0, "", place, 0.0, "RENAME TABLE", b"", (0,), is_shared=False)
+    assert request_skips(engine_of(channel.endpoints.target), window, [request], reason="try", by="me") == (seqno,)

@@ -13,7 +13,7 @@ import pytest
 from binlane.binlog.rows_payload import payload_limit
 from binlane.choices import OnConflict
 from binlane.errors import PrecheckError
-from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
+from binlane.model import Barrier, BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.division import Division
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts, WindowPlan
@@ -73,6 +73,30 @@ def plan(**changes: Any) -> WindowPlan:
 def with_other_writers(*found: tuple[str, str]) -> Situation:
     made = situation(facts())
     vars(made).update(other_writers=found)
+    return made
+
+
+BODIES: Final = (
+    ("routine", "shop", "makes", "BEGIN CREATE TEMPORARY TABLE made (a INT); RETURN 1; END"),
+    ("routine", "shop", "missing", "BEGIN CREATE TEMPORARY TABLE IF NOT EXISTS made (a INT); RETURN 1; END"),
+    ("routine", "shop", "drops", "BEGIN DROP TEMPORARY TABLE made; RETURN 1; END"),
+)
+
+
+def with_calls(*statements: str, blocks: tuple[int, ...] = (), **changes: Any) -> Situation:
+    """Transactions from seqno 5 on; ``blocks``: the first seqno of each one's block, if it is not its own."""
+    target = facts()
+    vars(target).update(makes_temporary_tables=True, bodies=BODIES)
+    made = situation(target, **{"needs": Needs(statements=True), **changes})
+    found = []
+    for seqno, sql in enumerate(statements, 5):
+        header = BlockHeader(seqno, seqno, 1, LogPosition("binlog.000007", 4711), "", 0.0)
+        item = Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop", thread_id=7))
+        block = replace(header, first_seqno=blocks[seqno - 5] if blocks else seqno)
+        found.append((Logged(0, header, item), block))
+    vars(made).update(
+        transactions_with=lambda pattern: [each for each in found if pattern.search(each[0].item.payload)]
+    )
     return made
 
 
@@ -200,6 +224,10 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
     "libraries": (
         situation(facts(), texts=[text("CREATE FUNCTION f RETURNS INT SONAME 'f.so'")]),
         "binlog.000007:4711: statement of seqno 5, CREATE FUNCTION f RETURNS INT SONAME 'f.so'",
+    ),
+    "temporary-tables": (
+        with_calls("SELECT makes()", "SELECT drops()"),
+        "binlog.000007:4711: statement of seqno 6, SELECT drops()",
     ),
     "table-settings": (
         situation(facts(disabled_storage_engines="CSV"), texts=[text("CREATE TABLE c (a INT NOT NULL) ENGINE=CSV")]),
@@ -423,3 +451,45 @@ def test_rows_of_unlogged_lengths_are_left_to_a_server_that_reads_them(
     )
     assert len(found) == (what is not None)
     assert all(str(what) in one.found for one in found)
+
+
+@pytest.mark.parametrize(
+    ("of", "seqnos"),
+    [
+        pytest.param(with_calls("SELECT makes()", "SELECT drops()", blocks=(5, 5)), [], id="in one block"),
+        pytest.param(
+            with_calls(
+                "SELECT makes()", "SELECT drops()", blocks=(5, 5), channel=applying(allow_nontransactional=True)
+            ),
+            [6],
+            id="in one block that may be applied transaction by transaction",
+        ),
+        pytest.param(
+            with_calls(
+                *("SELECT makes()", "SELECT drops()"),
+                plan=plan(barriers=(Barrier(5, 6, 1, (0, 1), {}, together=True),)),
+            ),
+            [],
+            id="in one stretch of open temporary tables",
+        ),
+        pytest.param(with_calls("SELECT makes()", "SELECT drops()", begun=True), [], id="of a window that is begun"),
+        pytest.param(
+            with_calls("SELECT makes()", "SELECT drops()", plan=plan(flavor=Flavor.MARIADB)), [], id="of MariaDB's log"
+        ),
+        pytest.param(with_calls("SELECT missing()", "SELECT missing()"), [6], id="what it holds is in doubt"),
+        pytest.param(
+            with_calls("SELECT missing()", "SELECT missing()", channel=applying(allow_unsafe=True)),
+            [],
+            id="what it holds is in doubt, and that is allowed",
+        ),
+        pytest.param(
+            with_calls("SELECT makes()", "SELECT drops()", channel=applying(allow_unsafe=True)),
+            [6],
+            id="that it is not there is never allowed",
+        ),
+        pytest.param(with_calls("CREATE FUNCTION f() RETURNS INT RETURN drops()"), [], id="a definition calls nothing"),
+        pytest.param(with_calls("CREATE TEMPORARY TABLE made (a INT)", "SELECT drops()"), [], id="the plan follows it"),
+    ],
+)
+def test_temporary_tables_that_routines_leave_to_another_transaction(of: Situation, seqnos: list[int]) -> None:
+    assert [one.seqno for one in run_checks(of, {"temporary-tables": CHECKS["temporary-tables"]})] == seqnos

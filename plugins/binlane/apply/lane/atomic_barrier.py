@@ -17,6 +17,7 @@ import pymysql
 
 from binlane.apply.block import Applied, BlockPlace
 from binlane.apply.ddl import DdlPlace, run_ddl
+from binlane.apply.lane.errors import as_a_whole
 from binlane.errors import PlanError
 from binlane.model import Barrier, Item, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
@@ -128,8 +129,7 @@ class AtomicBarrier:
     def _check_skipped(self, orders: Orders) -> None:
         if orders.skipped:
             raise PlanError(
-                f"seqnos {sorted(orders.skipped)} are to be skipped, but temporary tables are open in "
-                f"{self.barrier.first}..{self.barrier.last}, which can only be applied as a whole; cancel the skip "
+                f"seqnos {sorted(orders.skipped)} are to be skipped, but {as_a_whole(self.barrier)}; cancel the skip "
                 "(`binlane skip --cancel`)"
             )
 

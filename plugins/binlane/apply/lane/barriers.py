@@ -135,7 +135,7 @@ class LaneAttempt:
                 lane, barrier, arrived,
                 lambda at: [other for other in barrier.participants if at[other] < min(arrived, self.state.goal)],
             )  # fmt: skip
-            if barrier.together or (barrier.temporary is not None and barrier.temporary.kept is not None):
+            if barrier.is_indivisible:
                 self._apply_atomically(lane, barrier)
             else:
                 if barrier.temporary is not None and self.attempt.positions[lane] < min(barrier.last, self.state.goal):

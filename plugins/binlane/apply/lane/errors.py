@@ -14,7 +14,7 @@ from binlane.errors import ApplyError, DriftError, TargetError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from binlane.model import BlockHeader
+    from binlane.model import Barrier, BlockHeader
 
 _CONVERSION: Final = 1105
 """BINLOG's error for a column that cannot be converted: only the server's error log says which."""
@@ -22,6 +22,11 @@ _CHOICES: Final = (
     "the block was rolled back and all lanes stop. {show}Choices: correct the target and run the lane again; "
     '`binlane skip {channel} --seqno {seqno} --reason "..."` {which}; or load the target anew'
 )
+_CHOICES_AS_A_WHOLE: Final = (
+    "all lanes stop. {show}Choices: correct the target and run the lane again; or load the target anew. `binlane skip` "
+    "cannot help: {whole}"
+)
+"""A rename of tables that are not temporary may have run already (``divided_rename``)."""
 
 
 def error_for(error: BaseException, verdict: Verdict, engine: Engine) -> TargetError:
@@ -33,12 +38,23 @@ def error_for(error: BaseException, verdict: Verdict, engine: Engine) -> TargetE
     return DriftError(message) if verdict is Verdict.DRIFT else ApplyError(message)
 
 
-def with_place(message: str, where: str, header: BlockHeader, channel: str) -> str:
-    """The message with the block's place and the operator's choices."""
+def as_a_whole(barrier: Barrier) -> str:
+    """Why no transaction of an indivisible barrier can be skipped."""
+    which = f"seqno {barrier.first}" if barrier.first == barrier.last else f"seqnos {barrier.first}..{barrier.last}"
+    return (
+        f"temporary tables are open in {which}, which can only be applied as a whole: without one of its statements "
+        "the tables of the later ones would be others than on the source"
+    )
+
+
+def with_place(message: str, where: str, header: BlockHeader, channel: str, whole: Barrier | None) -> str:
+    """The message with the block's place and the operator's choices. ``whole``: the indivisible barrier that it is
+    in."""
     gtid = f", GTID {header.gtid}" if header.gtid else ""
     single = header.transactions == 1
-    choices = _CHOICES.format(
+    choices = (_CHOICES if whole is None else _CHOICES_AS_A_WHOLE).format(
         show=f"`binlane show {channel} {header.last_seqno}` shows the transaction. " if single else "",
+        whole="" if whole is None else as_a_whole(whole),
         channel=channel,
         seqno=header.last_seqno if single else "N",
         which="and run it again" if single else "with the seqno of the transaction that fails, and run it again",

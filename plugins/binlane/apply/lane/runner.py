@@ -209,7 +209,8 @@ class _Runner:
         if header is not None and isinstance(error, ApplyError | DriftError) and self._is_worth_bisecting(header, code):
             header = self._bisected(error, header)
         if header is not None:
-            error.args = (with_place(str(error), state.where(lane), header, state.plan.channel),)
+            whole = state.plan.indivisible(header.first_seqno, header.last_seqno)
+            error.args = (with_place(str(error), state.where(lane), header, state.plan.channel, whole),)
         if error.retryable:
             return
         # if this fails, the error itself matters more than its record

@@ -56,6 +56,7 @@ class LaneSession:
     _clock_leaked: bool = False
     _is_replica: bool = False
     _gtid: str | None = None
+    _begins: bool = False
     _database: str = ""
     """The default database; a failed ``select_database`` does not change it."""
     _used_at: float = field(default_factory=time.monotonic)
@@ -113,9 +114,14 @@ class LaneSession:
         return 0 if result is None else int(result.warning_count)
 
     @contextlib.contextmanager
-    def under_gtid(self, gtid: str) -> Iterator[None]:
-        """MySQL: the one statement sent in the ``with`` block commits by itself under this GTID."""
-        self._gtid = gtid
+    def under_gtid(self, gtid: str, *, begins: bool) -> Iterator[None]:
+        """MySQL: the one statement sent in the ``with`` block commits by itself under this GTID.
+
+        ``begins``: between BEGIN and COMMIT. Without them a temporary table that a routine or trigger of the statement
+        makes would commit, use up the GTID and let the rest of the statement fail with 1837, or run without a GTID.
+        The GTID is executed at the end of a statement on a table without transactions, not at the COMMIT.
+        """
+        self._gtid, self._begins = gtid, begins
         try:
             yield
         finally:
@@ -129,7 +135,11 @@ class LaneSession:
             return
         self.next_gtid(self._gtid)
         try:
+            if self._begins:
+                self.execute("BEGIN")
             yield
+            if self._begins:
+                self.execute("COMMIT")
         except BaseException:
             # a failed statement still owns the GTID; a lost connection needs no reset
             with contextlib.suppress(Exception):

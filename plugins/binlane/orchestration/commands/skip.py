@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from binlane.apply.lane.errors import as_a_whole
 from binlane.apply.lane.replay_skipped import replay_skipped
 from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
@@ -80,7 +81,8 @@ def skip(
     by: str | None = None,
     resolve: Resolver | None = None,
 ) -> str:
-    """Order to skip transactions of the open window. Raises PositionError for applied transactions.
+    """Order to skip transactions of the open window. Raises PositionError for applied transactions, and for those that
+    are applied as a whole with others.
 
     ``by``: the author, if not the account of this process; ``resolve``: resolves connections, if not from the
     environment.
@@ -95,6 +97,8 @@ def skip(
         work = WorkFolder(window.bounds.work)
         first, last = which.seqnos(work)
         found = _events(work, first, last)
+        if (whole := lanes.plan.indivisible(first, last)) is not None:
+            raise PositionError(f"channel {name}: {as_a_whole(whole)}; nothing is recorded")
         changing = lanes.lanes_of(first, last)
         requests = [
             SkipRequest(

@@ -1,0 +1,117 @@
+"""Temporary tables of bodies, as words; and calls whose tables depend on earlier calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.model import Flavor, TableKey
+from binlane.sql.parse.lexer import Dialect
+from binlane.sql.temporary_routines import Bodies, Body, Call, defined, doubts, tokens_of
+
+MYSQL = Dialect(Flavor.MYSQL)
+ROUTINES = {
+    "makes": "BEGIN CREATE TEMPORARY TABLE made (a INT); INSERT INTO made VALUES (1); RETURN 1; END",
+    "missing": "BEGIN CREATE TEMPORARY TABLE IF NOT EXISTS `Made` (a INT); INSERT INTO made VALUES (1); RETURN 1; END",
+    "emptied": "BEGIN CREATE TEMPORARY TABLE IF NOT EXISTS made (a INT); DELETE FROM made; RETURN 1; END",
+    "thinned": "BEGIN CREATE TEMPORARY TABLE IF NOT EXISTS made (a INT); DELETE FROM made WHERE a = 1; RETURN 1; END",
+    "renews": "BEGIN DROP TEMPORARY TABLE IF EXISTS made; CREATE TEMPORARY TABLE made (a INT); RETURN 1; END",
+    "drops": "BEGIN DROP TEMPORARY TABLE shop.made, d.other; RETURN 1; END",
+    "drops_leniently": "BEGIN DECLARE CONTINUE HANDLER FOR 1051 BEGIN END; DROP TEMPORARY TABLE made; RETURN 1; END",
+    "drops_if_told": "BEGIN IF told THEN DROP TEMPORARY TABLE made; END IF; RETURN 1; END",
+    "uses": "BEGIN RETURN (SELECT COUNT(*) FROM made); END",
+    "uses_if_told": "BEGIN IF told THEN INSERT INTO made VALUES (1); END IF; RETURN 1; END",
+    "hides": "BEGIN CREATE TEMPORARY TABLE t (a INT); RETURN 1; END",
+    "reads": "BEGIN RETURN (SELECT COUNT(*) FROM t); END",
+    "reads_a_column": "BEGIN RETURN (SELECT made FROM u); END",
+    "balanced": "BEGIN CREATE TEMPORARY TABLE made (a INT); DROP TEMPORARY TABLE made; RETURN 1; END",
+    "calls": "BEGIN RETURN makes() + 1; END",
+    "calls_itself": "BEGIN RETURN calls_itself(); END",
+    "clears_behind_errors": "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN DROP TEMPORARY TABLE made; END; "
+    "CREATE TEMPORARY TABLE made (a INT); DROP TEMPORARY TABLE made; RETURN 1; END",
+}
+
+
+def bodies() -> Bodies:
+    found = Bodies()
+    for name, text in ROUTINES.items():
+        found.add_routine("Shop", name, Body(0, "shop", tokens_of(text, MYSQL)))
+    found.add_trigger("shop", "triggering", Body(0, "shop", tokens_of("SET NEW.a = makes()", MYSQL)))
+    return found
+
+
+def judged(*statements: tuple[str, int], session: int | None = 1) -> list[tuple[str, str | None, bool]]:
+    """The statement, the one that has left the table, and whether it is sure to fail, of each doubt. With each
+    statement the transaction of the target that it is in."""
+    known, calls = bodies(), []
+    for seqno, (sql, together) in enumerate(statements, 1):
+        tokens = tokens_of(sql, MYSQL)
+        if defined(tokens) in ("", "TABLE"):
+            behind = tuple(known.behind(tokens, "shop", seqno))
+            calls.append(Call(sql, session, together, tuple(known.own(tokens, "shop")), behind))
+        else:
+            known.add_statement(tokens, "shop", seqno)
+    found = doubts(calls, lambda key: key == TableKey("shop", "t"))
+    return [(each.place, each.before, each.fails) for each in found if each.table != TableKey("d", "other")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together", "fails"),
+    [
+        ("DO makes()", "DO drops()", False, True),
+        ("DO makes()", "DO drops()", True, None),
+        ("DO makes()", "DO uses()", False, True),
+        ("DO makes()", "DO uses()", True, None),
+        ("DO makes()", "DO makes()", True, True),
+        ("DO makes()", "DO renews()", False, None),
+        ("DO missing()", "DO missing()", True, False),
+        ("DO missing()", "DO missing()", False, False),
+        ("DO emptied()", "DO emptied()", False, None),
+        ("DO thinned()", "DO thinned()", False, False),
+        ("DO makes()", "DO drops_leniently()", False, None),
+        ("DO makes()", "DO drops_if_told()", False, False),
+        ("DO makes()", "DO uses_if_told()", False, False),
+        ("DO makes()", "DO uses_if_told()", True, None),
+        ("DO reads()", "DO reads()", False, None),
+        ("DO hides()", "DO reads()", False, False),
+        ("DO hides()", "DO reads()", True, None),
+        ("DO hides()", "INSERT INTO t VALUES (1)", True, False),
+        ("DO hides()", "SELECT x.t FROM u", False, None),
+        ("DO makes()", "INSERT INTO made VALUES (1)", False, None),
+        ("DO makes()", "DO reads_a_column()", False, None),
+        ("DO balanced()", "DO balanced()", False, None),
+        ("DO clears_behind_errors()", "DO clears_behind_errors()", False, None),
+        ("DO calls()", "INSERT INTO t VALUES (shop.drops())", False, True),
+        ("INSERT INTO triggering VALUES (1)", "DO drops()", False, True),
+        ("INSERT INTO `other` SELECT a FROM triggering", "DO balanced()", False, None),
+        ("DO calls_itself()", "DO balanced()", False, None),
+        ("CREATE TABLE x SELECT makes()", "DO drops()", False, True),
+        ("CREATE TEMPORARY TABLE made (a INT)", "DO drops()", False, None),
+        ("CREATE TEMPORARY TABLE made (a INT)", "DO uses()", False, None),
+    ],
+)
+def test_a_call_behind_another(first: str, second: str, together: bool, fails: bool | None) -> None:
+    found = judged((first, 1), (second, 1 if together else 2))
+    assert found == ([] if fails is None else [(second, first, fails)])
+
+
+def test_a_table_of_an_earlier_window_is_needed_or_not() -> None:
+    assert judged(("DO drops()", 1)) == [("DO drops()", None, True)]
+    assert judged(("DO uses()", 1)) == [("DO uses()", None, True)]
+    assert judged(("DO missing()", 1)) == []
+    assert judged(("DO drops_if_told()", 1)) == []
+
+
+def test_a_table_that_the_connection_has_dropped_by_a_call_is_made_again() -> None:
+    assert judged(*((sql, 1) for sql in ("DO makes()", "DO drops()") * 2)) == []
+
+
+def test_the_definition_in_front_of_a_call_counts() -> None:
+    made = "CREATE FUNCTION uses() RETURNS INT BEGIN DROP TEMPORARY TABLE IF EXISTS made; RETURN 1; END"
+    assert judged(("DO makes()", 1), (made, 2), ("DO uses()", 3)) == []
+    assert judged(("DO makes()", 1), ("DO uses()", 2), (made, 3)) == [("DO uses()", "DO makes()", True)]
+    trigger = "CREATE DEFINER=`a`@`%` TRIGGER shop.tr AFTER INSERT ON t FOR EACH ROW DO drops()"
+    assert judged((trigger, 1), ("INSERT INTO t VALUES (1)", 2)) == [("INSERT INTO t VALUES (1)", None, True)]
+
+
+def test_the_routines_and_tables_to_look_for() -> None:
+    assert bodies().concerned == {*ROUTINES, "triggering"} - {"calls_itself", "reads_a_column"}
