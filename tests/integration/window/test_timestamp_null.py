@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from binlane.errors import ApplyError
+from binlane.errors import ApplyError, UndecidableError
 from binlane.health.ways_out import way_out
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
@@ -132,6 +132,32 @@ def test_a_table_without_transactions_gets_it_too(channel_of: ChannelOf) -> None
     channel.assert_equal()
     assert [found for _, found, _ in rows(channel)] == [AT] * 3
     assert channel.target.query("SELECT id FROM tenant_1.n ORDER BY id") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("change", ["many rows", "a file"])
+def test_a_table_without_transactions_keeps_no_doubtful_null_in_silence(
+    channel_of: ChannelOf, change: str, tmp_path: Path
+) -> None:
+    """Its statement commits by itself under a GTID: what follows it replaces its warnings on the server."""
+    channel = channel_of("mysql", "mysql")
+    channel.write_channel("allow_nontransactional = true\n")
+    (tmp_path / "file").write_text("5\n6\n")
+    text = DOUBTFUL[change].format(file=tmp_path / "file")
+    for server in (channel.source, channel.target):
+        server.query("SET GLOBAL local_infile = ON")
+    try:
+        with contextlib.closing(channel.source.connect(autocommit=True, local_infile=True)) as connection:
+            definition = f"{TABLE} ENGINE=MyISAM"
+            for each in ("CREATE DATABASE tenant_1", BY_STATEMENT, OFF, definition, "SET SESSION sql_mode = ''", text):
+                with connection.cursor() as cursor:
+                    cursor.execute(each)
+        with pytest.raises(ApplyError, match="NULL for the TIMESTAMP column at"):
+            channel.run()
+        with pytest.raises(UndecidableError, match="a statement of this transaction failed on the target"):
+            channel.run()
+    finally:
+        for server in (channel.source, channel.target):
+            server.query("SET GLOBAL local_infile = OFF")
 
 
 def test_a_lax_session_that_has_logged_off_may_have_it_on_again(channel_of: ChannelOf) -> None:

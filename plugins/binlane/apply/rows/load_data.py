@@ -32,6 +32,8 @@ _STATEMENT: Final = re.compile(
     + FILE_NAME.encode()
     + rb"'(?P<skips> IGNORE| REPLACE)? INTO"
 )
+_TOLD: Final = 3
+"""Warnings in an error about them."""
 _COUNTS: Final = 4
 """Numbers in ``Records: 4  Deleted: 0  Skipped: 1  Warnings: 1``, in the language of ``lc_messages``, in this order."""
 
@@ -59,8 +61,8 @@ class Loads:
             yield item.payload
 
 
-def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> int:
-    """Run the statement and serve its file; returns the number of its warnings.
+def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> None:
+    """Run the statement and serve its file.
 
     Raises PlanError, ApplyError, the driver's errors; DriftError for skips.
     """
@@ -70,17 +72,17 @@ def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> int
     session.sending()
     with session.committing():
         said = bytes(_served(session, statement, pieces))
-    counts = [int(number) for number in re.findall(rb"\d+", said)[-_COUNTS:]]
-    if len(counts) != _COUNTS:
-        raise ApplyError(f"LOAD DATA: expected the number of written rows from the target, found {said!r}")
-    records, _, skipped, warnings = counts
+        counts = [int(number) for number in re.findall(rb"\d+", said)[-_COUNTS:]]
+        if len(counts) != _COUNTS:
+            raise ApplyError(f"LOAD DATA: expected the number of written rows from the target, found {said!r}")
+        records, _, skipped, warnings = counts
+        session.warned(warnings)
     if skipped and match["skips"] is None:
-        why = "; ".join(str(text) for _, _, text in session.rows("SHOW WARNINGS LIMIT 3"))
+        why = "; ".join(str(text) for _, _, text in session.shown_warnings()[:_TOLD])
         raise DriftError(
             f"LOAD DATA: the target skipped {skipped} of {plural(records, 'row')}, the source none ({why}); "
             "compare the rows of both tables"
         )
-    return warnings
 
 
 def _served(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Any:

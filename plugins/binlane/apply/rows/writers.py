@@ -170,13 +170,14 @@ class BlockWriter:
                 self.run(item, text)
             except pymysql.err.MySQLError as exc:
                 raise refused_null(exc, item, self.session) from exc
-            self._check_nulls(item, self.session.warnings)
+            self._check_nulls(item)
 
     def _loads(self, items: Iterator[Item]) -> None:
         loads = Loads(items)
         for item in loads:
-            self._check_nulls(item, load(self.session, self.prepare(item), loads.pieces()))
+            load(self.session, self.prepare(item), loads.pieces())
+            self._check_nulls(item)
 
-    def _check_nulls(self, item: Item, warnings: int) -> None:
+    def _check_nulls(self, item: Item) -> None:
         if not self.allow_unsafe and self.context.null_is_zero:
-            check_nulls(item, self.session, warnings)
+            check_nulls(item, self.session)

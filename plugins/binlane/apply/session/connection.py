@@ -55,6 +55,10 @@ class LaneSession:
     _format: bytes | None = None
     _clock_leaked: bool = False
     _is_replica: bool = False
+    warnings: int = 0
+    """The number of warnings of the source's last statement, 0 if it ended with an error."""
+    _shown: list[tuple[Any, ...]] | None = None
+    """These warnings, if later statements have replaced them on the server."""
     _gtid: str | None = None
     _begins: bool = False
     _database: str = ""
@@ -106,12 +110,18 @@ class LaneSession:
         self.sending()
         with self.committing():
             self.connection.query(statement)
+            result: Any = self.connection._result  # type: ignore[attr-defined]
+            self.warned(0 if result is None else int(result.warning_count))
 
-    @property
-    def warnings(self) -> int:
-        """The number of warnings of the last statement given to ``send``, 0 if it ended with an error."""
-        result: Any = self.connection._result  # type: ignore[attr-defined]
-        return 0 if result is None else int(result.warning_count)
+    def warned(self, warnings: int) -> None:
+        """Note the warnings of a statement that has just run, inside of ``committing``."""
+        self.warnings = warnings
+        # what ends the unit of a GTID replaces them
+        self._shown = self.rows("SHOW WARNINGS") if warnings and self._gtid is not None else None
+
+    def shown_warnings(self) -> list[tuple[Any, ...]]:
+        """(level, code, text) of the warnings of the source's last statement: ask before any other statement runs."""
+        return self.rows("SHOW WARNINGS") if self._shown is None else self._shown
 
     @contextlib.contextmanager
     def under_gtid(self, gtid: str, *, begins: bool) -> Iterator[None]:
@@ -152,8 +162,9 @@ class LaneSession:
         self.next_gtid(AUTOMATIC)
 
     def sending(self) -> None:
-        """Note that the next statement may change ``@@timestamp``."""
+        """Note that the next statement is the source's: it may change ``@@timestamp``, and has its own warnings."""
         self._clock_leaked = True
+        self.warnings, self._shown = 0, None
         self._used_at = time.monotonic()
 
     def binlog(self, events: bytes) -> None:

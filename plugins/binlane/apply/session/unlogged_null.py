@@ -42,14 +42,14 @@ def refused_null(error: pymysql.err.MySQLError, item: Item, session: LaneSession
     return UnloggedNullError(*error.args)
 
 
-def check_nulls(item: Item, session: LaneSession, warnings: int) -> None:
-    """Raises ApplyError for a statement that has run with ON, if it stored 0 for NULL in a TIMESTAMP.
+def check_nulls(item: Item, session: LaneSession) -> None:
+    """Raises ApplyError for a statement that has just run with ON, if it stored 0 for NULL in a TIMESTAMP.
 
-    ``warnings``: the number of them. What a trigger or function does with NULLs gives a statement no warnings.
+    What a trigger or function does with NULLs gives a statement no warnings.
     """
-    if not warnings or session.flavor is not Flavor.MYSQL or not _is_unlogged(item):
+    if not session.warnings or session.flavor is not Flavor.MYSQL or not _is_unlogged(item):
         return
-    shown = session.rows("SHOW WARNINGS")
+    shown = session.shown_warnings()
     texts = [str(text) for _, code, text in shown if int(code) == _BAD_NULL]
     are_all = len(shown) < MOST_WARNINGS
     if are_all and not texts:
