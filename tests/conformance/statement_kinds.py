@@ -228,11 +228,34 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "A prepared XA transaction that has changed a table without transactions on the target, if other transactions "
-        "or the window's end lie between its halves",
+        "or the window's end lie between its halves; or that may have, behind a routine, trigger or view",
         "refused by name: the others have changed the table after it",
         _UNSUPPORTED,
         f"{proofs.XA_STATEMENTS}::test_changes_without_transactions_that_others_have_changed_since_are_refused",
         f"{proofs.XA_ENDS}::test_changes_that_would_come_too_late_or_are_unknown_are_refused",
+        f"{proofs.XA_ENGINES}::test_what_a_trigger_has_changed_without_transactions_is_refused_where_others_come_before_the_end",
+        f"{proofs.XA_ENDS}::test_what_may_be_behind_a_statement_is_refused_where_it_would_come_too_late",
+    ),
+    refused(
+        "A prepared XA transaction (statement format) with tables that have transactions on one server only, if it is "
+        "rolled back, or if other transactions or the window's end lie between its halves; of an archive, unless its "
+        "log tells that they had transactions on the source",
+        "named before the window begins: the source has kept, or has had before its end, what the target would not",
+        "PrecheckError",
+        f"{proofs.XA_ENGINES}::test_what_only_the_source_keeps_at_a_rollback_is_named_before_anything_is_written",
+        f"{proofs.XA_ENGINES}::test_what_only_the_source_has_before_the_end_is_named_where_others_come_before_it",
+        f"{proofs.XA_ENGINES}::test_a_transaction_that_has_not_ended_is_named_where_only_the_source_has_its_changes",
+        f"{proofs.XA_ENGINES}::test_a_rollback_that_only_the_target_would_not_undo_is_named",
+        f"{proofs.XA_ENGINES}::test_an_archive_of_mariadb_tells_which_transactions_can_be_rolled_back",
+        f"{proofs.XA_ENDS}::test_tables_whose_engine_on_the_source_decides_what_has_come_before_the_end_are_named",
+    ),
+    supported(
+        "The same, if the XA COMMIT is directly behind the XA PREPARE, or if the log tells that the statements changed "
+        "tables with transactions alone (MySQL with GTIDs; MariaDB's mark, for statements that touch one table)",
+        "applied where it ends, whatever the engines",
+        f"{proofs.XA_ENGINES}::test_a_commit_directly_behind_its_prepare_is_exact_whatever_the_engines",
+        f"{proofs.XA_ENGINES}::test_rows_and_what_the_log_proves_to_be_transactional_need_no_equal_engines",
+        f"{proofs.PREPARED}::test_the_log_tells_whether_a_prepared_transaction_may_have_changed_tables_without_transactions",
     ),
     refused(
         "XA COMMIT with changes of its own; XA ROLLBACK with changes of another XA transaction than its own",

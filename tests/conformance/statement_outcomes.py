@@ -25,14 +25,17 @@ STATEMENT_OUTCOMES: Final[tuple[Row, ...]] = (
         f"{proofs.OUTCOMES}::test_another_outcome_of_a_failed_statement_stops_the_lane_and_names_both",
     ),
     refused(
-        "The same on tables that have engines of two kinds, or other keys, on the two servers, or that the source does "
-        "not have any more; and all of an archive's, behind a routine, trigger or view",
+        "The same on tables that have engines of two kinds, or other keys, on the two servers, that the source does "
+        "not have any more, or that get their engine in the window, by an ALTER or by the servers' defaults, or from "
+        "the source behind it; and all of an archive's, behind a routine, trigger or view",
         "named before the window begins: an error or a rollback would leave something else",
         "PrecheckError",
         f"{proofs.OUTCOMES}::test_another_kind_of_engine_on_the_target_is_named_before_anything_is_written",
         f"{proofs.OUTCOMES}::test_another_kind_of_engine_behind_a_function_or_trigger_is_named_before_anything_is_written",
         "tests/unit/precheck/test_engines.py::test_a_table_that_the_source_does_not_have_any_more_is_named_with_what_to_do",
         "tests/unit/precheck/test_engines.py::test_an_archive_does_not_tell_of_the_tables_behind_a_routine",
+        f"{proofs.XA_ENGINES}::test_an_engine_that_the_window_gives_a_table_is_named",
+        f"{proofs.XA_ENGINES}::test_an_engine_that_the_source_gives_a_table_behind_the_window_is_named",
     ),
     refused(
         "The same where the server chose the order of the rows (INSERT .. SELECT, UPDATE or DELETE without ORDER BY)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice, pairwise
@@ -14,7 +15,7 @@ from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
-from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema
+from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema, Table
 from binlane.sql.logged_statement import LoggedText, index_of
 
 _Variables = Mapping[str, str]
@@ -22,6 +23,8 @@ _INNODB: Final = "INNODB"
 _MOST_FINDINGS: Final = 20
 _BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
 _SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
+_KIND_TODO: Final = "give the target's an engine of that kind until the window is applied"
+_DEFAULT_TODO: Final = "SET GLOBAL default_storage_engine on the target to the source's until the window is applied"
 _UNKNOWN_TODO: Final = "apply up to the statement (--until), then the statement by hand, and skip it"
 _ADVICE_MADE: Final = (
     "ALTER TABLE .. ENGINE=InnoDB on the target before the window, or set apply.allow_nontransactional "
@@ -37,6 +40,9 @@ def check_rolled_back_engines(situation: Situation) -> Iterator[Finding]:
     """
     source, target, keys = situation.source_tables, situation.tables, situation.plan.undone_tables
     yield from _of_other_kinds(source, target, keys)
+    yield from _without_since(situation, target, keys)
+    yield from _given_in_the_window(situation, source, keys)
+    yield from _given_since(situation, target, keys)
     yield from _differing(situation, source, target, {key for key in keys if target.table(key) is not None})
     if not _reaches_further(situation):
         return
@@ -49,6 +55,9 @@ def check_rolled_back_engines(situation: Situation) -> Iterator[Finding]:
         target = target.of({name for name in target.databases if name.lower() in theirs})
     hidden = target.tables.keys() - keys
     yield from islice(_of_other_kinds(source, target, hidden), _MOST_FINDINGS)
+    yield from islice(_without_since(situation, target, hidden), _MOST_FINDINGS)
+    yield from islice(_given_in_the_window(situation, source, keys, others=True), _MOST_FINDINGS)
+    yield from islice(_given_since(situation, target, hidden), _MOST_FINDINGS)
     yield from islice(_differing(situation, source, target, hidden), _MOST_FINDINGS)
 
 
@@ -112,10 +121,76 @@ def _of_other_kinds(source: Schema | None, target: Schema, keys: Collection[Tabl
         todo = (
             "the source's log holds a statement that changed it, or may have changed it behind a routine, trigger or "
             "view, and that ended with an error or was rolled back, after which each engine keeps something else: "
-            + ("give both tables engines of one kind" if ours is not None else _UNKNOWN_TODO)
+            + (_KIND_TODO if ours is not None else _UNKNOWN_TODO)
         )
         found = ours.engine if ours is not None else expected
         yield Finding(Severity.FATAL, f"{key}: engine", f"a kind as on the source ({found})", theirs.engine, todo)
+
+
+def _given_in_the_window(
+    situation: Situation, source: Schema | None, keys: Collection[TableKey], *, others: bool = False
+) -> Iterator[Finding]:
+    """Tables that get their engines in the window: by a server's own default, or others than they had before.
+
+    ``source``: None for an archive. ``others``: all but ``keys``.
+    """
+    named = set(map(_name, keys))
+    for statement in situation.asked.texts:
+        default = situation.target.variables.get("default_storage_engine", _INNODB)
+        words, engine = statement.words, _option(statement, "ENGINE")
+        if words[:1] not in (("CREATE",), ("ALTER",)) or "TABLE" not in words[:6]:
+            continue
+        for key in sorted(statement.facts.tables, key=str):
+            if (_name(key) in named) is others:
+                continue
+            ours = None if source is None else source.table(key)
+            if words[0] == "ALTER" and engine is not None:
+                expected = "one engine in the whole window, where a statement had an error or was rolled back"
+                found = f"perhaps another one up to {statement.where}"
+                yield Finding(Severity.FATAL, f"{key}: engine", expected, found, _UNKNOWN_TODO)
+            elif _is_new(statement) and engine is None and not _is_of_kind(ours, default):
+                expected = f"a kind as on the source ({'unknown' if ours is None else ours.engine})"
+                found = f"{default}, the target's default, since {statement.where} names none"
+                yield Finding(Severity.FATAL, f"{key}: engine", expected, found, _DEFAULT_TODO)
+            elif _is_new(statement) and engine is None and not _is_of_kind(ours, _INNODB) and situation.has_late_ends:
+                # the fold knows only of engines that the log names
+                expected = "a transactional one, or one that the log names: XA transactions end behind others"
+                yield Finding(Severity.FATAL, f"{key}: engine", expected, f"{default}, by default", _UNKNOWN_TODO)
+
+
+def _given_since(situation: Situation, target: Schema, keys: Collection[TableKey]) -> Iterator[Finding]:
+    """Tables that may have had another engine on the source when the window was logged."""
+    keys = sorted((key for key in keys if target.table(key) is not None), key=str)
+    if situation.source is None or not keys or situation.begun:
+        return
+    behind = situation.source.engines_behind()
+    since = None if behind is None else renamed_alterations(behind, situation.renaming)
+    for key in keys:
+        if since is None or since.names(key):
+            expected = "the source's engine as it was in the window, where a statement had an error or was rolled back"
+            yield Finding(Severity.FATAL, f"{key}: engine", expected, "perhaps another one since", _UNKNOWN_TODO)
+
+
+def _is_of_kind(table: Table | None, engine: str) -> bool:
+    return table is not None and table.transactional == (engine.lower() in TRANSACTIONAL_ENGINES)
+
+
+def _without_since(situation: Situation, target: Schema, keys: Collection[TableKey]) -> Iterator[Finding]:
+    """Tables that had transactions when the window was planned, if its plan goes by that: a prepared XA transaction
+    that has changed a table without them would have been refused if others lie between its halves."""
+    then = situation.planned
+    found = [
+        (key, before, now)
+        for key in sorted(keys, key=str)
+        if (now := target.table(key)) is not None and not now.transactional
+        if (before := then.table(key)) is not None and before.transactional
+    ]
+    if not found or not situation.has_late_ends:
+        return
+    for key, before, now in found:
+        expected = f"{before.engine}, by which the ends of XA transactions were planned"
+        todo = f"remove {posixpath.dirname(situation.plans.uri)} and run again: the window is read and planned anew"
+        yield Finding(Severity.FATAL, f"{key}: engine", expected, now.engine, todo)
 
 
 def check_gtid_consistency(situation: Situation) -> Iterator[Finding]:

@@ -346,6 +346,7 @@ class Source:
     read_schema: Callable[[], Schema]
     """Waits for the definitions of the plan's databases, in the source's own names. Raises SourceError."""
     _behind: dict[bool, Alterations | None] = field(default_factory=dict)
+    _engines: list[Alterations | None] = field(default_factory=list)
 
     def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
         """What tables of these databases get without a collation of their own. Raises SourceError."""
@@ -368,13 +369,20 @@ class Source:
             self._behind[whole] = self._altered_behind(None if whole else _TAIL_LIMIT)
         return self._behind[whole]
 
-    def _altered_behind(self, limit: int | None) -> Alterations | None:
+    def engines_behind(self) -> Alterations | None:
+        """The tables that may have got another engine behind the window, in the source's names; None if it cannot be
+        told. The whole log is read, once."""
+        if not self._engines:
+            self._engines.append(self._altered_behind(None, engines=True))
+        return self._engines[0]
+
+    def _altered_behind(self, limit: int | None, *, engines: bool = False) -> Alterations | None:
         source = ServerSource(
             str(self.endpoint), self.endpoint.pymysql_arguments(), self.channel.source.server_id, self.channel.name,
             event_bytes=self.channel.source.event_bytes,
         )  # fmt: skip
         try:
-            return altered_behind(source, self.plan.end, self.plan.end_gtid_set, limit)
+            return altered_behind(source, self.plan.end, self.plan.end_gtid_set, limit, engines=engines)
         except (SourceError, BinlogError) as exc:
             log.warning("precheck: whether the source has altered tables since the window cannot be told: %s", exc)
             return None

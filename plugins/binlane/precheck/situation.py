@@ -56,7 +56,7 @@ from binlane.state.records.databases import other_writers
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import Logged, every_ddl, every_statement, first_rows, first_statement
-from binlane.work.plan_inputs import Inputs
+from binlane.work.plan_inputs import Inputs, read_routing
 from binlane.work.planned import PlannedLanes
 
 
@@ -117,6 +117,8 @@ class Situation(TargetSituation):
     """The plan's folder."""
     tables: Schema
     """The target's databases that the window names, as they are now."""
+    planned: Schema
+    """All databases of the target, as they were when the window was read."""
     source: Source | None
     """None for an archive."""
     by_sql: frozenset[TableKey]
@@ -184,6 +186,13 @@ class Situation(TargetSituation):
         """Databases of the window that another channel writes on this target, each with that channel."""
         names = self.needs.databases
         return self.target.ask(other_writers, self.plan.channel, names) if names else ()
+
+    @cached_property
+    def has_late_ends(self) -> bool:
+        """Whether an XA transaction's end, where its changes are applied, is not directly behind its XA PREPARE."""
+        prepared = read_routing(*posixpath.split(self.plans.uri)).prepared
+        ended = ((end, group) for end, group in prepared.items() if group is not None)
+        return bool(self.plan.carried_out) or any(group.seqno != end - 1 for end, group in ended)
 
     @property
     def logged_versions(self) -> Mapping[str, tuple[int, int, int]]:
@@ -397,6 +406,7 @@ def situation_of(
             logged_by=frozenset(each.server_version for each in (*manifest.segments, *manifest.carried)),
             plans=plans,
             tables=tables,
+            planned=inputs.schema,
             source=source,
             by_sql=by_sql,
             begun=window is not None and window.plan_digest is not None,

@@ -4,6 +4,8 @@ that position."""
 from __future__ import annotations
 
 import contextlib
+import re
+from typing import Final
 
 import numpy as np
 
@@ -16,19 +18,26 @@ from binlane.errors import BinlogError
 from binlane.model import LogPosition, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.decode import statement_facts
+from binlane.plan.transaction.temporary_tables import named_engine
 from binlane.source.identity import described
 from binlane.source.protocol import LOG_START, EventSource
 from binlane.sql.parse.facts import StatementKind
 
 _FRAMES = (b"BEGIN", b"COMMIT", b"ROLLBACK")
+_KEEPS_ENGINE: Final = re.compile(
+    rb"\s*(?:ALTER|TRUNCATE|ANALYZE|OPTIMIZE|REPAIR|(?:CREATE|DROP)\s+(?:OR\s+REPLACE\s+)?"
+    rb"(?:UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)?(?:INDEX|TRIGGER|VIEW|PROCEDURE|FUNCTION|EVENT))\b",
+    re.I,
+)
+"""Statements that leave each table its engine, unless they name one or rename a table."""
 _STATEMENTS = (int(EventType.QUERY), int(EventType.QUERY_COMPRESSED))
 
 
 def altered_behind(
-    source: EventSource, start: LogPosition, gtid_set: str = "", limit: int | None = None
+    source: EventSource, start: LogPosition, gtid_set: str = "", limit: int | None = None, *, engines: bool = False
 ) -> Alterations | None:
     """The tables that statements from ``start`` to the log's present end name and may alter, and the triggers that they
-    drop.
+    drop; with ``engines`` only those that may have got another engine.
 
     None if that part of the log has more than ``limit`` bytes. The seqnos of the result have no meaning. Raises
     SourceError, BinlogError.
@@ -49,13 +58,14 @@ def altered_behind(
             for index in np.flatnonzero(np.isin(frames.type_code, _STATEMENTS)).tolist():
                 at = int(frames.offset[index])
                 header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-                found = _tables(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)), log_format, name)
+                event = RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index))
+                found = _tables(event, log_format, name, engines=engines)
                 unread = unread or found is None
                 tables |= found or frozenset()
     return Alterations(dict.fromkeys(tables, (0,)), (0,) if unread else ())
 
 
-def _tables(event: RawEvent, log_format: FormatDescription, name: str) -> frozenset[TableKey] | None:
+def _tables(event: RawEvent, log_format: FormatDescription, name: str, *, engines: bool) -> frozenset[TableKey] | None:
     """The tables that a statement may alter, and triggers that it drops; None if the statement cannot be parsed."""
     try:
         query = parse_body(event, log_format, name)
@@ -66,5 +76,7 @@ def _tables(event: RawEvent, log_format: FormatDescription, name: str) -> frozen
         return frozenset()
     facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
     if not (facts.commits_implicitly or facts.create_select):
+        return frozenset()
+    if engines and _KEEPS_ENGINE.match(query.sql) and not facts.renames and named_engine(query.sql) is None:
         return frozenset()
     return None if facts.kind is StatementKind.UNKNOWN else facts.tables | facts.dropped_triggers

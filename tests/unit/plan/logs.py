@@ -25,7 +25,7 @@ from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.map import map_segment as columnar_map
 from binlane.plan.segment.map import scan_segment as columnar_scan
 from binlane.plan.settings import FilterSettings
-from binlane.plan.window.fold import fold_scans, make_plan
+from binlane.plan.window.fold import fold_window, make_plan
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.reduce import FoldedLane, LaneFolder
 from binlane.plan.window_plan import Block, LaneFile, WindowPlan
@@ -224,7 +224,7 @@ def filtered(
     scan, map_one = (columnar_scan, columnar_map) if columnar else (scan_segment, map_segment)
     scans = [scan(data, segment, chosen, is_critical) for data, segment in parts]
     earlier = [scan(data, segment, chosen, is_critical) for data, segment in before]
-    routing = fold_scans(manifest, scans, chosen, schema, earlier)
+    routing, of_one_kind = fold_window(manifest, scans, chosen, schema, earlier)
     chosen = chosen.chosen(routing.size)
     files = {segment.name: (data, segment) for data, segment in (*parts, *before)}
     lanes: dict[int, list[tuple[BlockHeader, tuple[Item, ...]]]] = {}
@@ -253,7 +253,7 @@ def filtered(
         assert reducer is not None
         folded = [fold_lane(lane, blocks, routing, chosen, reducer) for lane, blocks in lanes.items()]
         lanes, whole = {each.lane: blocks for each, blocks in folded}, [each for each, _ in folded]
-    plan = make_plan(manifest, routing, MappedWindow.of(summaries), whole, chosen.renaming)
+    plan = make_plan(manifest, routing, MappedWindow.of(summaries), whole, chosen.renaming, of_one_kind=of_one_kind)
     return Filtered(routing, plan, lanes)
 
 

@@ -55,11 +55,13 @@ def situation(
     tables: Schema | None = None,
     *,
     source: Schema | None = None,
+    planned: Schema | None = None,
     texts: Collection[Any] = (),
     by_sql: Collection[TableKey] = (),
     **changes: Any,
 ) -> Situation:
-    """``source``: its definitions as they are now, of an archive None; ``texts``: statements that the parser takes."""
+    """``planned``: the target's definitions when the window was read; ``source``: its definitions as they are now, of
+    an archive None; ``texts``: statements that the parser takes."""
     given: Mapping[str, Any] = {
         "needs": Needs(),
         "channel": CHANNEL,
@@ -76,6 +78,7 @@ def situation(
         plan=plan,
         tables=schema() if tables is None else tables,
         by_sql=frozenset(by_sql),
+        planned=(schema() if tables is None else tables) if planned is None else planned,
         **{**given, **changes},
     )
     vars(made).update(every_text=tuple(texts))

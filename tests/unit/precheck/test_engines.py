@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from binlane.model import ANY_TABLE, TableKey
+from binlane.binlog.wire import SegmentOffset
+from binlane.model import ANY_TABLE, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.plan.routing import Routing
 from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import parse_grants
+from binlane.precheck.facts import Source
+from binlane.precheck.parser import Asked
 from binlane.precheck.situation import Situation
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table, Trigger
+from binlane.sql.logged_statement import LoggedText
+from binlane.work import files
+from binlane.work.files import WorkFolder
 from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
 
 ALL = parse_grants(["GRANT ALL PRIVILEGES ON *.* TO `x`@`%` WITH GRANT OPTION"])
 NAMED, HIDDEN = TableKey("shop", "t"), TableKey("other", "log")
 TRIGGERED = Table(NAMED, "InnoDB", (), triggers=(Trigger("tr", "AFTER", "INSERT"),))
 CHECK = "rolled-back-engines"
+GROUP = PreparedGroup("X'78',X'',1", 3, "", LogPosition("binlog.000001", 4), 0, "", SegmentOffset(4), SegmentOffset(9))
 ID = Column("id", 1, "int")
 BY_ID = Key("id", unique=True, primary=False, columns=(KeyColumn("id"),))
 
@@ -121,3 +131,127 @@ def test_a_table_that_the_source_does_not_have_any_more_is_named_with_what_to_do
     [text] = said(of(failed(ANY_TABLE), (replace(INNODB, tables=PLAIN.tables), INNODB)), CHECK)
     assert text.startswith("other.log: engine: expected a kind as on the source (unknown: no such table now)")
     assert "apply up to the statement (--until), then the statement by hand, and skip it" in text
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize(
+    ("ends", "carried_out", "is_named"),
+    [
+        pytest.param({}, (), False, id="no-xa-transaction"),
+        pytest.param({5: 4}, (), False, id="directly-behind-its-prepare"),
+        pytest.param({5: None}, (), False, id="on-the-target-already"),
+        pytest.param({5: 3}, (), True, id="late"),
+        pytest.param({}, (GROUP,), True, id="not-ended"),
+    ],
+)
+def test_ends_of_xa_transactions_that_were_planned_by_other_engines_are_named(
+    tmp_path: Path, ends: dict[int, int | None], carried_out: tuple[PreparedGroup, ...], is_named: bool, hidden: bool
+) -> None:
+    prepared = {end: None if begin is None else replace(GROUP, seqno=begin) for end, begin in ends.items()}
+    plans = WorkFolder(str(tmp_path)).child("plan")
+    plans.write_once(files.CONTEXT, Routing(1, {}, {}, (), prepared=prepared).to_json())
+    now = schema(Table(NAMED, "MyISAM", ()), Table(HIDDEN, "MyISAM", ()), databases=frozenset({"shop", "other"}))
+    made = of(failed(ANY_TABLE if hidden else NAMED, carried_out=carried_out), (now, now), now, source=now)
+    made = replace(made, plans=plans, planned=INNODB)
+    vars(made).update(everything=(now, now), source_as_named=now)
+    keys = ["other.log", "shop.t"] if hidden else ["shop.t"]
+    found = said(made, CHECK)
+    assert [text.partition(":")[0] for text in found] == (keys if is_named else [])
+    assert all(f"found MyISAM; remove {tmp_path} and run again" in text for text in found)
+    assert said(replace_planned(made, MYISAM), CHECK) == ([found[-1]] if is_named else [])
+
+
+def replace_planned(made: Situation, planned: Schema) -> Situation:
+    changed = replace(made, planned=planned)
+    vars(changed).update({name: vars(made)[name] for name in ("everything", "source_as_named")})
+    return changed
+
+
+def text(sql: str) -> LoggedText:
+    item = Item(ItemKind.DDL, sql.encode(), context=SessionContext("shop"))
+    found = LoggedText.of(5, LogPosition("binlog.000001", 4), item, Flavor.MYSQL)
+    assert found is not None
+    return found
+
+
+NEW = "CREATE TABLE t (id INT)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "source", "default", "found"),
+    [
+        pytest.param(NEW, "MyISAM", "InnoDB", "on the source (MyISAM), found InnoDB, the target's def", id="default"),
+        pytest.param(NEW, "InnoDB", "InnoDB", "", id="the-same-default"),
+        pytest.param(NEW, "Aria", "MyISAM", "", id="the-same-kind-by-default"),
+        pytest.param(NEW, None, "InnoDB", "as on the source (unknown), found InnoDB", id="gone-on-the-source"),
+        pytest.param(f"{NEW} ENGINE=MyISAM", "MyISAM", "InnoDB", "", id="named"),
+        pytest.param("CREATE TEMPORARY TABLE t (id INT)", "MyISAM", "InnoDB", "", id="temporary"),
+        pytest.param("CREATE TABLE t LIKE other.log", "MyISAM", "InnoDB", "", id="likeness"),
+        pytest.param("ALTER TABLE t ENGINE=InnoDB", "InnoDB", "InnoDB", "up to binlog.000001:4", id="altered"),
+        pytest.param("ALTER TABLE t ADD COLUMN c INT", "InnoDB", "InnoDB", "", id="altered-otherwise"),
+    ],
+)
+@pytest.mark.parametrize("undone", [NAMED, HIDDEN, ANY_TABLE])
+def test_engines_that_the_window_gives_to_tables_are_named(
+    tmp_path: Path, sql: str, source: str | None, default: str, found: str, undone: TableKey
+) -> None:
+    plans = WorkFolder(str(tmp_path)).child("plan")
+    plans.write_once(files.CONTEXT, Routing(1, {}, {}, ()).to_json())
+    server = schema() if source is None else schema(Table(NAMED, source, ()))
+    made = replace(
+        of(failed(undone), (server, schema()), schema(), source=server),
+        target=target_of(grants=ALL, variables={"default_storage_engine": default}),
+        read_statements=lambda: Asked(texts=[text(sql)]),
+        plans=plans,
+    )
+    vars(made).update(everything=(server, schema()), source_as_named=server)
+    said_of = [line for line in said(made, CHECK) if line.startswith("shop.t: engine")]
+    assert len(said_of) == (1 if found and undone != HIDDEN else 0)
+    assert all(found in line for line in said_of)
+
+
+@pytest.mark.parametrize(("begin", "is_named"), [(3, True), (4, False)])
+def test_a_default_without_transactions_is_named_where_xa_transactions_end_late(
+    tmp_path: Path, begin: int, is_named: bool
+) -> None:
+    plans = WorkFolder(str(tmp_path)).child("plan")
+    plans.write_once(files.CONTEXT, Routing(1, {}, {}, (), prepared={5: replace(GROUP, seqno=begin)}).to_json())
+    server = schema(Table(NAMED, "MyISAM", ()))
+    made = replace(
+        of(failed(NAMED), (server, schema()), schema(), source=server),
+        target=target_of(grants=ALL, variables={"default_storage_engine": "MyISAM"}),
+        read_statements=lambda: Asked(texts=[text(NEW)]),
+        plans=plans,
+    )
+    vars(made).update(everything=(server, schema()), source_as_named=server)
+    assert ["found MyISAM, by default" in line for line in said(made, CHECK)] == ([True] if is_named else [])
+
+
+@dataclass
+class Behind:
+    """A source that has given these tables engines behind the window."""
+
+    tables: Alterations | None
+
+    def engines_behind(self) -> Alterations | None:
+        return self.tables
+
+
+@pytest.mark.parametrize(
+    ("undone", "behind", "begun", "found"),
+    [
+        pytest.param(NAMED, Alterations({NAMED: (0,)}), False, ["shop.t"], id="named"),
+        pytest.param(NAMED, Alterations({HIDDEN: (0,)}), False, [], id="another"),
+        pytest.param(ANY_TABLE, Alterations({HIDDEN: (0,)}), False, ["other.log"], id="behind-a-routine"),
+        pytest.param(NAMED, None, False, ["shop.t"], id="not-known"),
+        pytest.param(NAMED, Alterations({NAMED: (0,)}), True, [], id="begun-and-checked-before"),
+        pytest.param(HIDDEN, Alterations({HIDDEN: (0,)}), False, [], id="not-on-the-target"),
+    ],
+)
+def test_engines_that_the_source_gives_to_tables_behind_the_window_are_named(
+    undone: TableKey, behind: Alterations | None, begun: bool, found: list[str]
+) -> None:
+    made = replace(of(failed(undone), (INNODB, INNODB)), source=cast(Source, Behind(behind)), begun=begun)
+    vars(made).update(everything=(INNODB, INNODB), source_as_named=PLAIN)
+    lines = [line for line in said(made, CHECK) if "perhaps another one since" in line]
+    assert [line.partition(":")[0] for line in lines] == found

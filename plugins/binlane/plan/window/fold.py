@@ -50,8 +50,20 @@ def fold_scans(
     schema: Schema,
     carried: Iterable[ScanSummary] = (),
 ) -> Routing:
-    """The window's routes and barriers. ``carried``: scans of the XA transactions that earlier windows prepared, which
-    are asked for behind ``scans``.
+    """See ``fold_window``: without the tables."""
+    return fold_window(manifest, scans, settings, schema, carried)[0]
+
+
+def fold_window(
+    manifest: Manifest,
+    scans: Iterable[ScanSummary],
+    settings: FilterSettings,
+    schema: Schema,
+    carried: Iterable[ScanSummary] = (),
+) -> tuple[Routing, frozenset[TableKey]]:
+    """The window's routes and barriers, and the tables whose kind of engine decides what its XA transactions have left
+    (``Ends.of_one_kind``). ``carried``: scans of the XA transactions that earlier windows prepared, which are asked
+    for behind ``scans``.
 
     Raises ConfigError for a shard list that does not fit, UnsupportedEventError for an XA transaction whose other half
     is missing.
@@ -63,13 +75,14 @@ def fold_scans(
     routing = _Fold(manifest, window, settings, schema, earlier).routing()
     transactions = manifest.last_seqno - manifest.first_seqno + 1
     size = size_choice(settings, transactions, window.changes, routing)
-    return dataclasses.replace(
+    routing = dataclasses.replace(
         routing,
         prepared=ends.groups,
         carried_in=pairs.carried_in,
         carried_out=tuple(each.group for each in pairs.carried_out),
         size=size,
     )
+    return routing, ends.of_one_kind
 
 
 def _ended(classes: Mapping[int, TransactionClass], is_critical: Callable[[str], bool]) -> ScanSummary:
@@ -263,11 +276,14 @@ def make_plan(
     folded: Sequence[FoldedLane] | None = None,
     renaming: Renaming = AS_THEY_ARE,
     known: Collection[TableKey] = (),
+    of_one_kind: Collection[TableKey] = (),
 ) -> WindowPlan:
     """The window's plan, from its mapped segments. ``folded``: the lanes, if they were folded across segments.
 
     ``renaming``: the channel's. ``known``: the target's tables, since a temporary table may have the name of one.
+    ``of_one_kind``: see ``fold_window``.
     """
+    mapped.tally.undone.update(of_one_kind)
     tally, lanes = mapped.tally, range(routing.lanes + 1)
     temporary = tally.names_of_temporary()
     only_temporary = temporary.difference(known)

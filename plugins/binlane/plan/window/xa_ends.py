@@ -4,23 +4,28 @@ A server changes temporary tables and tables without transactions when a stateme
 ROLLBACK undoes it. (In row format such changes are not logged in the XA transaction.) A prepared transaction is applied
 at its end, all in one: exact for temporary tables, which nobody else uses, and for other tables without transactions if
 nothing is applied between XA PREPARE and end. At an XA ROLLBACK its statements run and are rolled back, as in any
-other rolled-back transaction of the log (``error_outcome.undone``); if all its tables are transactional, nothing is
-applied.
+other rolled-back transaction of the log (``error_outcome.undone``); if all its tables are transactional on the target,
+and by the log on the source (``xa.AtOnce``), nothing is applied.
+
+The source's engines decide what a statement has changed at once, and the fold knows the target's alone: where it
+matters, and the log does not tell, it names the tables, which must be of one kind on both servers
+(``precheck.engines``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from binlane.errors import UnsupportedEventError
-from binlane.model import TableKey
+from binlane.model import ANY_TABLE, TableKey
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_tables import where_they_end
-from binlane.plan.transaction.xa import NOTHING, Pairs, Prepared, PreparedGroup
+from binlane.plan.transaction.xa import NOTHING, AtOnce, Pairs, Prepared, PreparedGroup
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.schema.model import Schema
-from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,9 @@ class Ends:
     """Every XA COMMIT, with None if the target has its changes, and every XA ROLLBACK that leaves changes."""
     classes: Mapping[int, TransactionClass]
     """The class that decides the route, by the same seqnos."""
+    of_one_kind: frozenset[TableKey]
+    """Tables that must be transactional on both servers or on neither, as ``error_outcome.tables_of_one_kind``: of
+    statements that may have taken effect before the end, or in spite of an XA ROLLBACK."""
 
 
 def settle(window: ScannedWindow, pairs: Pairs, restarts: Sequence[int], schema: Schema) -> Ends:
@@ -47,16 +55,22 @@ def settle(window: ScannedWindow, pairs: Pairs, restarts: Sequence[int], schema:
         seqno: None if each is None else each.group for seqno, each in pairs.commits.items()
     }
     classes = {seqno: NOTHING if each is None else each.described for seqno, each in pairs.commits.items()}
+    of_one_kind: set[TableKey] = set()
     for begin, (end, prepared) in pairs.ends.items():
-        if not all(seqno in prepares for seqno in range(begin + 1, end)):
+        is_late = not all(seqno in prepares for seqno in range(begin + 1, end))
+        if is_late:
             _check(prepared, engines, "other transactions lie between its XA PREPARE and its end")
-        if end in pairs.rollbacks and (end in with_tables or not engines.undo(prepared)):
+        decided = frozenset(engines.decide(prepared))
+        if is_late or end in pairs.rollbacks:
+            of_one_kind |= decided
+        if end in pairs.rollbacks and (end in with_tables or decided or not engines.undo(prepared)):
             if prepared.hidden is not None:
                 raise _refused(prepared, prepared.hidden)
             groups[end], classes[end] = prepared.group, prepared.undone
     for prepared in pairs.carried_out:
         _check(prepared, engines, "it has not ended in this window")
-    return Ends(groups, classes)
+        of_one_kind.update(engines.decide(prepared))
+    return Ends(groups, classes, frozenset(of_one_kind))
 
 
 def _check(prepared: Prepared, engines: _Engines, why: str) -> None:
@@ -64,6 +78,9 @@ def _check(prepared: Prepared, engines: _Engines, why: str) -> None:
     if kept is not None:
         what = f"a prepared XA transaction that has changed {kept}, a table without transactions, before its end"
         raise _refused(prepared, f"{what}, and {why},")
+    if engines.hide(prepared):
+        what = "a prepared XA transaction that may have changed a table without transactions before its end, behind a"
+        raise _refused(prepared, f"{what} routine, trigger or view, and {why},")
 
 
 def _refused(prepared: Prepared, what: str) -> UnsupportedEventError:
@@ -75,7 +92,7 @@ def _refused(prepared: Prepared, what: str) -> UnsupportedEventError:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Engines:
     """What a ROLLBACK undoes, by the target's schema at the window's start and the window's definitions."""
 
@@ -113,6 +130,43 @@ class _Engines:
                 table = self.schema.table(key)
                 if _folded(key) in self.without or (table is not None and not table.transactional):
                     yield key
+
+    def decide(self, prepared: Prepared) -> Iterator[TableKey]:
+        """The tables whose engines on the source decide what the statements have changed at once; ``ANY_TABLE`` stands
+        for those that a statement does not name."""
+        if prepared.at_once is AtOnce.NOTHING:
+            return
+        for statement in prepared.described.statements:
+            facts = statement.facts
+            if facts.routines_used or facts.kind is StatementKind.UNKNOWN:
+                yield ANY_TABLE
+            if prepared.at_once is AtOnce.ANYTHING or not self._touches_one(facts):
+                yield from facts.written
+
+    def hide(self, prepared: Prepared) -> bool:
+        """Whether the statements may have changed tables without transactions that they do not name."""
+        if prepared.at_once is AtOnce.NOTHING or not self._some_without:
+            return False
+        return any(self._reaches_further(statement.facts) for statement in prepared.described.statements)
+
+    def _reaches_further(self, facts: StatementFacts) -> bool:
+        if facts.routines_used or facts.kind is StatementKind.UNKNOWN:
+            return True
+        folded = {_folded(key) for key in facts.written}
+        return bool(folded & self._with_hidden)
+
+    def _touches_one(self, facts: StatementFacts) -> bool:
+        """Whether the statement touches one table, known as transactional, and no other."""
+        return len(facts.tables) == 1 and all(map(self._is_undone, facts.tables))
+
+    @cached_property
+    def _with_hidden(self) -> frozenset[str]:
+        """Views, and tables with triggers."""
+        return frozenset(map(_folded, (*self.schema.views, *self.schema.tables_with_triggers)))
+
+    @cached_property
+    def _some_without(self) -> bool:
+        return bool(self.without) or any(not table.transactional for table in self.schema.tables.values())
 
     def _is_undone(self, key: TableKey) -> bool:
         table = self.schema.table(key)

@@ -23,7 +23,7 @@ from binlane.errors import ExecutorsLostError
 from binlane.formats import OF_PLAN
 from binlane.garbage import uncollected
 from binlane.plan.manifest import Segment
-from binlane.plan.window.fold import fold_scans, make_plan
+from binlane.plan.window.fold import fold_window, make_plan
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
@@ -158,7 +158,9 @@ def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
         "scan", partial(scan_task, folder.uri, inputs.key), batches_of((*segments, *inputs.manifest.carried))
     )
     scans = map(unpacked, scanned)
-    routing = fold_scans(inputs.manifest, islice(scans, len(segments)), inputs.settings, inputs.schema, scans)
+    routing, of_one_kind = fold_window(
+        inputs.manifest, islice(scans, len(segments)), inputs.settings, inputs.schema, scans
+    )
     plans.write_once(files.CONTEXT, routing.to_json())
     mapped = engine.run("map", partial(map_task, folder.uri, inputs.key), batches_of(segments))
     window = MappedWindow.of(map(unpacked, mapped))
@@ -167,7 +169,8 @@ def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
         parts = {str(lane): window.files[lane] for lane in sorted(window.files)}
         task = partial(fold_task, folder.uri, inputs.key, parts)
         folded = [unpacked(row) for row in engine.run("fold", task, [[lane] for lane in parts])]
-    plan = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming, inputs.schema.tables)
+    known = inputs.schema.tables
+    plan = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming, known, of_one_kind)
     # before the plan, whose presence says that everything is there
     plans.write_once(files.DATABASES, window.activity.to_json())
     plans.write_once(files.PLAN, plan.to_json())

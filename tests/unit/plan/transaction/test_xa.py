@@ -7,15 +7,18 @@ from contextlib import nullcontext
 
 import pytest
 
-from binlane.binlog.gtids import XaName
-from binlane.binlog.wire import EventType
+from binlane.binlog.gtids import MariadbGtidFlag, XaName
+from binlane.binlog.transactions import Ending, Transaction
+from binlane.binlog.wire import BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.routing import Routing
 from binlane.plan.transaction.channel_rules import AS_LOGGED
-from binlane.plan.transaction.xa import find, xa_name
+from binlane.plan.transaction.decode import LogFormat
+from binlane.plan.transaction.xa import AtOnce, Halves, find, xa_name
 from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
+from tests.unit.binlog.cases import MYSQL
 from tests.unit.plan.logs import Filtered, alone, ends, filtered, prepare, rows, segment_of, settings
 
 CHOSEN = settings(shard_list="a=0\nb=1\nc=2\n")
@@ -145,3 +148,29 @@ def test_an_xid_may_be_written_in_either_case() -> None:
 def test_an_xid_marked_as_done_must_be_valid() -> None:
     with pytest.raises(PlanError, match="is not an XID"):
         filtered([rows(1, "a")], done=["what"])
+
+
+@pytest.mark.parametrize(
+    ("flavor", "gtid", "flags", "expected"),
+    [
+        (Flavor.MYSQL, "8f7a:1", 1, AtOnce.NOTHING),
+        (Flavor.MYSQL, "", 1, AtOnce.ANYTHING),
+        (
+            Flavor.MARIADB,
+            "0-1-2",
+            int(MariadbGtidFlag.PREPARED_XA | MariadbGtidFlag.TRANSACTIONAL),
+            AtOnce.BESIDE_OTHERS,
+        ),
+        (Flavor.MARIADB, "0-1-2", int(MariadbGtidFlag.PREPARED_XA), AtOnce.ANYTHING),
+    ],
+)
+def test_the_log_tells_whether_a_prepared_transaction_may_have_changed_tables_without_transactions(
+    flavor: Flavor, gtid: str, flags: int, expected: AtOnce
+) -> None:
+    log = LogFormat(FORMAT if flavor is Flavor.MARIADB else MYSQL, "binlog.000007", 0, flavor)
+    place, header = BufferOffset(4), EventHeader(0, EventType.XA_PREPARE, 1, 19, 0, 0)
+    last = RawEvent(place, header, memoryview(b""))
+    half = Transaction(gtid, place, place, 0.0, flags, (last,), Ending.XA_PREPARE, XaName(1, b"x", b""))
+    halves = Halves()
+    halves.classify(1, half, log, "segments/1")
+    assert [each.at_once for each in halves.prepared] == [expected]

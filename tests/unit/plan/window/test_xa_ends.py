@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 
 from binlane.errors import UnsupportedEventError
-from binlane.model import ItemKind, TableKey
+from binlane.model import ANY_TABLE, ItemKind, TableKey
 from binlane.schema.model import Table, Trigger
-from tests.unit.binlog.cases import query
+from tests.unit.binlog.cases import mariadb_gtid, query
 from tests.unit.plan.logs import (
     EMPTY_SCHEMA,
     Filtered,
@@ -51,6 +52,11 @@ def prepared(seqno: int, *texts: str, xid: str = "x") -> tuple[bytes, ...]:
     """The first half of an XA transaction of statements."""
     body = (query(text.encode(), database=b"a") for text in texts)
     return (*prepare(seqno, xid, "a")[:1], *body, prepare(seqno, xid)[-1])
+
+
+def unmarked(seqno: int, *texts: str) -> tuple[bytes, ...]:
+    """The same without MariaDB's mark of what can be rolled back: a table without transactions was changed."""
+    return (mariadb_gtid(seqno, 0), *prepared(seqno, *texts)[1:])
 
 
 def written(found: Filtered, seqno: int) -> list[bytes]:
@@ -214,3 +220,90 @@ def test_other_transactions_may_lie_between_the_halves_of_what_is_transactional_
     found = filtered(log, CHOSEN, schema=SCHEMA)
     assert INTO_UNDONE.encode() in written(found, 4)
     assert len(found.plan.carried_out) == 1
+
+
+TRANSACTIONAL = dataclasses.replace(
+    EMPTY_SCHEMA,
+    tables={
+        each.key: each
+        for each in (
+            table("undone", "InnoDB"),
+            table("triggered", "InnoDB", Trigger("t", "AFTER", "INSERT")),
+            table("other", "InnoDB"),
+        )
+    },
+)
+"""Of a target on which every table has transactions."""
+FROM_OTHER = "INSERT INTO undone SELECT * FROM other"
+UNDONE, OTHER = TableKey("a", "undone"), TableKey("a", "other")
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("first", "texts", "named"),
+    [
+        pytest.param(prepared, (INTO_UNDONE,), set(), id="marked-one-table"),
+        pytest.param(prepared, (INTO_UNDONE, "INSERT INTO other VALUES (1)"), set(), id="marked-one-table-each"),
+        pytest.param(prepared, (FROM_OTHER,), {UNDONE}, id="marked-two-tables"),
+        pytest.param(
+            prepared, ("INSERT INTO triggered VALUES (1)",), {TableKey("a", "triggered")}, id="marked-trigger"
+        ),
+        pytest.param(prepared, ("INSERT INTO undone VALUES (f())",), {ANY_TABLE}, id="marked-routine"),
+        pytest.param(unmarked, (INTO_UNDONE,), {UNDONE}, id="unmarked"),
+        pytest.param(unmarked, ("SAVEPOINT s",), set(), id="unmarked-nothing-changed"),
+    ],
+)
+@pytest.mark.parametrize("how", ["late", "not-ended", "directly"])
+def test_tables_whose_engine_on_the_source_decides_what_has_come_before_the_end_are_named(
+    first: Callable[..., tuple[bytes, ...]], texts: tuple[str, ...], named: set[TableKey], how: str, columnar: bool
+) -> None:
+    half = first(1, *texts)
+    logs = {
+        "late": [half, rows(2, "b"), ends(3, "COMMIT", "x")],
+        "not-ended": [half],
+        "directly": [half, ends(2, "COMMIT", "x")],
+    }
+    found = filtered(logs[how], CHOSEN, columnar=columnar, schema=TRANSACTIONAL)
+    assert found.plan.undone == (set() if how == "directly" else named)
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("half", "named"),
+    [
+        pytest.param(prepared(1, INTO_UNDONE), set(), id="marked-one-table"),
+        pytest.param(prepared(1, FROM_OTHER), {UNDONE, OTHER}, id="marked-two-tables"),
+        pytest.param(unmarked(1, INTO_UNDONE), {UNDONE}, id="unmarked"),
+        pytest.param((mariadb_gtid(1, 0), *prepare(1, "x", "a")[1:]), set(), id="rows"),
+    ],
+)
+def test_a_rollback_runs_the_statements_that_the_source_may_have_kept(
+    half: tuple[bytes, ...], named: set[TableKey], columnar: bool
+) -> None:
+    end, before = ends(2, "ROLLBACK", "x"), rows(1, "b")
+    for log, carried in (([half, end], []), ([before, end], [half])):
+        found = filtered(log, CHOSEN, columnar=columnar, schema=TRANSACTIONAL, carried=carried)
+        assert found.plan.undone == named
+        assert len(written(found, 2)) == (3 if named else 0)
+
+
+@EACH
+@pytest.mark.parametrize("first", [prepared, unmarked])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("INSERT INTO triggered VALUES (1)", id="trigger"),
+        pytest.param("INSERT INTO undone VALUES (f())", id="routine"),
+        pytest.param("INSERT INTO seen VALUES (1)", id="view"),
+    ],
+)
+def test_what_may_be_behind_a_statement_is_refused_where_it_would_come_too_late(
+    first: Callable[..., tuple[bytes, ...]], text: str, columnar: bool
+) -> None:
+    schema = dataclasses.replace(SCHEMA, views=frozenset({TableKey("a", "seen")}))
+    for log in ([first(1, text), rows(2, "b"), ends(3, "COMMIT", "x")], [first(1, text)]):
+        with pytest.raises(
+            UnsupportedEventError, match=r"changed a table without transactions before .* behind a rout"
+        ):
+            filtered(log, CHOSEN, columnar=columnar, schema=schema)
+    filtered([first(1, text), ends(2, "COMMIT", "x")], CHOSEN, columnar=columnar, schema=schema)

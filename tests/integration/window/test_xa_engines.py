@@ -1,0 +1,281 @@
+"""XA transactions of statements whose tables have transactions on one server only: exact, or named before a write."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from binlane.errors import PrecheckError, UnsupportedEventError
+from binlane.model import Flavor
+from binlane.orchestration.request import WindowRequest
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.integration.window.test_xa_statements import fill, made, mixing, session
+
+__all__ = ["mixing"]
+TO_INNODB = "ALTER TABLE tenant_1.kept ENGINE=InnoDB"
+BETWEEN = "INSERT INTO tenant_2.t (v) VALUES ('between')"
+JOURNAL = "CREATE TABLE tenant_1.journal (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(80)) ENGINE=MyISAM"
+FOLLOW = (
+    "CREATE TRIGGER tenant_1.follow AFTER INSERT ON tenant_1.undone FOR EACH ROW "
+    "INSERT INTO tenant_1.journal (v) VALUES (NEW.v)"
+)
+NAMED = r"tenant_1\.kept: engine: expected a kind as on the source \(MyISAM\), found InnoDB"
+BEHIND = r"tenant_1\.journal: engine: expected a kind as on the source \(MyISAM\), found InnoDB"
+
+
+def other_engine(channel: Channel, *, behind: bool = False) -> None:
+    """The table without transactions becomes InnoDB on the target alone; ``behind``: one that a trigger changes."""
+    made(channel)
+    if behind:
+        for statement in (JOURNAL, FOLLOW):
+            channel.source.query(statement)
+        assert channel.run() is not None
+    run_on(channel.target, TO_INNODB.replace("kept", "journal") if behind else TO_INNODB, log=False)
+
+
+def rows_of(server: PrivateServer, table: str = "kept") -> list[str]:
+    return [value for (value,) in server.query(f"SELECT v FROM tenant_1.{table} ORDER BY id")]
+
+
+@requires_mysql
+@pytest.mark.parametrize(
+    ("direct", "behind", "statements"),
+    [
+        pytest.param("OFF", False, fill("1", "undone", "kept"), id="named"),
+        pytest.param("OFF", True, fill("1", "undone"), id="behind a trigger"),
+        pytest.param("ON", True, fill("1", "undone"), id="behind a trigger, logged directly"),
+        pytest.param(
+            "ON", False, (*fill("1", "undone"), "INSERT INTO kept (v) SELECT v FROM undone"),
+            id="read from another table, logged directly",
+        ),
+        pytest.param(
+            "OFF", False, (*fill("1", "undone"), "SAVEPOINT s", *fill("2", "kept"), "ROLLBACK TO s"), id="savepoint"
+        ),
+    ],
+)  # fmt: skip
+def test_what_only_the_source_keeps_at_a_rollback_is_named_before_anything_is_written(
+    mixing: Channel, direct: str, behind: bool, statements: tuple[str, ...]
+) -> None:
+    other_engine(mixing, behind=behind)
+    with session(mixing, direct) as run:
+        run("XA START 'x'", *statements, "XA END 'x'", "XA PREPARE 'x'", "XA ROLLBACK 'x'")
+    table = "journal" if behind else "kept"
+    assert len(rows_of(mixing.source, table)) == 1
+    with pytest.raises(PrecheckError, match=BEHIND if behind else NAMED):
+        mixing.run()
+    assert rows_of(mixing.target, table) == []
+    run_on(mixing.target, f"ALTER TABLE tenant_1.{table} ENGINE=MyISAM", log=False)
+    assert mixing.run() is not None
+    mixing.assert_equal()
+
+
+@requires_mysql
+def test_what_only_the_source_has_before_the_end_is_named_where_others_come_before_it(mixing: Channel) -> None:
+    other_engine(mixing)
+    with session(mixing) as run:
+        run("XA START 'x'", *fill("1", "undone", "kept"), "XA END 'x'", "XA PREPARE 'x'")
+        mixing.source.query("UPDATE tenant_1.kept SET v = CONCAT(v, '+')")
+        run("XA COMMIT 'x'")
+    assert rows_of(mixing.source) == ["1+"]
+    with pytest.raises(PrecheckError, match=NAMED):
+        mixing.run()
+    assert rows_of(mixing.target) == []
+    # the plan goes by the target's engines of then
+    run_on(mixing.target, TO_INNODB.replace("InnoDB", "MyISAM"), log=False)
+    with pytest.raises(PrecheckError, match=r"kept: engine: expected InnoDB, by .* planned, found MyISAM") as said:
+        mixing.run()
+    folder = re.search(r"remove (\S+) and run again", str(said.value))
+    assert folder is not None
+    shutil.rmtree(folder[1])
+    with pytest.raises(UnsupportedEventError, match=r"changed tenant_1\.kept, a table without transactions, before"):
+        mixing.run()
+    assert rows_of(mixing.target) == []
+
+
+@requires_mysql
+def test_a_transaction_that_has_not_ended_is_named_where_only_the_source_has_its_changes(mixing: Channel) -> None:
+    other_engine(mixing)
+    with session(mixing) as run:
+        run("XA START 'x'", *fill("1", "undone", "kept"), "XA END 'x'", "XA PREPARE 'x'")
+        mixing.source.query(BETWEEN)
+        assert rows_of(mixing.source) == ["1"]
+        try:
+            with pytest.raises(PrecheckError, match=NAMED):
+                mixing.run()
+        finally:
+            # its locks would outlive the test
+            run("XA COMMIT 'x'")
+
+
+@requires_mysql
+def test_a_commit_directly_behind_its_prepare_is_exact_whatever_the_engines(mixing: Channel) -> None:
+    other_engine(mixing)
+    with session(mixing) as run:
+        run("XA START 'x'", *fill("1", "undone", "kept"), "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
+    assert mixing.run() is not None
+    for table in ("kept", "undone"):
+        assert rows_of(mixing.target, table) == rows_of(mixing.source, table) == ["1"]
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_rows_and_what_the_log_proves_to_be_transactional_need_no_equal_engines(
+    family: str, channel_of: ChannelOf
+) -> None:
+    """Changes of tables without transactions are logged in front of these transactions."""
+    channel = channel_of(family, family)
+    other_engine(channel)
+    for form in ("ROW", "MIXED", "STATEMENT"):
+        with session(channel, "ON") as run:
+            run(f"SET SESSION binlog_format = {form}")
+            for end in ("ROLLBACK", "COMMIT"):
+                run("XA START 'x'", *fill(form, "kept", "undone"), "XA END 'x'", "XA PREPARE 'x'")
+                channel.source.query(BETWEEN)
+                run(f"XA {end} 'x'")
+    assert channel.run() is not None
+    for table in ("kept", "undone"):
+        assert rows_of(channel.target, table) == rows_of(channel.source, table)
+    assert len(rows_of(channel.target)) == 6
+
+
+@requires_mysql
+@pytest.mark.parametrize("direct", ["OFF", "ON"])
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_what_a_trigger_has_changed_without_transactions_is_refused_where_others_come_before_the_end(
+    mixing: Channel, direct: str, end: str
+) -> None:
+    """The engines are the same, and the statement does not name the table."""
+    made(mixing)
+    for statement in (JOURNAL, FOLLOW):
+        mixing.source.query(statement)
+    assert mixing.run() is not None
+    with session(mixing, direct) as run:
+        run("XA START 'x'", *fill("1", "undone"), "XA END 'x'", "XA PREPARE 'x'")
+        mixing.source.query("UPDATE tenant_1.journal SET v = CONCAT(v, '+')")
+        run(f"XA {end} 'x'")
+    assert rows_of(mixing.source, "journal") == ["1+"]
+    with pytest.raises(UnsupportedEventError, match="behind a routine, trigger or view, and other transactions lie"):
+        mixing.run()
+    assert rows_of(mixing.target, "journal") == []
+
+
+def as_archive(channel: Channel, folder: Path) -> None:
+    """The channel's source is a folder with the files of the source's log."""
+    folder.mkdir()
+    for file in channel.source.datadir.glob("*bin*.0*"):
+        shutil.copy(file, folder)
+    text = channel.channels / f"{CHANNEL}.toml"
+    text.write_text(text.read_text().replace('connection = "source_server"', f'archive = "{folder}"'))
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_an_archive_of_mariadb_tells_which_transactions_can_be_rolled_back(
+    channel: Channel, tmp_path: Path, end: str
+) -> None:
+    other_engine(channel)
+
+    def xa(*tables: str) -> None:
+        with session(channel) as run:
+            run("XA START 'x'", *fill("1", *tables), "XA END 'x'", "XA PREPARE 'x'")
+            channel.source.query(BETWEEN)
+            run(f"XA {end} 'x'")
+
+    xa("undone")
+    channel.source.query("FLUSH BINARY LOGS")
+    as_archive(channel, tmp_path / "archive")
+    assert channel.run() is not None
+    assert rows_of(channel.target, "undone") == rows_of(channel.source, "undone")
+    xa("undone", "kept")
+    channel.source.query("FLUSH BINARY LOGS")
+    for file in channel.source.datadir.glob("*bin*.0*"):
+        shutil.copy(file, tmp_path / "archive")
+    with pytest.raises(PrecheckError, match=r"tenant_1\.kept: engine: .* \(unknown: an archive does not say it\)"):
+        channel.run()
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [("BEGIN", "ROLLBACK"), ("XA START 'x'", "XA END 'x'", "XA PREPARE 'x'", "XA ROLLBACK 'x'")],
+    ids=["plain", "xa"],
+)
+@pytest.mark.parametrize("altered", [False, True], ids=["made by default", "altered behind it"])
+def test_an_engine_that_the_window_gives_a_table_is_named(
+    channel: Channel, ended: tuple[str, ...], altered: bool
+) -> None:
+    """The source's table has no transactions when the statement runs: by a default that is in no log, or as yet."""
+    made(channel)
+    if altered:
+        run_on(channel.target, TO_INNODB, log=False)
+    table = "kept" if altered else "late"
+    with session(channel) as run:
+        run("SET SESSION default_storage_engine = MyISAM")
+        if not altered:
+            run("CREATE TABLE late (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(80))")
+        run(ended[0], *fill("1", "undone", table), *ended[1:])
+        if altered:
+            run("ALTER TABLE kept ENGINE=InnoDB")
+    assert rows_of(channel.source, table) == ["1"]
+    default = r"source \(MyISAM\), found InnoDB, the target's default, since .* names none; SET GLOBAL default_storage"
+    changed = "one engine in the whole window, .* found perhaps another one up to binlog"
+    with pytest.raises(
+        PrecheckError, match=rf"tenant_1\.{table}: engine: expected .*{changed if altered else default}"
+    ):
+        channel.run()
+    if altered:
+        assert rows_of(channel.target) == []
+        return
+    channel.target.query("SET GLOBAL default_storage_engine = MyISAM")
+    try:
+        assert channel.run() is not None
+    finally:
+        channel.target.query("SET GLOBAL default_storage_engine = InnoDB")
+    channel.assert_equal()
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+@pytest.mark.parametrize(
+    ("statement", "is_named"),
+    [
+        pytest.param("ALTER TABLE kept ENGINE=InnoDB", True, id="altered"),
+        pytest.param("RENAME TABLE kept TO was, other TO kept", True, id="swapped"),
+        pytest.param("ALTER TABLE kept ADD COLUMN c INT, ADD KEY (v)", False, id="altered otherwise"),
+        pytest.param("ALTER TABLE other ENGINE=MyISAM", False, id="of another table"),
+    ],
+)
+def test_an_engine_that_the_source_gives_a_table_behind_the_window_is_named(
+    channel_of: ChannelOf, family: str, statement: str, is_named: bool
+) -> None:
+    channel = made(channel_of(family, family))
+    channel.source.query("CREATE TABLE tenant_1.other LIKE tenant_1.undone")
+    assert channel.run() is not None
+    with session(channel) as run, contextlib.suppress(pymysql.err.IntegrityError):
+        run("INSERT INTO kept VALUES (1, 'stays'), (1, 'never')")
+    with session(channel) as run:
+        run(statement)
+    position = "@@gtid_binlog_pos" if family == "mariadb" else "REPLACE(@@gtid_executed, ':1-', ':')"
+    gtid = channel.source.query(f"SELECT {position}")[0][0]
+    if is_named:
+        run_on(channel.target, TO_INNODB, log=False)
+        with pytest.raises(PrecheckError, match=r"tenant_1\.kept: engine: .*found perhaps another one since"):
+            channel.run(WindowRequest(gtid))
+        assert rows_of(channel.target) == []
+    else:
+        assert channel.run(WindowRequest(gtid)) is not None
+        assert rows_of(channel.target) == rows_of(channel.source) == ["stays"]
+
+
+def test_a_rollback_that_only_the_target_would_not_undo_is_named(channel: Channel) -> None:
+    made(channel)
+    run_on(channel.target, "ALTER TABLE tenant_1.undone ENGINE=MyISAM", log=False)
+    with session(channel) as run:
+        run("XA START 'x'", *fill("1", "undone"), "XA END 'x'", "XA PREPARE 'x'", "XA ROLLBACK 'x'")
+    with pytest.raises(PrecheckError, match=r"tenant_1\.undone: engine: .* source \(InnoDB\), found MyISAM"):
+        channel.run()
+    assert channel.source.flavor is Flavor.MARIADB
+    assert rows_of(channel.target, "undone") == []
