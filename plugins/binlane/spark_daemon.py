@@ -2,15 +2,18 @@
 
 Spark starts it once an executor as ``python -m binlane.spark_daemon pyspark.worker``, if
 ``spark.python.daemon.module`` names it. Spark's own daemon leaves all imports to the workers, because threads that an
-import starts do not survive a fork. The modules imported here start threads of OpenBLAS and Arrow, and both recreate
-them after a fork.
+import starts do not survive a fork. The modules imported here start threads of Arrow, which recreates them after a
+fork.
 """
 
 from __future__ import annotations
 
 from pyspark.daemon import manager
 
-from binlane.work.filter import warm  # noqa: F401 -- for its import
+from binlane.machine_code import one_blas_thread
+
+with one_blas_thread():
+    from binlane.work.filter import warm  # noqa: F401 -- for its import
 
 if __name__ == "__main__":
     manager()

@@ -60,7 +60,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "plan.advice": (*PLAN, "plan.window"),
     "work": PLAN,
     "work.filter": (*PLAN, "garbage", "machine_code", "plan.window", "work"),
-    "spark_daemon": ("work.filter",),
+    "spark_daemon": ("machine_code", "work.filter"),
     "spark_engine": ("errors", "work", "work.filter"),
     "spark_jobs": ("errors", "work", "work.filter", "spark_engine"),
     "state": (*BASE, "plan"),
@@ -108,7 +108,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration.filter_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
-        *(*BASE, *CONFIG, "garbage", "verify", "bootstrap", "health", "state.records", "orchestration"),
+        *(*BASE, *CONFIG, "garbage", "machine_code", "verify", "bootstrap", "health", "state.records", "orchestration"),
         *("orchestration.filter_job", "orchestration.commands", "orchestration.commands.setup"),
         *("orchestration.commands.copies", "orchestration.commands.inspection", "orchestration.airflow"),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 import re
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from binlane.machine_code import CACHE_VARIABLE, cache_folder, load_cached
+from binlane.machine_code import CACHE_VARIABLE, cache_folder, load_cached, one_blas_thread
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 
@@ -175,3 +176,38 @@ print(counted(compiled.kernel), counted(compiled.copying))
 def test_a_kernel_gives_arrays_to_another_without_counting_references(tmp_path: Path) -> None:
     (tmp_path / "counting.py").write_text(COUNTED)
     assert run_beside_kernel("import counting", tmp_path) == "False True"
+
+
+THREADS = """
+import os
+from pathlib import Path
+from binlane.cli import windows
+from binlane.errors import ConfigError
+try:
+    windows.run("none", channels=Path("nowhere"))
+except ConfigError:
+    print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list a process's threads")
+def test_a_command_starts_no_threads_for_linear_algebra(tmp_path: Path) -> None:
+    """OpenBLAS has one besides for each further core."""
+    found, told = run_beside_kernel(THREADS, tmp_path).split()
+    least, _ = run_beside_kernel(THREADS, tmp_path, OPENBLAS_NUM_THREADS="1").split()
+    assert (found, told) == (least, "None")
+
+
+def test_the_number_of_threads_is_set_for_the_import_alone_and_kept_if_the_user_has_set_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    with one_blas_thread():
+        assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+    with pytest.raises(ImportError), one_blas_thread():
+        raise ImportError
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    with one_blas_thread():
+        assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "3"

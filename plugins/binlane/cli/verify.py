@@ -11,6 +11,7 @@ from binlane.cli.fleet import of_each
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, MaybeChannel, Tag, out
 from binlane.errors import ConfigError
 from binlane.garbage import kept_imports
+from binlane.machine_code import one_blas_thread
 from binlane.model import plural
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def verify(
 
 def _compare(channel: str | None, tag: str | None, channels: Path, options: Options) -> None:
     """Exit code 1 if a channel has drift."""
-    with kept_imports():
+    with kept_imports(), one_blas_thread():
         from binlane.orchestration.commands import verify as verification
 
     drifted: list[str] = []

@@ -8,6 +8,7 @@ import typer
 
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, err, out
 from binlane.garbage import kept_imports
+from binlane.machine_code import one_blas_thread
 
 Until = Annotated[
     str | None,
@@ -42,7 +43,7 @@ def plan(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Show the next window: lanes, blocks, barriers, tables and the result of the precheck. Writes nothing."""
-    with kept_imports():
+    with kept_imports(), one_blas_thread():
         from binlane.orchestration.commands import run as commands
 
     out.print(commands.plan(commands.Call(channel, channels, until, lanes, block_size, engine), out))
@@ -79,7 +80,7 @@ def run(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply one window: the unfinished one if there is one, otherwise the log from the watermark to --until."""
-    with kept_imports():
+    with kept_imports(), one_blas_thread():
         from binlane.orchestration.commands import run as commands
 
     out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out))
@@ -100,7 +101,7 @@ def follow(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply one window behind another until SIGINT or SIGTERM: the target stays seconds behind the source."""
-    with kept_imports():
+    with kept_imports(), one_blas_thread():
         from binlane.health.durations import seconds_of
         from binlane.orchestration.commands import follow as following
         from binlane.orchestration.commands import run as commands

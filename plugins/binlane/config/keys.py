@@ -255,7 +255,8 @@ class SegmentsConfig:
     bytes: int = key(
         size(64 * KIB, 4 * GIB),
         64 * MIB,
-        "A segment is closed at the first end of a transaction at or past this many bytes.",
+        "A segment is closed at the first end of a transaction at or past this many bytes; a window's first two at "
+        "32 MiB, if this is more.",
     )
 
 

@@ -7,19 +7,23 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import active_children
 from types import TracebackType
 from typing import Final
 
 from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
-from binlane.connections import Endpoints
+from binlane.connections import Endpoint, Endpoints
 from binlane.errors import LaneEndedError
 from binlane.orchestration import steps
 from binlane.orchestration.terminal import Terminal
 from binlane.plan.window_facts import lane_name
-from binlane.servers.engines import engine_of
+from binlane.servers.engines import engine_of, kept_connections
+from binlane.state.channels import read_channel
 from binlane.state.positions import lane_positions
+from binlane.state.windows import read_window
 from binlane.work.filter.processes import ForkedProcesses, end_with_parent
 
 _MOST_PROCESSES: Final = 16
@@ -45,13 +49,14 @@ class LaneProcesses:
                 child.terminate()
         self._end()
 
-    def begin(self, lanes: int) -> None:
-        """Start processes for so many lanes, if none are there: while a plan is checked, not behind it."""
+    def begin(self, channel: str, target: Endpoint, lanes: int) -> None:
+        """Start processes for so many lanes, if none are there, and let each look at the target: while a plan is
+        checked, not behind it."""
         if self._pool is None:
             pool = self._started(min(lanes, _MOST_PROCESSES))
             for _ in range(self._workers):
                 # a pool starts a process when it has a task and no process without one
-                pool.submit(_begun)
+                pool.submit(look_at_target, channel, target)
 
     def apply(
         self, channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Terminal
@@ -98,8 +103,17 @@ def begin_lane_process() -> None:
     end_with_parent()
 
 
-def _begun() -> None:
-    """The first task of a lane's process: the process is there."""
+def look_at_target(channel: str, target: Endpoint) -> None:
+    """The first task of a lane's process: asks the target what a lane asks first. Writes nothing.
+
+    In a new process this takes 17 ms of CPU, and 5 ms when the lane asks again. The lanes of a plan begin at once, on
+    few cores: with five lanes that is 0.06 s while the plan's check waits for its servers, instead of behind it.
+    """
+    # an error that lasts is the lane's own to raise
+    with suppress(Exception), kept_connections(), target_state(target) as engine, engine.connect() as connection:
+        read_channel(connection, channel)
+        read_window(connection, channel, "")
+        lane_positions(connection, channel)
 
 
 def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:

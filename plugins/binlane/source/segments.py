@@ -60,6 +60,8 @@ from binlane.source.xa import XaTracker
 from binlane.work.files import WorkFolder
 
 SEGMENT_BYTES: Final = 64 << 20
+_FIRST_SEGMENTS: Final = (32 << 20, 32 << 20)
+"""Limits of a window's first segments. Its length is unknown, and a process of the filter job takes a whole segment."""
 _SPILL: Final = 8 << 20
 """Maximum bytes of an open transaction in memory."""
 _GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
@@ -153,7 +155,7 @@ class Extraction:
         self._bound = bound_of(until, state, name) if bound is None else bound
         self._exact = isinstance(until, UntilPosition)
         self._stop = until.position if isinstance(until, UntilPosition) else state.end
-        self._segment_bytes = segment_bytes
+        self._limits = (*(min(each, segment_bytes) for each in _FIRST_SEGMENTS), segment_bytes)
         self._progress = progress
         self._is_done = False
         self._newest = 0.0
@@ -205,7 +207,7 @@ class Extraction:
         for begin in self._last:
             if begin is not None and self.end.offset - begin <= WHOLE_TRANSACTION:
                 at = begin - self._recent_from
-                events = self._recent[at : at + self.end.offset - begin]
+                events = b"".join(self._recent)[at : at + self.end.offset - begin]
                 return str(Fingerprint(digest(self._header), begin, digest(events)))
         return str(no_events(self._header, self.end))
 
@@ -250,15 +252,16 @@ class Extraction:
         """The next file by this file's ROTATE event; empty until the event is read."""
         self._last: tuple[int | None, int | None] = (None, None)
         """Offset of the last whole transaction of this file, and of its last event."""
-        self._recent, self._recent_from = b"", position
+        self._recent, self._recent_from = (b"", b""), position
 
     def _events_chunk(self, chunk: LogChunk) -> None:
         if (chunk.file, chunk.offset) != (self._file, self._position):
             raise BinlogError(
                 f"{self._name}/{chunk.file}:{chunk.offset}: expected events from {self._file}:{self._position} on"
             )
-        kept = self._recent[-WHOLE_TRANSACTION:]
-        self._recent, self._recent_from = kept + chunk.data, chunk.offset - len(kept)
+        # joined at the window's end: copies of all chunks would be a tenth of what reading them costs
+        kept = b"".join(part[-WHOLE_TRANSACTION:] for part in self._recent)[-WHOLE_TRANSACTION:]
+        self._recent, self._recent_from = (kept, chunk.data), chunk.offset - len(kept)
         frames = self._frames(chunk)
         self._walk(frames, chunk)
         self._flush(chunk)
@@ -330,7 +333,7 @@ class Extraction:
         at = 0
         while at < count:
             since = self._loads.segment_from(self._written if self._stretch is None else self._stretch.start, 0)
-            until = min(int(np.searchsorted(ends, since + self._segment_bytes)) + 1, count)
+            until = min(int(np.searchsorted(ends, since + self._limits[0])) + 1, count)
             self._number(
                 replace(self._gtid(frames, int(first[at]), chunk), time=float(times[at])),
                 replace(self._gtid(frames, int(first[until - 1]), chunk), time=float(times[until - 1])),
@@ -470,7 +473,7 @@ class Extraction:
             )
         stretch.end, stretch.last_seqno = end, self.seqno
         stretch.last_time, stretch.last_gtid = last.time, last.name
-        if end - self._loads.segment_from(stretch.start, end) >= self._segment_bytes:
+        if end - self._loads.segment_from(stretch.start, end) >= self._limits[0]:
             self._loads.drop()
             self._flush(chunk)
             self._close_stretch()
@@ -493,4 +496,5 @@ class Extraction:
     def _close_stretch(self) -> None:
         if self._stretch is not None:
             self.sink.close(self._stretch)
+            self._limits = self._limits[1:] or self._limits
         self._stretch = None

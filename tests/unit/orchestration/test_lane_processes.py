@@ -2,15 +2,22 @@
 
 from multiprocessing import active_children
 
-from binlane.orchestration.lane_processes import LaneProcesses
+from binlane.connections import Endpoint
+from binlane.orchestration.lane_processes import LaneProcesses, look_at_target
+
+NOBODY = Endpoint("target", "127.0.0.1", 1, "nobody", "x")
 
 
 def test_processes_begin_before_there_is_a_plan_once_and_end_with_the_command() -> None:
     before = set(active_children())
     with LaneProcesses() as lanes:
-        lanes.begin(2)
+        lanes.begin("shop", NOBODY, 2)
         begun = set(active_children()) - before
         assert 1 <= len(begun) <= 2
-        lanes.begin(2)
+        lanes.begin("shop", NOBODY, 2)
         assert set(active_children()) - before == begun
     assert set(active_children()) - before == set()
+
+
+def test_a_target_that_does_not_answer_is_the_lanes_own_to_tell_of() -> None:
+    look_at_target("shop", NOBODY)

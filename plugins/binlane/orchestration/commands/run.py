@@ -153,7 +153,7 @@ def apply_window(
             with recorded_refusal(endpoints.target, channel.name, window["window"]):
                 filter_engine = _filter(channel, engine, work, window["segments"])
     # the serialized lane is one more
-    lanes.begin((request.lanes or channel.lanes.count) + 1)
+    lanes.begin(channel.name, endpoints.target, (request.lanes or channel.lanes.count) + 1)
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"], filter_engine=filter_engine)
     with _timed(seconds, "apply", console):

@@ -19,6 +19,7 @@ from multiprocessing import connection, forkserver, get_context, resource_tracke
 from typing import Any, Final
 
 from binlane.garbage import kept_imports
+from binlane.machine_code import one_blas_thread
 
 _STDERR: Final = 2
 _SERVER: Final[Any] = forkserver._forkserver
@@ -29,7 +30,7 @@ def begin_fork_server(*preload: str) -> None:
     """Start the server, if there is none, without waiting for its imports: half a second of a core, which a window that
     is being extracted does not miss. ``preload``: the modules that it imports."""
     get_context("forkserver").set_forkserver_preload(list(preload))
-    with _interrupts_ignored():
+    with _interrupts_ignored(), one_blas_thread():
         forkserver.ensure_running()
 
 
