@@ -40,7 +40,8 @@ def session(server: Server, packet: int = 1 << 24) -> Any:
         connection=server, closed=False, sending=lambda: None, committing=nullcontext, max_allowed_packet=packet
     )
     found.close = lambda: setattr(found, "closed", True)
-    found.rows = lambda _query: [("Warning", 1062, "Duplicate entry '2'")]
+    found.warned = lambda warnings: setattr(found, "warnings", warnings)
+    found.shown_warnings = lambda: [("Warning", 1062, "Duplicate entry '2'")] * found.warnings
     return found
 
 
@@ -93,11 +94,13 @@ def test_a_skipped_row_is_an_error_unless_the_source_skipped_it_too(
     statement: bytes, said: bytes, error: type[Exception] | None
 ) -> None:
     server = Server([b"\xfbbinlane", done(said)])
+    lane = session(server)
     if error is None:
-        load(session(server), statement, iter([b"1\n2\n", b"3\n"]))
+        load(lane, statement, iter([b"1\n2\n", b"3\n"]))
+        assert lane.warnings == int(said[-1:])
     else:
-        with pytest.raises(error):
-            load(session(server), statement, iter([b"1\n2\n", b"3\n"]))
+        with pytest.raises(error, match="Duplicate entry '2'" if error is DriftError else None):
+            load(lane, statement, iter([b"1\n2\n", b"3\n"]))
     assert server.sent == [statement, b"1\n2\n", b"3\n", b""]
 
 
