@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import machine
-from benchmarks.tables import native_file, write_pages
+from benchmarks.tables import divided_file, native_file, write_pages
 from benchmarks.workloads import WORKLOADS
 
 console = Console(highlight=False)
@@ -59,6 +59,15 @@ def measured(scale: float, runs: int) -> tuple[Measured, ...]:
         )
         for flavor in ("mariadb", "mysql")
     ]  # fmt: skip
+    divided = [
+        Measured(
+            f"large-divided-{flavor}", "benchmarks.native",
+            ("--flavor", flavor, "--workload", "large", "--lanes", "2", "--reduce", "block", "--divide", "key",
+             "--commit", "alone,together", "--runs", str(runs), "--only", "8 threads,divided"),
+            divided_file(flavor, "large"),
+        )
+        for flavor in ("mariadb", "mysql")
+    ]  # fmt: skip
     sql = Measured(
         "sql-mariadb", "benchmarks.native",
         (*transactions, "--lanes", "4", "--reduce", "off,block,window", "--writers", "sql", "--only", "8 threads,SQL"),
@@ -93,7 +102,7 @@ def measured(scale: float, runs: int) -> tuple[Measured, ...]:
     )  # fmt: skip
     distant = Measured("distant", "benchmarks.distant", (), "distant-mariadb.json")
     board = Measured("board", "benchmarks.board", (), "board.json")
-    return (*native, sql, *windows, under_airflow, *lags, *others, *copies, archive, distant, board)
+    return (*native, *divided, sql, *windows, under_airflow, *lags, *others, *copies, archive, distant, board)
 
 
 def main(

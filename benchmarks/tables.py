@@ -271,6 +271,28 @@ def _largest_lane(run: Result) -> float:
     return max(float(lane["peak_rss_mib"]) for lane in run["lanes"])
 
 
+def large_divided(results: Path) -> str:
+    """One large transaction into one table, dealt by key to two lanes, beside the replica of the same run."""
+    rows = []
+    for flavor in _SERVERS:
+        found = _stored(results, divided_file(flavor, "large"))
+        for name, way in found["ways"].items():
+            rows.append(
+                (
+                    _server(found),
+                    name,
+                    f"{_median(run['seconds'] for run in way['runs']):.2f}",
+                    _ratio(way["ratio"]),
+                    f"{_median(run['target_cpu_seconds'] for run in way['runs']):.1f}",
+                    f"{_median(map(_cpu_of_lanes, way['runs'])):.1f}" if "lanes" in way["runs"][0] else "",
+                    _runs(found),
+                )
+            )
+    head = ("servers", "way", "apply, s", "to the replica", "CPU of the target, s", "CPU of the lanes, s",
+            "measured with")  # fmt: skip
+    return _table(head, rows)
+
+
 def distant(results: Path) -> str:
     """Lanes against a target whose answers are late; what waiting alone would take stands beside what it took."""
     found = _stored(results, "distant-mariadb.json")
@@ -327,6 +349,7 @@ PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
     README: {"headline": headline, "all ways": every_way},
     PAGE: {
         "workloads": workloads,
+        "large over two lanes": large_divided,
         "rows as SQL": rows_as_sql,
         "whole windows": whole_windows,
         "windows under Airflow": under_airflow,
@@ -342,6 +365,11 @@ PARTS: Final[Mapping[Path, Mapping[str, Callable[[Path], str]]]] = {
 def native_file(flavor: str, workload: str) -> str:
     """The name of the result of a durable run of ``benchmarks.native``."""
     return f"native-{flavor}-durable{'' if workload == 'tenants' else f'-{workload}'}.json"
+
+
+def divided_file(flavor: str, workload: str) -> str:
+    """The name of the result of a run over a divided shard."""
+    return native_file(flavor, workload).replace(".json", "-divided.json")
 
 
 def command_file(flavor: str, workload: str) -> str:
