@@ -101,7 +101,7 @@ def every_way(results: Path) -> str:
 
 def _command(results: Path) -> str:
     """A sentence on the whole command, measured on the same log."""
-    found = _stored(results, command_file("mariadb", "tenants"))
+    found = _with_command(results, "mariadb", "tenants")
     seconds = _median(run["seconds"] for run in found["ways"][COMMAND]["runs"])
     best = found["log"]["transactions"] / _best(found)
     ratio = _ratio(found["ways"][COMMAND]["ratio"])
@@ -134,8 +134,7 @@ def workloads(results: Path) -> str:
             found = _stored(results, file.name)
             four = [found["ways"].get(key) for key in _LANES_OF_FOUR]
             whole = ", ".join(_whole(way, found) for way in four if way is not None)
-            whole_command = results / command_file(flavor, name)
-            command = (_stored(results, whole_command.name) if whole_command.exists() else found)["ways"].get(COMMAND)
+            command = _with_command(results, flavor, name)["ways"].get(COMMAND)
             ratios = (_ratio(way and way["ratio"]) for way in (*four, command))
             rows.append((f"`{name}`", _server(found), _rate(_best(found)), *ratios, whole, _runs(found)))
     head = ("workload", "servers", "best replica, transactions/s", "replay", '"block"', '"window"', "`binlane run`",
@@ -375,6 +374,12 @@ def divided_file(flavor: str, workload: str) -> str:
 def command_file(flavor: str, workload: str) -> str:
     """The name of the result of a run that measured the whole command beside the replica."""
     return native_file(flavor, workload).replace(".json", "-command.json")
+
+
+def _with_command(results: Path, flavor: str, workload: str) -> Result:
+    """The run that measured the whole command: one of its own, or that of all ways."""
+    own = command_file(flavor, workload)
+    return _stored(results, own if (results / own).exists() else native_file(flavor, workload))
 
 
 def _stored(results: Path, name: str) -> Result:
