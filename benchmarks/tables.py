@@ -32,9 +32,8 @@ _WAYS: Final = {
     "binlane, reduce, 4 lanes": '`reduce = "block"`, 4 lanes',
     "binlane, reduce the window, 1 lane": '`reduce = "window"`, 1 lane',
     "binlane, reduce the window, 4 lanes": '`reduce = "window"`, 4 lanes (what the default, "auto", takes here)',
-    COMMAND: "`binlane run`, 4 lanes: the whole command, from its start to its end",
 }
-"""The ways of the first table, in its order, with the table's words."""
+"""The ways of the first table, in its order, with the table's words; the whole command has a sentence below it."""
 _LANES_OF_FOUR: Final = ("binlane, replay, 4 lanes", "binlane, reduce, 4 lanes", "binlane, reduce the window, 4 lanes")
 WINDOWS: Final = ("scale-mariadb-minutes.json", "scale-mariadb-hour.json", "scale-mysql-hour.json")
 """Results of windows with ``--whole``: of ten minutes, and of an hour, of a source with 1,000 transactions a second."""
