@@ -41,6 +41,11 @@ class Measured:
 def measured(scale: float, runs: int) -> tuple[Measured, ...]:
     """All benchmarks, at a scale: 1 has the sizes of the documentation."""
     transactions = ("--transactions", str(max(1, round(TRANSACTIONS * scale))), "--runs", str(runs))
+    return (*_apply_steps(transactions, runs), *_windows_and_tools(scale, runs, transactions))
+
+
+def _apply_steps(transactions: tuple[str, ...], runs: int) -> tuple[Measured, ...]:
+    """The apply step beside the replica, over every workload."""
     every, four = ("--lanes", "1,4", "--reduce", "off,block,window"), ("--lanes", "4", "--reduce", "off,block,window")
     native = [
         Measured(
@@ -51,13 +56,6 @@ def measured(scale: float, runs: int) -> tuple[Measured, ...]:
         )
         for flavor in ("mariadb", "mysql")
         for workload in WORKLOADS
-    ]  # fmt: skip
-    others = [
-        Measured(
-            f"verification-{flavor}", "benchmarks.verification", ("--flavor", flavor, *transactions),
-            f"verification-{flavor}-tenants.json",
-        )
-        for flavor in ("mariadb", "mysql")
     ]  # fmt: skip
     divided = [
         Measured(
@@ -73,6 +71,18 @@ def measured(scale: float, runs: int) -> tuple[Measured, ...]:
         (*transactions, "--lanes", "4", "--reduce", "off,block,window", "--writers", "sql", "--only", "8 threads,SQL"),
         "native-mariadb-durable-sql.json",
     )  # fmt: skip
+    return (*native, *divided, sql)
+
+
+def _windows_and_tools(scale: float, runs: int, transactions: tuple[str, ...]) -> tuple[Measured, ...]:
+    """Whole windows, and what binlane does beside them."""
+    others = [
+        Measured(
+            f"verification-{flavor}", "benchmarks.verification", ("--flavor", flavor, *transactions),
+            f"verification-{flavor}-tenants.json",
+        )
+        for flavor in ("mariadb", "mysql")
+    ]  # fmt: skip
     whole = ("--sizes", "1", "--reduce", "auto", "--no-spark", "--buffer-pool", "4096",
              "--whole", "binlane run;replica, 8 threads")  # fmt: skip
     windows = [
@@ -102,7 +112,7 @@ def measured(scale: float, runs: int) -> tuple[Measured, ...]:
     )  # fmt: skip
     distant = Measured("distant", "benchmarks.distant", (), "distant-mariadb.json")
     board = Measured("board", "benchmarks.board", (), "board.json")
-    return (*native, *divided, sql, *windows, under_airflow, *lags, *others, *copies, archive, distant, board)
+    return (*windows, under_airflow, *lags, *others, *copies, archive, distant, board)
 
 
 def main(

@@ -8,7 +8,7 @@ and row groups with row events only are not read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,7 +26,6 @@ MOST_FORMS: Final = 2_000
 _BLOCK: Final = ("first_seqno", "last_seqno", "transactions", "source_file", "source_offset", "gtid", "commit_time")
 _STATEMENT: Final = ("kind", "payload", "context")
 _WHOLE: Final = ItemKind.DDL.value
-_ROWS: Final = ItemKind.ROWS.value
 _FORMED: Final = (ItemKind.STATEMENT.value, ItemKind.LOAD.value)
 _LITERAL: Final = (
     r"(`[^`]*`)|'(?:[^'\\]|\\[\s\S]|'')*'|\"(?:[^\"\\]|\\[\s\S]|\"\")*\"|\b[0-9][0-9A-Za-z.]*"
@@ -107,14 +106,7 @@ def every_ddl(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
 
     Raises PlanError for a file that is missing or not a lane file.
     """
-    import pyarrow.compute as pc
-
-    for lane in plan.all_lanes:
-        for file in plan.files[lane] if plan.files else ():
-            for table in _groups(folder, file.name):
-                found = table.filter(pc.equal(table["kind"], _WHOLE))
-                for row in range(found.num_rows):
-                    yield _logged(found, row, lane, _WHOLE)
+    return _every(folder, plan, (_WHOLE,))
 
 
 def every_statement(folder: WorkFolder, plan: WindowPlan, pattern: re.Pattern[bytes]) -> Iterator[Logged]:
@@ -122,16 +114,21 @@ def every_statement(folder: WorkFolder, plan: WindowPlan, pattern: re.Pattern[by
 
     Raises PlanError for a file that is missing or not a lane file.
     """
+    return _every(folder, plan, (_WHOLE, *_FORMED), pattern)
+
+
+def _every(
+    folder: WorkFolder, plan: WindowPlan, kinds: Sequence[str], pattern: re.Pattern[bytes] | None = None
+) -> Iterator[Logged]:
     import pyarrow.compute as pc
 
     for lane in plan.all_lanes:
         for file in plan.files[lane] if plan.files else ():
             for table in _groups(folder, file.name):
-                found = table.filter(pc.not_equal(table["kind"], _ROWS))
+                found = table.filter(pc.is_in(table["kind"], pa.array(kinds)))
                 for row in range(found.num_rows):
-                    kind = found["kind"][row].as_py()
-                    if kind in (_WHOLE, *_FORMED) and pattern.search(found["payload"][row].as_py()) is not None:
-                        yield _logged(found, row, lane, kind)
+                    if pattern is None or pattern.search(found["payload"][row].as_py()) is not None:
+                        yield _logged(found, row, lane, found["kind"][row].as_py())
 
 
 def first_statement(folder: WorkFolder, plan: WindowPlan, after: int, is_wanted: Callable[[Item], bool]) -> int | None:
