@@ -17,7 +17,8 @@ import typer
 from rich.console import Console
 
 from benchmarks import machine
-from benchmarks.tables import divided_file, native_file, write_pages
+from benchmarks.tables import divided_file, later_file, native_file, write_pages
+from benchmarks.ways import START
 from benchmarks.workloads import WORKLOADS
 
 console = Console(highlight=False)
@@ -51,12 +52,17 @@ def _apply_steps(transactions: tuple[str, ...], runs: int) -> tuple[Measured, ..
         Measured(
             f"{workload}-{flavor}", "benchmarks.native",
             ("--flavor", flavor, "--workload", workload, *transactions, *(every if workload == "tenants" else four),
-             *(() if workload == "tenants" else ("--only", "8 threads,binlane"))),
+             *(() if workload == "tenants" else ("--only", f"8 threads,{START},binlane"))),
             native_file(flavor, workload),
         )
         for flavor in ("mariadb", "mysql")
         for workload in WORKLOADS
     ]  # fmt: skip
+    later = Measured(
+        "fleet-later-mariadb", "benchmarks.native",
+        ("--workload", "fleet", "--after", transactions[1], *transactions, "--only", f"{START},binlane run"),
+        later_file("mariadb", "fleet"),
+    )  # fmt: skip
     divided = [
         Measured(
             f"large-divided-{flavor}", "benchmarks.native",
@@ -71,7 +77,7 @@ def _apply_steps(transactions: tuple[str, ...], runs: int) -> tuple[Measured, ..
         (*transactions, "--lanes", "4", "--reduce", "off,block,window", "--writers", "sql", "--only", "8 threads,SQL"),
         "native-mariadb-durable-sql.json",
     )  # fmt: skip
-    return (*native, *divided, sql)
+    return (*native, later, *divided, sql)
 
 
 def _windows_and_tools(scale: float, runs: int, transactions: tuple[str, ...]) -> tuple[Measured, ...]:
@@ -84,7 +90,7 @@ def _windows_and_tools(scale: float, runs: int, transactions: tuple[str, ...]) -
         for flavor in ("mariadb", "mysql")
     ]  # fmt: skip
     whole = ("--sizes", "1", "--reduce", "auto", "--no-spark", "--buffer-pool", "4096",
-             "--whole", "binlane run;replica, 8 threads")  # fmt: skip
+             "--whole", f"binlane run;{START}")  # fmt: skip
     windows = [
         Measured(
             name, "benchmarks.scale", ("--flavor", flavor, "--transactions", str(round(count * scale)), *whole), file

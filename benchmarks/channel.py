@@ -13,6 +13,7 @@ from binlane.choices import Reduce
 from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.orchestration import steps
+from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import OLDEST, begin
@@ -96,7 +97,7 @@ def begin_at_oldest(channel: ChannelConfig, endpoints: Endpoints) -> None:
     """Create the channel's row on the target: it begins with the source's oldest file."""
     engine = engine_of(endpoints.target)
     create(engine)
-    found = begin(steps.source_of(channel, endpoints), OLDEST)
+    found = begin(source_of(channel, endpoints), OLDEST)
     mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
     create_channel(engine, channel.name, found.identity, mark)
 

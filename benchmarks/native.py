@@ -44,8 +44,17 @@ class Tuned:
 class Run:
     """One source, and as many measurements against it as are asked for."""
 
-    def __init__(self, lab: Lab, source: PrivateServer, workload: Workload, traffic: Traffic, tuned: Tuned) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        source: PrivateServer,
+        workload: Workload,
+        traffic: Traffic,
+        tuned: Tuned,
+        first: Traffic | None = None,
+    ) -> None:
         self._lab, self._source, self._workload, self._traffic, self._tuned = lab, source, workload, traffic, tuned
+        self._first = first
         self._expected = contents(source)
 
     def measure(self, name: str, way: Way) -> dict[str, Any]:
@@ -69,7 +78,11 @@ class Run:
         with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
             settings, used = machine.server_facts(target, MEASURED_SETTINGS), machine.cpu_seconds(target.pid)
             try:
-                timing = way.run(Job(self._source, target, self._traffic, folder, channel))
+                job = Job(self._source, target, self._traffic, folder, channel, self._first)
+                if self._first is not None and way.first is not None:
+                    way.first(job)
+                    used = machine.cpu_seconds(target.pid)
+                timing = way.run(job)
             except (BenchmarkError, BinlaneError) as exc:
                 console.print(f"[red]✗[/] {name}: {exc}", markup=True)
                 return {"error": str(exc), "equal": False, "load_before": load, "settings": settings}
@@ -81,7 +94,7 @@ class Run:
         return row | {"equal": equal, "load_before": load, "settings": settings}
 
     def _row(self, timing: Timing) -> dict[str, Any]:
-        rate = self._traffic.transactions / timing.seconds
+        rate = (self._traffic.transactions - (0 if self._first is None else self._first.transactions)) / timing.seconds
         return {
             "seconds": round(timing.seconds, 3),
             "transactions_per_second": round(rate, 1 if rate > 100 else 6),
@@ -122,6 +135,9 @@ def main(
     row_images: Annotated[str, typer.Option(help="Values of apply.row_images, each measured: auto, full.")] = "auto",
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their median is shown.")] = 1,
     only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
+    after: Annotated[
+        int, typer.Option(min=0, help="Transactions that each way applies before its clock starts: a later window.")
+    ] = 0,
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
     data: Annotated[Path | None, typer.Option(help="Folder for the servers' data; default: a temporary one.")] = None,
     output: Annotated[
@@ -131,17 +147,19 @@ def main(
     """Measure, compare, print a table and write the result."""
     _check_known(workload)
     chosen = _chosen(lanes, reduce, writers, divide, row_images, commit, only)
+    if after and (others := [name for name, way in chosen.items() if way.first is None]):
+        raise typer.BadParameter(f"--after: only whole windows can begin later, not {others[0]!r}; say --only")
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
         "fold_gap": fold_gap, "writers": writers, "divide": divide, "commit": commit, "row_images": row_images,
-        "runs": runs, "buffer_pool_mib": buffer_pool,
+        "runs": runs, "after": after, "buffer_pool_mib": buffer_pool,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
         lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)
         result: dict[str, Any] = {"benchmark": "native", "arguments": arguments, "machine": machine.machine(lab.folder)}
         try:
-            result |= _measure_all(lab, WORKLOADS[workload], transactions, Tuned(block, fold_gap), runs, chosen)
+            result |= _measure_all(lab, WORKLOADS[workload], transactions, after, Tuned(block, fold_gap), runs, chosen)
         except LabError as exc:
             console.print(f"[red]✗[/] {exc}", markup=True)
             raise typer.Exit(1) from exc
@@ -172,17 +190,19 @@ def _check_known(workload: str) -> None:
 
 
 def _measure_all(
-    lab: Lab, workload: Workload, transactions: int, tuned: Tuned, runs: int, chosen: Ways
+    lab: Lab, workload: Workload, transactions: int, after: int, tuned: Tuned, runs: int, chosen: Ways
 ) -> dict[str, Any]:
     make_base(lab, workload)
     source = start_source(lab)
     try:
-        traffic = TrafficWriter(source, workload).write(transactions)
+        writer = TrafficWriter(source, workload)
+        first = writer.write(after) if after else None
+        traffic = writer.write(transactions)
         console.print(
             f"{traffic.transactions:,} transactions, {traffic.log_bytes / 1e6:.1f} MB of log, "
             f"written in {traffic.seconds:.1f} s"
         )
-        run = Run(lab, source, workload, traffic, tuned)
+        run = Run(lab, source, workload, traffic, tuned, first)
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
         # ways in turn, so that a slow minute of the machine is everybody's
         for _ in range(runs):
@@ -192,28 +212,39 @@ def _measure_all(
     finally:
         source.stop()
     return {
-        "log": {"transactions": traffic.transactions, "bytes": traffic.log_bytes, "files": len(traffic.files)},
+        "log": {
+            "transactions": traffic.transactions - (0 if first is None else first.transactions),
+            "bytes": traffic.log_bytes - (0 if first is None else first.log_bytes),
+            "files": len(traffic.files),
+        },
         "source": facts,
         "ways": _summary(chosen, found),
     }
 
 
 def _summary(chosen: Ways, found: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Per way its median and every measurement; ``ratio`` is to the best native replica of this very run."""
+    """Per way its median and every measurement; ``ratio`` is to the best native replica of this very run: for a whole
+    window to one that receives the log, too, for the apply step alone to one that has it."""
     medians = {
         name: statistics.median(each["transactions_per_second"] for each in measured)
         for name, measured in found.items()
         if all("error" not in each for each in measured)
     }
-    best = max((rate for name, rate in medians.items() if chosen[name].native), default=None)
+    best: dict[bool, float] = {}
+    for name, rate in medians.items():
+        if (way := chosen[name]).native:
+            best[way.whole] = max(rate, best.get(way.whole, 0.0))
     return {
         name: {
             "transactions_per_second": medians.get(name),
-            "ratio": None if best is None or name not in medians else round(medians[name] / best, 2),
+            "ratio": None
+            if way.whole not in best or name not in medians
+            else round(medians[name] / best[way.whole], 2),
             "equal": all(each["equal"] for each in measured),
             "runs": measured,
         }
         for name, measured in found.items()
+        for way in (chosen[name],)
     }
 
 
@@ -225,7 +256,8 @@ def _print(result: dict[str, Any]) -> None:
         "extract", "filter", "check", "start-up", "advance", "MiB", "same data",
         title=f"{arguments['workload']}, {result['source']['version']}, {safety}, "
         f"{log['transactions']:,} transactions, {log['bytes'] / 1e6:.1f} MB",
-        caption="apply alone; ratio to the best native replica of this run; steps in seconds; "
+        caption="apply alone; ratio to the best native replica of this run that has the log, of whole windows to the "
+        "one that receives it; steps in seconds; "
         "CPU: seconds of the target; MiB: peak of a lane",
     )  # fmt: skip
     for column in table.columns[1:]:

@@ -63,7 +63,10 @@ def main(
     durable: Annotated[bool, typer.Option("--durable/--not-durable", help="Of the targets.")] = True,
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
     whole: Annotated[
-        str, typer.Option(help='Measured on the same log as well: "binlane run", "replica, 8 threads"; by semicolon.')
+        str,
+        typer.Option(
+            help='Measured on the same log as well: "binlane run", "START REPLICA", "replica, 8 threads"; by semicolon.'
+        ),
     ] = "",
     kept: Annotated[
         Path | None, typer.Option(help="Folder of a source that stays: a later call measures its log again.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from benchmarks import machine
-from benchmarks.ways import COMMAND
+from benchmarks.ways import COMMAND, START
 from benchmarks.workloads import WORKLOADS
 from lab.written import replaced
 
@@ -26,6 +26,7 @@ _WAYS: Final = {
     "client pipe": "`mariadb-binlog \\| mariadb`",
     "replica, 1 thread": "the server's own replica, 1 thread",
     "replica, 8 threads": "the server's own replica, 8 threads",
+    START: "the same, which receives the log meanwhile",
     "binlane, replay, 1 lane": "binlane, replay, 1 lane (the source's order)",
     "binlane, replay, 4 lanes": "binlane, replay, 4 lanes",
     "binlane, reduce, 1 lane": '`reduce = "block"`, 1 lane (the source\'s order, block by block)',
@@ -102,11 +103,11 @@ def _command(results: Path) -> str:
     """A sentence on the whole command, measured on the same log."""
     found = _with_command(results, "mariadb", "tenants")
     seconds = _median(run["seconds"] for run in found["ways"][COMMAND]["runs"])
-    best = found["log"]["transactions"] / _best(found)
+    best = found["log"]["transactions"] / _best_whole(found)
     ratio = _ratio(found["ways"][COMMAND]["ratio"])
     return (
         f"The whole command `binlane run`, from its start to its end: {seconds:.1f} s where the replica took "
-        f"{best:.1f} s, {ratio} times as fast ({_runs(found)}).\n"
+        f"{best:.1f} s from START REPLICA, {ratio} times as fast ({_runs(found)}).\n"
     )
 
 
@@ -114,7 +115,9 @@ def _hour(results: Path) -> str:
     """Two lines on the window of an hour."""
     found, airflow = _stored(results, "scale-mariadb-hour.json"), _stored(results, _HOUR_UNDER_AIRFLOW)
     [window], [under] = found["windows"].values(), airflow["medians"].values()
-    run, best = (window["whole"][name]["seconds"] for name in (COMMAND, _REPLICA))
+    run, best = (
+        window["whole"][name]["seconds"] for name in (COMMAND, START if START in window["whole"] else _REPLICA)
+    )
     return (
         f"**An hour** of a source with 1,000 transactions a second ({window['bytes'] / 1e9:.1f} GB of log): `binlane "
         f"run` {run:.0f} s, the same under Airflow with a Spark\nsession that stays {under['seconds']:.0f} s, the "
@@ -135,10 +138,21 @@ def workloads(results: Path) -> str:
             whole = ", ".join(_whole(way, found) for way in four if way is not None)
             command = _with_command(results, flavor, name)["ways"].get(COMMAND)
             ratios = (_ratio(way and way["ratio"]) for way in (*four, command))
-            rows.append((f"`{name}`", _server(found), _rate(_best(found)), *ratios, whole, _runs(found)))
-    head = ("workload", "servers", "best replica, transactions/s", "replay", '"block"', '"window"', "`binlane run`",
-            "all steps", "measured with")  # fmt: skip
+            receiving = _rate(_best_whole(found)) if START in found["ways"] else ""
+            rows.append((f"`{name}`", _server(found), _rate(_best(found)), receiving, *ratios, whole, _runs(found)))
+        rows += _later_fleet(results, flavor)
+    head = ("workload", "servers", "best replica, transactions/s", "the same receiving", "replay", '"block"',
+            '"window"', "`binlane run`", "all steps", "measured with")  # fmt: skip
     return _table(head, rows)
+
+
+def _later_fleet(results: Path, flavor: str) -> Iterator[tuple[str, ...]]:
+    """The line of a fleet's later window, if it was measured."""
+    file = results / later_file(flavor, "fleet")
+    if file.exists():
+        found = _stored(results, file.name)
+        ratio, receiving = _ratio(found["ways"][COMMAND]["ratio"]), _rate(_best_whole(found))
+        yield "`fleet`, a later window", _server(found), "", receiving, "", "", "", ratio, "", _runs(found)
 
 
 def archive(results: Path) -> str:
@@ -169,7 +183,9 @@ def whole_windows(results: Path) -> str:
     for file in (results / name for name in WINDOWS if (results / name).exists()):
         found = _stored(results, file.name)
         for window in found["windows"].values():
-            run, best = window["whole"][COMMAND], window["whole"].get(_REPLICA)
+            run, known = window["whole"][COMMAND], window["whole"]
+            native = [known[name]["seconds"] if name in known else None for name in (_REPLICA, START)]
+            best = native[1] or native[0]
             rows.append(
                 (
                     _server(found) if "source" in found else _SERVERS[found["arguments"]["flavor"]],
@@ -180,18 +196,16 @@ def whole_windows(results: Path) -> str:
                     f"{window['peak_rss_mib']['apply']:,}",
                     f"{window['work_folder_bytes'] / 1e6:,.0f}",
                     f"{run['seconds']:.1f}",
-                    *(("", "") if best is None else _beside(best["seconds"], run["seconds"])),
+                    *("" if each is None else f"{each:.1f}" for each in native),
+                    "" if best is None else f"{best / run['seconds']:.1f}",
                     f"one run, {_machine({**found, 'windows': [window, *window['whole'].values()]})}",
                 )
             )
     head = ("servers", "transactions", "log, MB", *(f"{step}, s" for step in _WHOLE), "largest process, MiB",
-            "a lane, MiB", "work folder, MB", "`binlane run`, s", "replica, 8 threads, s", "times the replica",
+            "a lane, MiB", "work folder, MB", "`binlane run`, s", "replica, 8 threads, s", "the same receiving, s",
+            "times the replica",
             "measured with")  # fmt: skip
     return _table(head, rows)
-
-
-def _beside(replica: float, run: float) -> tuple[str, str]:
-    return f"{replica:.1f}", f"{replica / run:.1f}"
 
 
 def under_airflow(results: Path) -> str:
@@ -365,6 +379,11 @@ def native_file(flavor: str, workload: str) -> str:
     return f"native-{flavor}-durable{'' if workload == 'tenants' else f'-{workload}'}.json"
 
 
+def later_file(flavor: str, workload: str) -> str:
+    """The name of the result of windows that are not a channel's first."""
+    return native_file(flavor, workload).replace(".json", "-later.json")
+
+
 def divided_file(flavor: str, workload: str) -> str:
     """The name of the result of a run over a divided shard."""
     return native_file(flavor, workload).replace(".json", "-divided.json")
@@ -397,11 +416,18 @@ def _whole(way: Result, found: Result) -> str:
     if not runs:
         return ""
     seconds = _median(sum(run[f"{step}_seconds"] for step in _STEPS) for run in runs)
-    return f"{found['log']['transactions'] / _best(found) / seconds:.2f}"
+    return f"{found['log']['transactions'] / _best_whole(found) / seconds:.2f}"
+
+
+def _best_whole(found: Result) -> float:
+    """Transactions a second of the native replica that receives the log; of the best one that has it, in results of
+    before it was measured."""
+    own = found["ways"].get(START)
+    return _best(found) if own is None else float(own["transactions_per_second"])
 
 
 def _best(found: Result) -> float:
-    """Transactions a second of the best native replica."""
+    """Transactions a second of the best native replica that has the log already."""
     return max(
         float(way["transactions_per_second"]) for name, way in found["ways"].items() if name.startswith("replica")
     )

@@ -41,6 +41,8 @@ _IMAGES: Final = {"auto": "", "full": ", whole images"}
 """What the name of a way adds for ``apply.row_images``."""
 COMMAND: Final = "binlane run"
 """The name of ``command``."""
+START: Final = "START REPLICA"
+"""The name of ``replication``, with 8 threads: what a whole window is compared with."""
 _MOST_SECONDS: Final = 4 * 3600.0
 _REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW SLAVE STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
 
@@ -68,6 +70,8 @@ class Job:
     """For what the way leaves behind; empty."""
     channel: Channel
     """Lanes and blocks, for binlane."""
+    applied: Traffic | None = None
+    """The first part of the log, which the target has before the clock starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,13 @@ class Way:
     """How a log is applied, and the options that its target is started with, by flavor."""
 
     run: Callable[[Job], Timing]
+    first: Callable[[Job], None] | None = None
+    """Applies ``Job.applied``, with the same servers running; None: the way cannot begin later."""
     options: dict[Flavor, tuple[str, ...]] = field(default_factory=dict)
     native: bool = False
     """The server's own replica: what the others are compared with."""
+    whole: bool = False
+    """From the source to the last commit, receiving included: such ways are compared with one another."""
     lanes: int | None = None
     """Of binlane; one lane keeps the source's order, consistency any_time."""
     reduce: str = "block"
@@ -96,32 +104,74 @@ Ways: TypeAlias = dict[str, Way]
 
 def replica(job: Job) -> Timing:
     """The target's own replica: the relay log is complete before its SQL threads start."""
+    start, wait = _configure_replica(job)
+    began = time.monotonic()
+    job.target.query(start.format("IO_THREAD"))
+    _wait_for_relay_log(job)
+    received, began = time.monotonic() - began, time.monotonic()
+    job.target.query(start.format("SQL_THREAD"))
+    _wait_for_end(job, wait, began)
+    return Timing(time.monotonic() - began, {"receive_seconds": round(received, 3)})
+
+
+def replication(job: Job) -> Timing:
+    """The target's own replica with nothing received yet: it fetches the log while it applies it, like ``command``."""
+    start, wait = _configure_replica(job, None if job.applied is None else job.applied.files[-1])
+    began = time.monotonic()
+    job.target.query(start.format(""))
+    _wait_for_end(job, wait, began)
+    return Timing(time.monotonic() - began)
+
+
+def replicate_first(job: Job) -> None:
+    """Apply the first part of the log by the replica, and forget what it has received of the rest."""
+    assert job.applied is not None
+    start, _ = _configure_replica(job)
+    target, began = job.target, time.monotonic()
+    if target.flavor is Flavor.MARIADB:
+        # the newest file was empty then
+        last = job.applied.files[-2]
+        until = f"master_log_file = '{last.name}', master_log_pos = {last.stat().st_size}"
+        stop = "STOP SLAVE", "RESET SLAVE"
+    else:
+        ((uuid,),) = job.source.query("SELECT @@server_uuid")
+        until = f"SQL_AFTER_GTIDS = '{uuid}:1-{job.applied.transactions}'"
+        stop = "STOP REPLICA", "RESET REPLICA"
+    target.query(start.format("") + f" UNTIL {until}")
+    while status_of(_replica_status(target), "SQL") != "No":
+        if time.monotonic() - began > _MOST_SECONDS:
+            raise BenchmarkError("the replica does not reach the end of the log's first part")
+        time.sleep(_POLL)
+    for statement in stop:
+        target.query(statement)
+
+
+def _configure_replica(job: Job, begin: Path | None = None) -> tuple[str, str]:
+    """Point the target at the source's log, on MariaDB at its file ``begin``; the statement that starts threads, and
+    the one that waits for its end."""
     target, source = job.target, job.source
     if target.flavor is Flavor.MARIADB:
         place = f"master_host = '127.0.0.1', master_port = {source.port}, master_user = '{source.user}'"
-        first = job.traffic.files[0].name
+        # the file that was begun behind the first part, when that has been applied
+        first = (job.traffic.files[0] if begin is None else begin).name
         target.query(
             f"CHANGE MASTER TO {place}, master_password = '{source.password}', master_use_gtid = no, "
             f"master_log_file = '{first}', master_log_pos = 4"
         )
         end = str(source.query("SELECT @@gtid_binlog_pos")[0][0])
-        start, wait = "START SLAVE {}", f"SELECT MASTER_GTID_WAIT('{end}', 1)"
-    else:
-        place = f"SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {source.port}, SOURCE_USER = '{source.user}'"
-        target.query(
-            f"CHANGE REPLICATION SOURCE TO {place}, SOURCE_PASSWORD = '{source.password}', SOURCE_AUTO_POSITION = 1, "
-            "GET_SOURCE_PUBLIC_KEY = 1"
-        )
-        end = str(source.query("SELECT @@GLOBAL.gtid_executed")[0][0])
-        start, wait = "START REPLICA {}", f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{end}', 1)"
-    began = time.monotonic()
-    target.query(start.format("IO_THREAD"))
-    _wait_for_relay_log(job)
-    received, began = time.monotonic() - began, time.monotonic()
-    target.query(start.format("SQL_THREAD"))
-    while target.query(wait)[0][0] != 0:
-        _check_replica(target, began)
-    return Timing(time.monotonic() - began, {"receive_seconds": round(received, 3)})
+        return "START SLAVE {}", f"SELECT MASTER_GTID_WAIT('{end}', 1)"
+    place = f"SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {source.port}, SOURCE_USER = '{source.user}'"
+    target.query(
+        f"CHANGE REPLICATION SOURCE TO {place}, SOURCE_PASSWORD = '{source.password}', SOURCE_AUTO_POSITION = 1, "
+        "GET_SOURCE_PUBLIC_KEY = 1"
+    )
+    end = str(source.query("SELECT @@GLOBAL.gtid_executed")[0][0])
+    return "START REPLICA {}", f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{end}', 1)"
+
+
+def _wait_for_end(job: Job, wait: str, began: float) -> None:
+    while job.target.query(wait)[0][0] != 0:
+        _check_replica(job.target, began)
 
 
 def _wait_for_relay_log(job: Job) -> None:
@@ -189,14 +239,40 @@ def binlane(job: Job) -> Timing:
 
 def command(job: Job) -> Timing:
     """``binlane run``: from the start of its process to its end, as an operator waits for it."""
+    if job.applied is None:
+        open_channel(job.channel, job.source, job.target, job.folder)
+    return _command(job)
+
+
+def command_first(job: Job) -> None:
+    """A first window, up to the end of the log's first part."""
+    assert job.applied is not None
     open_channel(job.channel, job.source, job.target, job.folder)
+    behind = job.applied.transactions + 1
+    if job.source.flavor is Flavor.MARIADB:
+        ((domain, server),) = job.source.query("SELECT @@gtid_domain_id, @@server_id")
+        _command(job, "--until", f"{domain}-{server}-{behind}")
+    else:
+        ((uuid,),) = job.source.query("SELECT @@server_uuid")
+        _command(job, "--until", f"{uuid}:{behind}")
+
+
+def _command(job: Job, *options: str) -> Timing:
     connections = {
         f"AIRFLOW_CONN_{name}": f"mysql://{each.user}:{each.password}@{each.host}:{each.port}/"
         "?ssl_mode=disabled&get_server_public_key=true"
         for name, each in (("SOURCE", job.source), ("TARGET", job.target))
     }
     file = file_of(job.channel, job.folder)
-    typed = ["-c", "from binlane.cli import main; main()", "run", job.channel.name, "--channels", str(file.parent)]
+    typed = [
+        "-c",
+        "from binlane.cli import main; main()",
+        "run",
+        job.channel.name,
+        *options,
+        "--channels",
+        str(file.parent),
+    ]
     environment = {**os.environ, **connections, "PYTHONPATH": os.pathsep.join(sys.path)}
     began = time.monotonic()
     done = subprocess.run([sys.executable, *typed], env=environment, capture_output=True, text=True, check=False)
@@ -285,8 +361,9 @@ def ways(
     """All ways, in the order of the table. ``images``: values of ``apply.row_images``; ``commits``: of
     ``lanes.commit``."""
     return {
-        "replica, 1 thread": Way(replica, _replica_options(1), native=True),
-        "replica, 8 threads": Way(replica, _replica_options(8), native=True),
+        "replica, 1 thread": Way(replica, options=_replica_options(1), native=True),
+        "replica, 8 threads": Way(replica, options=_replica_options(8), native=True),
+        START: Way(replication, replicate_first, _replica_options(8), native=True, whole=True),
         "client pipe": Way(client_pipe),
         **{
             f"binlane, {_FOLDING.get(each, each)}, {count} lane{'s' * (count > 1)}"
@@ -298,7 +375,7 @@ def ways(
             for each in reduce
             for count in lanes
         },
-        COMMAND: Way(command, lanes=max(lanes), reduce="auto"),
+        COMMAND: Way(command, command_first, lanes=max(lanes), reduce="auto", whole=True),
         **{
             f"binlane, {_FOLDING[each]}, {count} lanes, divided by {how}{_COMMITS[commit]}": Way(
                 binlane, lanes=count, reduce=each, divide=how, commit=commit

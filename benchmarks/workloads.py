@@ -26,6 +26,9 @@ _WIDE_NUMBERS, _WIDE_WORDS = 18, 18
 _FILL: Final = 500
 """Rows of one INSERT of the first rows."""
 LARGE_ROWS: Final = 2_000_000
+_OLTP_ROWS: Final = 10_000
+_OLTP_HOT: Final = (0.75, 100)
+"""Of sysbench's default distribution, "special": so many picks are among so many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +269,42 @@ def _write_wide(db: str, dice: random.Random) -> Iterator[Statements]:
         ]
 
 
+_SBTEST: Final = f"""CREATE TABLE `{{db}}`.sbtest1 (id INT NOT NULL PRIMARY KEY, k INT NOT NULL DEFAULT 0,
+    c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', KEY k_1 (k)) {_ENGINE}"""
+
+
+def _digits(dice: random.Random, groups: int) -> str:
+    """Groups of 11 digits, joined by hyphens."""
+    digits = f"{dice.randrange(10 ** (11 * groups)):0{11 * groups}}"
+    return "-".join(digits[at : at + 11] for at in range(0, len(digits), 11))
+
+
+def _fill_oltp(db: str) -> Iterator[str]:
+    dice = random.Random(db)
+    rows = (
+        f"({key},{dice.randrange(_OLTP_ROWS)},'{_digits(dice, 10)}','{_digits(dice, 5)}')" for key in range(_OLTP_ROWS)
+    )
+    yield from _inserts(f"`{db}`.sbtest1", rows)
+
+
+def _write_oltp(db: str, dice: random.Random) -> Iterator[Statements]:
+    """The transactions of sysbench's oltp_write_only: two updates, and a row that is deleted and inserted again."""
+    table, (hot, rows) = f"`{db}`.sbtest1", _OLTP_HOT
+
+    def key() -> int:
+        # the middle of the table
+        return _OLTP_ROWS // 2 + dice.randrange(rows) if dice.random() < hot else dice.randrange(_OLTP_ROWS)
+
+    while True:
+        gone = key()
+        yield [
+            f"UPDATE {table} SET k = k + 1 WHERE id = {key()}",
+            f"UPDATE {table} SET c = '{_digits(dice, 10)}' WHERE id = {key()}",
+            f"DELETE FROM {table} WHERE id = {gone}",
+            f"INSERT INTO {table} VALUES ({gone},{key()},'{_digits(dice, 10)}','{_digits(dice, 5)}')",
+        ]
+
+
 def _write_large(db: str, _dice: random.Random) -> Iterator[Statements]:
     """One INSERT of many rows, made by the server itself: digits joined with digits."""
     digits = "(" + " UNION ALL ".join(f"SELECT {digit} d" for digit in range(10)) + ")"
@@ -290,5 +329,6 @@ WORKLOADS: Final[dict[str, Workload]] = {
     "inserts": Workload("new rows only", 32, (_MEASURES,), _no_rows, _write_inserts),
     "unique": Workload("hand-overs and swaps under unique keys", 32, (_SEATS,), _fill_unique, _write_unique),
     "wide": Workload("updates of 40 columns, JSON, text, blobs", 32, (_WIDE,), _fill_wide, _write_wide),
+    "oltp": Workload("sysbench's oltp_write_only in 16 databases", 16, (_SBTEST,), _fill_oltp, _write_oltp),
     "large": Workload("one transaction of 2 million rows", 1, (_MEASURES,), _no_rows, _write_large, transactions=1),
 }  # fmt: skip

@@ -26,6 +26,7 @@ from binlane.config.keys import SegmentsConfig
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.errors import BinlaneError, WindowOpenError
 from binlane.orchestration import steps
+from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
@@ -99,7 +100,7 @@ class Channel:
         with engine.begin() as connection:
             # the histories before have ended, and their databases are gone
             connection.execute(delete(databases))
-        found = begin(steps.source_of(config, endpoints), "now")
+        found = begin(source_of(config, endpoints), "now")
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         create_channel(engine, config.name, found.identity, mark)
         return cls(source, target, config, endpoints, settings, submit)

@@ -83,7 +83,11 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
     "health": (*BASE, *CONFIG, "work", "work.filter", "state", "state.records", "apply", "bootstrap"),
-    "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", *PRECHECK, "bootstrap", "readiness"),
+    "orchestration.extraction": (*WINDOW, "machine_code", "work.filter"),
+    "orchestration": (
+        *(*WINDOW, "safe_text", "work.filter", "apply.lane", *PRECHECK, "bootstrap", "readiness"),
+        "orchestration.extraction",
+    ),
     "orchestration.filter_job": (*BASE, *CONFIG, "work", "work.filter", "readiness", "spark_engine"),
     "orchestration.announcing": (
         *("errors", "config", "connections", "state.records", "orchestration", "orchestration.filter_job"),
@@ -91,12 +95,13 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "orchestration.commands": (
         *(*WINDOW, "plan.advice", "safe_text", "work.filter", "apply.lane", *PRECHECK, *VERIFY),
         *("bootstrap", "readiness", "repair", "health", "orchestration", "orchestration.announcing"),
+        "orchestration.extraction",
         "orchestration.filter_job",
     ),
     "orchestration.commands.inspection": (*WINDOW, "safe_text", "orchestration", "orchestration.commands"),
     "orchestration.commands.copies": (
         *(*WINDOW, "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "repair", "health"),
-        *("orchestration", "orchestration.commands"),
+        *("orchestration", "orchestration.extraction", "orchestration.commands"),
     ),
     "orchestration.airflow": (
         *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "health"),
@@ -104,12 +109,26 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         "orchestration.commands.copies",
     ),
     "orchestration.commands.setup": (
-        *(*WINDOW, "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "orchestration"),
+        *(
+            *WINDOW,
+            "safe_text",
+            *PRECHECK,
+            *VERIFY,
+            "bootstrap",
+            "readiness",
+            "orchestration",
+            "orchestration.extraction",
+        ),
         *("orchestration.filter_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
         *(*BASE, *CONFIG, "garbage", "machine_code", "verify", "bootstrap", "health", "state.records", "orchestration"),
-        *("orchestration.filter_job", "orchestration.commands", "orchestration.commands.setup"),
+        *(
+            "orchestration.extraction",
+            "orchestration.filter_job",
+            "orchestration.commands",
+            "orchestration.commands.setup",
+        ),
         *("orchestration.commands.copies", "orchestration.commands.inspection", "orchestration.airflow"),
     ),
     "board": (

@@ -7,12 +7,13 @@ without its TABLE_MAP in the same BINLOG statement is silently lost on MariaDB, 
 
 from __future__ import annotations
 
-import base64
 import functools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, TypeVar
+
+import pybase64
 
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsFlag, RowsKind, checks_off
 from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
@@ -55,7 +56,7 @@ def payload_limit(packet: int) -> int:
 
 def statement_of(payload: bytes) -> bytes:
     """The BINLOG statement that sends the events."""
-    return b"BINLOG '" + base64.b64encode(payload) + b"'"
+    return b"BINLOG '" + pybase64.b64encode(payload) + b"'"
 
 
 def events_of(payload: bytes) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ import typer
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, err, out
 from binlane.garbage import kept_imports
 from binlane.machine_code import one_blas_thread
+from binlane.orchestration.extraction.ahead import ReadAhead
 
 Until = Annotated[
     str | None,
@@ -80,10 +81,11 @@ def run(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply one window: the unfinished one if there is one, otherwise the log from the watermark to --until."""
-    with kept_imports(), one_blas_thread():
-        from binlane.orchestration.commands import run as commands
+    with ReadAhead.of(channel, channels) if until in (None, "now") else ReadAhead() as ahead:
+        with kept_imports(), one_blas_thread():
+            from binlane.orchestration.commands import run as commands
 
-    out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out))
+        out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out, ahead))
 
 
 def follow(

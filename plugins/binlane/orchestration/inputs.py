@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -17,6 +17,7 @@ from binlane.errors import ConfigError
 from binlane.extension import chosen
 from binlane.formats import OF_WINDOW
 from binlane.garbage import uncollected
+from binlane.model import Flavor
 from binlane.orchestration.effective_rules import renaming_of, selection_of, shard_list_text
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
@@ -63,15 +64,11 @@ def write_inputs(
             check_collations(channel, schema)
             theirs, source_counts = source()
             differing = _tables_with_other_keys(theirs, schema, renaming, Collations(channel.collations).given)
-    settings = settings_of(channel, request, manifest, schema, differing, by_sql)
-    shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
-    check_division(channel, shard_list)
-    divides = bool(shard_list.divided)
-    settings = replace(
-        settings,
-        divide=channel.lanes.divide if divides else None,
-        commits_together=divides and channel.lanes.commit == Commit.TOGETHER,
+    flavors = {segment.flavor for segment in manifest.segments}
+    settings, shard_list = _divided(
+        channel, settings_of(channel, request, manifest.window, flavors, schema, differing, by_sql)
     )
+    check_division(channel, shard_list)
     groups = schema.known().foreign_key_groups
     Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     write_formats(folder, OF_WINDOW, last=files.MANIFEST)
@@ -80,6 +77,28 @@ def write_inputs(
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
+
+
+def settings_before(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, window: str, flavor: Flavor
+) -> FilterSettings:
+    """The settings that ``write_inputs`` is going to write for a window of a source of this flavor, before the log has
+    been read: without ``not_reduced``, which the source's definitions of then tell."""
+    with engine_of(endpoints.target).connect() as connection:
+        by_sql = not sends_row_events(chosen_writer(connection, channel.apply.writer))
+        facts = read_schema(connection, ())
+    return _divided(channel, settings_of(channel, request, window, {flavor}, facts, [], by_sql))[0]
+
+
+def _divided(channel: ChannelConfig, settings: FilterSettings) -> tuple[FilterSettings, ShardList]:
+    """The settings with what the channel's shard list says of divided shards, and the list."""
+    shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
+    divides = bool(shard_list.divided)
+    return replace(
+        settings,
+        divide=channel.lanes.divide if divides else None,
+        commits_together=divides and channel.lanes.commit == Commit.TOGETHER,
+    ), shard_list
 
 
 def shards_of(channel: ChannelConfig, target: Schema) -> dict[str, str]:
@@ -169,17 +188,18 @@ def _block_transactions(channel: ChannelConfig, request: WindowRequest) -> int |
 def settings_of(
     channel: ChannelConfig,
     request: WindowRequest,
-    manifest: Manifest,
+    window: str,
+    flavors: Collection[Flavor],
     schema: Schema,
     differing: list[list[str]],
     by_sql: bool,
 ) -> FilterSettings:
-    """The channel's settings for a window. ``schema``: the target's; ``differing``: tables with other keys on the
-    source; ``by_sql``: rows are sent as statements."""
+    """The channel's settings for a window. ``flavors``: of its segments; ``schema``: the target's; ``differing``:
+    tables with other keys on the source; ``by_sql``: rows are sent as statements."""
     packet = schema.max_allowed_packet or _DEFAULT_PACKET
     settings = FilterSettings(
         channel=channel.name,
-        window=manifest.window,
+        window=window,
         lanes=request.lanes if request.lanes is not None else channel.lanes.count,
         shard_list=shard_list_text(channel),
         shard_list_path=channel.lanes.shard_list,
@@ -203,7 +223,7 @@ def settings_of(
         collations=[list(rule) for rule in channel.collations],
         folds_names=schema.folds_names,
         # between the families, tables with JSON are written by statements
-        measures_rows=by_sql or any(segment.flavor is not schema.flavor for segment in manifest.segments),
+        measures_rows=by_sql or any(flavor is not schema.flavor for flavor in flavors),
     )
     return replace(settings, small_blocks=_why_small_blocks(channel) if settings.chooses_size else None)
 

@@ -11,32 +11,32 @@ import functools
 import hashlib
 import logging
 import threading
-import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from binlane.apply.lane.runner import run_lane
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
+from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.formats import OF_PLAN
 from binlane.garbage import uncollected
 from binlane.model import plural
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
-from binlane.orchestration.inputs import write_inputs
+from binlane.orchestration.extraction.reading import Reading, source_of
+from binlane.orchestration.inputs import settings_before, write_inputs
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_old
 from binlane.orchestration.shorten_window import is_forgotten
-from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle, start_of
+from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle
 from binlane.orchestration.terminal import as_text
 from binlane.orchestration.window_refusal import recorded_refusal
-from binlane.plan.consistency import EpochStarts, level_of
 from binlane.plan.database_activity import WindowActivity
-from binlane.plan.manifest import Manifest
+from binlane.plan.manifest import Manifest, Segment
+from binlane.plan.settings import FilterSettings
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan, without_digest
 from binlane.precheck.account.row_writer import chosen_writer
@@ -44,17 +44,9 @@ from binlane.precheck.checks import check_window
 from binlane.precheck.results import checked_of
 from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of, kept_connections
-from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
-from binlane.source.load_files import LoadFileTracker
-from binlane.source.protocol import EventSource
-from binlane.source.segments import extract as extract_segments
-from binlane.source.stream import ServerSource
-from binlane.source.temporary import TemporaryTracker
-from binlane.source.xa import XaTracker
-from binlane.state.carried.files import Settlement, with_carried
-from binlane.state.carried.prepared import read_open_xa
-from binlane.state.channels import Channel, Watermark, read_channel
+from binlane.state.carried.files import Settlement
+from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import holder, recopy_lease
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import lane_positions
@@ -80,10 +72,16 @@ from binlane.work.plan_inputs import read_inputs
 from binlane.work.planned import PlannedLanes
 from binlane.work.replaced_tables import replaced_tables
 
+if TYPE_CHECKING:
+    from binlane.orchestration.extraction.ahead import ReadAhead
+
 log = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
 """The result of a step for the next ones: small JSON values."""
+
+Scan = Callable[[Callable[[Segment], FilterSettings], WorkFolder, Segment], None]
+"""Called with each segment that is complete, its window's folder, and the settings as far as they are known."""
 
 Step = TypeVar("Step", bound=Callable[..., Any])
 
@@ -100,22 +98,17 @@ def _step(step: Step) -> Step:
     return cast(Step, run)
 
 
-def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
-    """The channel's source: the live server, or its archive."""
-    if endpoints.source is None:
-        assert channel.source.archive is not None
-        return ArchiveSource(channel.source.archive, channel.source.event_bytes)
-    endpoint = endpoints.source
-    return ServerSource(
-        str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name,
-        event_bytes=channel.source.event_bytes,
-    )  # fmt: skip
-
-
 def extract(
-    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, told: step_progress.Told | None = None
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    request: WindowRequest,
+    told: step_progress.Told | None = None,
+    scan: Scan | None = None,
+    ahead: ReadAhead | None = None,
 ) -> Answer:
     """Read the window's log into segments and open the window on the target; resume the unfinished one if there is one.
+
+    ``told`` gets the bytes that are read, ``scan`` every segment that is complete; ``ahead`` may have read the log.
 
     Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window; any other run first upgrades
     the schema of an older binlane.
@@ -126,14 +119,19 @@ def extract(
             # here too, because an earlier run may have been killed during the removal, and this one may apply no window
             remove_old(channel, endpoints)
         try:
-            return _extract(channel, endpoints, request, told)
+            return _extract(channel, endpoints, request, told, scan, ahead)
         except (WindowBusyError, PositionError) as exc:
             log.info("another run was faster, checking again: %s", exc)
-            return _extract(channel, endpoints, request, told)
+            return _extract(channel, endpoints, request, told, scan)
 
 
 def _extract(
-    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, told: step_progress.Told | None
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    request: WindowRequest,
+    told: step_progress.Told | None,
+    scan: Scan | None,
+    ahead: ReadAhead | None = None,
 ) -> Answer:
     engine = engine_of(endpoints.target)
     if request.resume_before is not None and not request.dry_run:
@@ -153,13 +151,37 @@ def _extract(
         # before the log is read and filtered, which may take an hour; reading it asks the source by itself
         target_alone = Endpoints(None, endpoints.target)
         require_ready(channel, target_alone, source_of(channel, endpoints), Asked(copies=False, windows=False))
-    start = start_of(state.watermark, state.source_identity)
-    through = _complete_through(channel, endpoints, request)
-    window = f"{start.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
-    folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
+    return _extract_next(channel, endpoints, request, state, told, scan, ahead)
+
+
+def _extract_next(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    request: WindowRequest,
+    state: Channel,
+    told: step_progress.Told | None,
+    scan: Scan | None,
+    ahead: ReadAhead | None,
+) -> Answer:
+    """Read the log of a new window, behind the watermark, and open it."""
+    engine = engine_of(endpoints.target)
+    begun = ahead.begun(state) if ahead is not None and request.until_now and not request.dry_run else None
+    through = _complete_through(channel, endpoints, request) if begun is None else begun.clock
+    reading = Reading.of_next(channel, endpoints, state) if begun is None else begun.reading
+    window, folder = reading.window, reading.folder
+    if scan is not None:
+        settings = functools.partial(_settings_before, channel, endpoints, request, window)
+        reading = dataclasses.replace(reading, told=functools.partial(scan, settings))
     shown = step_progress.extraction(endpoints.target, channel.name, window, told, is_dry=request.dry_run)
     with _kept_if_whole(folder), shown as progress:
-        manifest = _read_log(channel, endpoints, state.watermark, state, _until(request), folder, window, progress)
+        manifest = None
+        if ahead is not None and begun is not None:
+            manifest = ahead.manifest(reading.told, progress)
+            if manifest is None:
+                log.warning("the process that read the log is gone: reading it again")
+                folder.remove()
+        if manifest is None:
+            manifest = reading.log(_until(request), progress)
         if manifest.transactions > 0:
             write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
@@ -383,58 +405,10 @@ def _until(request: WindowRequest) -> Until:
     return UntilLogEnd()
 
 
-def _read_log(
-    channel: ChannelConfig,
-    endpoints: Endpoints,
-    begin: Watermark,
-    state: Channel,
-    until: Until,
-    folder: WorkFolder,
-    window: str,
-    progress: step_progress.Progress,
-) -> Manifest:
-    """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends.
-
-    Raises WindowOpenError if the window would be empty, because it cannot end inside what is open at its end.
-    """
-    engine = engine_of(endpoints.target)
-    with engine.connect() as connection:
-        prepared = read_open_xa(connection, channel.name)
-    xa, temporary, loads = XaTracker(each.xid for each in prepared), TemporaryTracker(), LoadFileTracker()
-    lanes = channel.lanes
-    epochs = EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None)
-    manifest = extract_segments(
-        source_of(channel, endpoints),
-        start_of(begin, state.source_identity),
-        until,
-        folder,
-        channel=channel.name,
-        window=window,
-        segment_bytes=channel.segments.bytes,
-        progress=progress,
-        xa=xa,
-        temporary=temporary,
-        loads=loads,
-        epochs=epochs,
-    )
-    for tracker in (temporary, loads):
-        end = tracker.open_since
-        if end is None:
-            continue
-        log.info("%s: %s: the window ends before it", end, tracker.text)
-        folder.remove()
-        before = None
-        if end != begin.source:
-            before = _read_log(channel, endpoints, begin, state, UntilPosition(end), folder, window, progress)
-        # positions may differ without a transaction between them: a file's header may lie between
-        if before is None or before.transactions == 0:
-            raise WindowOpenError(
-                f"{end}: {tracker.text}: a window cannot end {tracker.inside}, and this window would be empty before "
-                f"it; run it again when {tracker.ends}"
-            )
-        return before
-    with engine.connect() as connection:
-        return with_carried(connection, manifest, prepared, xa.ended, folder)
+def _settings_before(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, window: str, segment: Segment
+) -> FilterSettings:
+    return settings_before(channel, endpoints, request, window, segment.flavor)
 
 
 def _as_planned(window: Window, request: WindowRequest) -> WindowRequest:
@@ -459,9 +433,10 @@ def _adopt_unfinished(
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)
         bounds = window.bounds
-        stop, name = UntilPosition(bounds.end), bounds.window_id
+        name = bounds.window_id
+        reading = Reading(channel, endpoints, state.source_identity, window.start, name, folder)
         with step_progress.extraction(endpoints.target, channel.name, name, told, is_dry=False) as progress:
-            manifest = _read_log(channel, endpoints, window.start, state, stop, folder, name, progress)
+            manifest = reading.log(UntilPosition(bounds.end), progress)
         write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)

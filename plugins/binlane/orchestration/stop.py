@@ -7,9 +7,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from binlane.errors import ConfigError
+from binlane.orchestration.extraction.reading import start_of
 from binlane.orchestration.request import GTID
 from binlane.servers.engines import engine_of
-from binlane.source.identity import Start
 from binlane.source.position_at import place_of
 from binlane.state.channels import Channel, Watermark
 from binlane.state.orders.orders import NOW
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from binlane.connections import Endpoints
 
 log = logging.getLogger(__name__)
-
-
-def start_of(mark: Watermark, identity: str) -> Start:
-    """The beginning of an extraction at a watermark."""
-    return Start(mark.seqno, mark.source, mark.gtid_set, mark.source_time, identity, mark.fingerprint)
 
 
 def check_stopped(endpoints: Endpoints, state: Channel, window: Window | None) -> None:

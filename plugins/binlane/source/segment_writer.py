@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Final, Protocol
 
@@ -14,6 +15,8 @@ from binlane.plan.manifest import Segment
 from binlane.work.files import WorkFolder
 
 _FOLDER: Final = "segments"
+
+SegmentTold = Callable[[Segment], None]
 
 
 @dataclass(slots=True)
@@ -73,9 +76,10 @@ class Nowhere:
 class SegmentWriter:
     """Segments ``segments/000001.binlog`` and so on, in a window's folder."""
 
-    def __init__(self, folder: WorkFolder) -> None:
+    def __init__(self, folder: WorkFolder, told: SegmentTold | None = None) -> None:
+        """``told``: called with each segment when its file is complete."""
         self._segments: list[Segment] = []
-        self._folder = folder
+        self._folder, self._told = folder, told
         self._open: IO[bytes] | None = None
         self._whole = contextlib.ExitStack()
         self._hash = blake3()
@@ -117,6 +121,8 @@ class SegmentWriter:
                 last_gtid=stretch.last_gtid,
             )
         )
+        if self._told is not None:
+            self._told(self._segments[-1])
 
     def abort(self, exc: BaseException) -> None:
         """Remove the file of the open segment."""

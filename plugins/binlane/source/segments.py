@@ -54,7 +54,7 @@ from binlane.source.protocol import (
     file_number,
     too_large,
 )
-from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
+from binlane.source.segment_writer import SegmentTold, SegmentWriter, Sink, Stretch
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
 from binlane.work.files import WorkFolder
@@ -84,10 +84,11 @@ def extract(
     temporary: TemporaryTracker | None = None,
     loads: LoadFileTracker | None = None,
     epochs: EpochStarts | None = None,
+    told: SegmentTold | None = None,
 ) -> Manifest:
     """Write the segments from ``start`` up to ``until`` into ``folder``; the manifest is returned, not written.
 
-    ``xa``, ``temporary``, ``loads`` and ``epochs`` see every transaction.
+    ``xa``, ``temporary``, ``loads`` and ``epochs`` see every transaction; ``told`` every segment that is complete.
 
     The same part of the log and the same ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError:
     too early; SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for an unreadable
@@ -95,7 +96,7 @@ def extract(
     """
     state = source.state()
     run = Extraction(
-        source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress, None, xa, temporary,
+        source.name, state, start, until, SegmentWriter(folder, told), segment_bytes, progress, None, xa, temporary,
         loads, source.event_bytes, epochs,
     )  # fmt: skip
     with contextlib.closing(verified(source, state, start)) as chunks:

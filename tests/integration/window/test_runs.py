@@ -17,6 +17,7 @@ from pymysql.connections import Connection as Driver
 
 from binlane.errors import PlanError
 from binlane.orchestration import steps
+from binlane.orchestration.extraction import reading
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.source.segments import extract
@@ -202,7 +203,7 @@ def test_a_failed_extraction_leaves_no_folder_behind(
         extract(*arguments, **named)  # type: ignore[arg-type]
         raise PlanError("injected")
 
-    monkeypatch.setattr(steps, "extract_segments", broken)
+    monkeypatch.setattr(reading, "extract", broken)
     assert channel.cli("run", CHANNEL) == 1
     assert "PlanError: injected" in capsys.readouterr().err
     assert list(channel.work.glob("*")) == []

@@ -12,8 +12,8 @@ import pytest
 
 from binlane.errors import StopRequestedError
 from binlane.orchestration import steps
+from binlane.orchestration.extraction.reading import source_of, start_of
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.stop import start_of
 from binlane.servers.engines import engine_of
 from binlane.source.end_position import UntilPosition
 from binlane.source.segments import extract
@@ -71,7 +71,7 @@ def test_stops_inside_folded_blocks_leave_the_state_of_one_seqno_and_resume_from
         assert any(block.header.first_seqno < second <= block.header.last_seqno for block in blocks)
         assert max(block.header.transactions for block in blocks) > 20, "blocks as large as their parts prove nothing"
     start = start_of(channel.status.channel.watermark, channel.status.channel.source_identity)
-    source = steps.source_of(channel.config, channel.endpoints)
+    source = source_of(channel.config, channel.endpoints)
     for seqno in (plan.first_seqno + 33, plan.first_seqno + 34, plan.first_seqno + 101):
         clear_stop(engine, CHANNEL)
         assert request_stop(engine, CHANNEL, at=seqno).seqno == seqno

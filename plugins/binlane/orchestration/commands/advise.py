@@ -129,7 +129,7 @@ def _of_archive(asked: Asked, uri: str) -> Counts | None:
             return None
         flavor, version = manifest.segments[-1].flavor, manifest.segments[-1].server_version
         request = WindowRequest(NOW, None, True, asked.lanes, None)
-        settings = settings_of(channel, request, manifest, Schema(flavor, version), [], by_sql=False)
+        settings = settings_of(channel, request, manifest.window, {flavor}, Schema(flavor, version), [], by_sql=False)
         return _counted(work, manifest, settings, None)
     finally:
         work.remove()

@@ -8,16 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlane.apply.refusals import target_errors
+from binlane.choices import FilterEngine
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.commands.channel import load, read_channel_status
-from binlane.orchestration.filter_job.engines import begin_processes, require_engine, runner_of
+from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.filter_job.engines import (
+    begin_processes,
+    early_scans,
+    filter_here,
+    require_engine,
+    runner_of,
+)
 from binlane.orchestration.filter_job.window_engine import engine_for
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.readiness import require_ready
@@ -30,8 +38,12 @@ from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
 from binlane.work.files import WorkFolder
+from binlane.work.filter.early_scans import EarlyScans
 from binlane.work.filter.progress import filter_progress
 from binlane.work.plan_inputs import read_inputs
+
+if TYPE_CHECKING:
+    from binlane.orchestration.extraction.ahead import ReadAhead
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5
@@ -62,7 +74,7 @@ def init(name: str, folder: Path, start: str) -> str:
     with its watermark."""
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
-    source = steps.source_of(channel, endpoints)
+    source = source_of(channel, endpoints)
     with target_errors(str(endpoints.target)), engine.connect() as connection:
         is_new = not has_channel(connection, name)
     if is_new:
@@ -101,11 +113,11 @@ def plan(call: Call, console: Terminal) -> View:
         work.remove()
 
 
-def run(call: Call, console: Terminal) -> View:
-    """Apply one window. Returns its summary."""
+def run(call: Call, console: Terminal, ahead: ReadAhead | None = None) -> View:
+    """Apply one window. ``ahead``: reads its log already, perhaps. Returns its summary."""
     channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
-    done = announced_window(channel, endpoints, call.request(), call.engine, console, seconds)
+    done = announced_window(channel, endpoints, call.request(), call.engine, console, seconds, ahead)
     if "note" not in done:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {done['watermark']:,}"
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
@@ -119,10 +131,12 @@ def announced_window(
     engine: str,
     console: Terminal,
     seconds: dict[str, float] | None = None,
+    ahead: ReadAhead | None = None,
 ) -> steps.Answer:
     """Apply one window, and announce its watermark. See ``apply_window``, and ``announce`` for its errors."""
     with LaneProcesses() as lanes:
-        done = apply_window(channel, endpoints, request, engine, console, {} if seconds is None else seconds, lanes)
+        spent = {} if seconds is None else seconds
+        done = apply_window(channel, endpoints, request, engine, console, spent, lanes, ahead)
     if "note" in done:
         announce(channel, done)
     return done
@@ -136,22 +150,24 @@ def apply_window(
     console: Terminal,
     seconds: dict[str, float],
     lanes: LaneProcesses,
+    ahead: ReadAhead | None = None,
 ) -> steps.Answer:
     """Apply one window; the answer of ``steps.advance``, or of ``steps.extract`` if there is nothing to apply.
 
     ``seconds``: gets the duration of each step.
     """
     begin_processes(engine)
-    with _timed(seconds, "extract", console), console.bars(seconds_left=True) as bars:
-        window = steps.extract(channel, endpoints, request, _read_bytes(bars))
-    if window["work"] is None:
-        return window
     filter_engine = ""
-    if window["plan"] is None:
-        with _timed(seconds, "filter", console), _counted_segments(window, console):
-            work = WorkFolder(window["work"])
-            with recorded_refusal(endpoints.target, channel.name, window["window"]):
-                filter_engine = _filter(channel, engine, work, window["segments"])
+    with early_scans(engine, channel) as early:
+        with _timed(seconds, "extract", console), console.bars(seconds_left=True) as bars:
+            window = steps.extract(channel, endpoints, request, _read_bytes(bars), early.told, ahead)
+        if window["work"] is None:
+            return window
+        if window["plan"] is None:
+            with _timed(seconds, "filter", console), _counted_segments(window, console):
+                work = WorkFolder(window["work"])
+                with recorded_refusal(endpoints.target, channel.name, window["window"]):
+                    filter_engine = _filter(channel, engine, work, window["segments"], early)
     # the serialized lane is one more
     lanes.begin(channel.name, endpoints.target, (request.lanes or channel.lanes.count) + 1)
     with _timed(seconds, "check", console):
@@ -203,10 +219,15 @@ def _counted_segments(window: steps.Answer, console: Terminal) -> Iterator[None]
             thread.join()
 
 
-def _filter(channel: ChannelConfig, engine: str, work: WorkFolder, segments: int) -> str:
+def _filter(
+    channel: ChannelConfig, engine: str, work: WorkFolder, segments: int, early: EarlyScans | None = None
+) -> str:
     """Run the filter job; the engine that ran it, for people."""
     found = engine_for(channel, engine, segments)
-    runner_of(found.word, "--engine")(channel, work)
+    if found.word == FilterEngine.LOCAL and early is not None:
+        filter_here(channel, work, early.rows)
+    else:
+        runner_of(found.word, "--engine")(channel, work)
     return str(found)
 
 

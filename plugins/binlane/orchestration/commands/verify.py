@@ -21,8 +21,8 @@ from binlane.health.unshown import told
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import rules_of
+from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.inputs import shards_of
-from binlane.orchestration.steps import source_of
 from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema, Table

@@ -14,6 +14,7 @@ from binlane.errors import BinlaneError, ConfigError, StopRequestedError
 from binlane.model import plural
 from binlane.orchestration import steps
 from binlane.orchestration.commands.run import apply_window
+from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.terminal import Terminal
 
@@ -110,7 +111,7 @@ class _Loop:
 
     def _window(self) -> None:
         channel, endpoints = self._following.load()
-        state = steps.source_of(channel, endpoints).state()
+        state = source_of(channel, endpoints).state()
         began = time.monotonic()
         if self._idle is not None and self._idle[0] == _timeless(state) and began - self._idle[1] < _PROOF_SECONDS:
             return

@@ -24,9 +24,10 @@ from binlane.orchestration.filter_job.spark_submit import (
 )
 from binlane.readiness.machine import spark_submit
 from binlane.work.files import PLAN, WorkFolder
+from binlane.work.filter.early_scans import EarlyScans
 from binlane.work.filter.errors import error_of
 from binlane.work.filter.fork_server import fork_server_here
-from binlane.work.filter.job import WORKERS, LocalProcesses, run_filter
+from binlane.work.filter.job import WORKERS, LocalProcesses, Scanned, run_filter
 from binlane.work.plan_inputs import read_inputs
 
 log = logging.getLogger(__name__)
@@ -47,9 +48,17 @@ def begin_processes(word: str) -> None:
         fork_server_here(*SERVED, shared=WORKERS)
 
 
-def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:
-    """Run the filter job by processes on this machine."""
-    run_filter(work, LocalProcesses(os.cpu_count() or 1, *_LANES))
+def filter_here(channel: ChannelConfig, work: WorkFolder, scanned: Scanned | None = None) -> None:
+    """Run the filter job by processes on this machine. ``scanned``: results of ``EarlyScans``."""
+    run_filter(work, LocalProcesses(os.cpu_count() or 1, *_LANES), scanned)
+
+
+def early_scans(word: str, channel: ChannelConfig) -> EarlyScans:
+    """Scans while the log is read, of as many segments as an engine on this machine gets; of none for Spark."""
+    # "auto" gives longer windows to Spark
+    longest: dict[str, int | None] = {FilterEngine.LOCAL: None, FilterEngine.AUTO: channel.spark.min_segments - 1}
+    # one core is the reader's
+    return EarlyScans((os.cpu_count() or 1) - 1, longest.get(word, 0))
 
 
 def connect(channel: ChannelConfig, work: str, remote: str) -> None:

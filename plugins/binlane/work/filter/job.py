@@ -11,7 +11,7 @@ hand out than to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -23,6 +23,7 @@ from binlane.errors import ExecutorsLostError
 from binlane.formats import OF_PLAN
 from binlane.garbage import uncollected
 from binlane.plan.manifest import Segment
+from binlane.plan.settings import FilterSettings
 from binlane.plan.window.fold import fold_window, make_plan
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window_plan import WindowPlan
@@ -35,6 +36,8 @@ from binlane.work.folder_formats import write_formats
 from binlane.work.plan_inputs import read_inputs
 
 Task = Callable[[str], bytes]
+Scanned = Callable[[FilterSettings], Mapping[Segment, bytes]]
+"""Rows of ``scan_task`` that are there already, by their segments, for a window of these settings."""
 WORKERS: Final = (__name__, "binlane.work.filter.warm")
 """Modules that the server of the processes imports for the filter's workers."""
 _BATCH_BYTES: Final = 64 << 20
@@ -85,7 +88,7 @@ class LocalProcesses:
     def run(self, stage: str, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
         """Spread the batches over the pool; one process or one batch needs no pool. Raises ExecutorsLostError if a
         process is gone."""
-        if self._processes == 1 or len(batches) == 1:
+        if self._processes == 1 or len(batches) < 2:
             yield from InProcess().run(stage, task, batches)
             return
         if self._pool is None:
@@ -134,7 +137,7 @@ def batches_of(segments: Sequence[Segment]) -> list[list[str]]:
     return batches
 
 
-def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
+def run_filter(folder: WorkFolder, engine: Engine, scanned: Scanned | None = None) -> WindowPlan:
     """Plan the window whose manifest, settings and schema are in ``folder``; the plan's files go to a folder below it.
 
     A second run with the same input writes the same files. Raises BinlogError for anything in the log that cannot be
@@ -143,21 +146,24 @@ def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
     """
     try:
         with room_needed(folder.uri):
-            return _planned(folder, engine)
+            return _planned(folder, engine, scanned)
     finally:
         engine.close()
 
 
 @uncollected()
-def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
+def _planned(folder: WorkFolder, engine: Engine, scanned: Scanned | None) -> WindowPlan:
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
     write_formats(plans, OF_PLAN, last=files.PLAN)
     segments = inputs.manifest.segments
-    scanned = engine.run(
-        "scan", partial(scan_task, folder.uri, inputs.key), batches_of((*segments, *inputs.manifest.carried))
+    early = {} if scanned is None else scanned(inputs.settings)
+    names = (*segments, *inputs.manifest.carried)
+    others = engine.run(
+        "scan", partial(scan_task, folder.uri, inputs.key), batches_of([each for each in names if each not in early])
     )
-    scans = map(unpacked, scanned)
+    rest = iter(others)
+    scans = (unpacked(early[each] if each in early else next(rest)) for each in names)
     routing, of_one_kind = fold_window(
         inputs.manifest, islice(scans, len(segments)), inputs.settings, inputs.schema, scans
     )

@@ -18,8 +18,8 @@ from binlane.health.first_copy import standing_text
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
+from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.readiness import require_ready
-from binlane.orchestration.steps import source_of
 from binlane.orchestration.terminal import Bars, Terminal
 from binlane.readiness.situation import Asked
 from binlane.safe_text import one_line

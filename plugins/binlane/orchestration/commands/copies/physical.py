@@ -12,8 +12,8 @@ from binlane.connections import Resolver
 from binlane.errors import ConfigError, PrecheckError
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
+from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.readiness import require_ready
-from binlane.orchestration.steps import source_of
 from binlane.readiness.situation import Asked
 from binlane.servers.catalog import SYSTEM_DATABASES, read_schema
 from binlane.servers.engines import engine_of

@@ -16,8 +16,8 @@ from binlane.connections import Endpoint, Endpoints, resolve_endpoints
 from binlane.errors import BinlaneError
 from binlane.model import plural
 from binlane.orchestration.commands.setup.connections_held import Connections, LoadStores, connections_of
+from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.readiness import readiness_of
-from binlane.orchestration.steps import source_of
 from binlane.orchestration.terminal import Style, Terminal
 from binlane.precheck.finding import Command
 from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, ON_SOURCE, OTHER_CHECKS, Answer, Check, answers

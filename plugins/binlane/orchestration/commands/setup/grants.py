@@ -12,8 +12,8 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
 from binlane.errors import ConfigError
 from binlane.orchestration.commands.channel import load
+from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.readiness import readiness_of
-from binlane.orchestration.steps import source_of
 from binlane.precheck.account.privileges import EVERYWHERE, Need
 from binlane.readiness.checks import answer
 from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of

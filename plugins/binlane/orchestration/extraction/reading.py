@@ -1,0 +1,119 @@
+"""A window's part of the source's log becomes segments. Imports no more than that needs: see ``ahead``."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from binlane.errors import WindowOpenError
+from binlane.plan.consistency import EpochStarts, level_of
+from binlane.servers.engines import engine_of
+from binlane.source.archive import ArchiveSource
+from binlane.source.end_position import Until, UntilPosition
+from binlane.source.identity import Start
+from binlane.source.load_files import LoadFileTracker
+from binlane.source.segments import Progress, extract
+from binlane.source.stream import ServerSource
+from binlane.source.temporary import TemporaryTracker
+from binlane.source.xa import XaTracker
+from binlane.state.carried.files import with_carried
+from binlane.state.carried.prepared import read_open_xa
+from binlane.work.files import WorkFolder
+
+if TYPE_CHECKING:
+    from binlane.config import ChannelConfig
+    from binlane.connections import Endpoints
+    from binlane.plan.manifest import Manifest, Segment
+    from binlane.source.protocol import EventSource
+    from binlane.state.channels import Channel, Watermark
+
+log = logging.getLogger(__name__)
+
+SegmentTold = Callable[[WorkFolder, "Segment"], None]
+"""Called with the window's folder and each segment that is complete."""
+
+
+def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
+    """The channel's source: the live server, or its archive."""
+    if endpoints.source is None:
+        assert channel.source.archive is not None
+        return ArchiveSource(channel.source.archive, channel.source.event_bytes)
+    endpoint = endpoints.source
+    return ServerSource(
+        str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name,
+        event_bytes=channel.source.event_bytes,
+    )  # fmt: skip
+
+
+def start_of(mark: Watermark, identity: str) -> Start:
+    """The beginning of an extraction at a watermark."""
+    return Start(mark.seqno, mark.source, mark.gtid_set, mark.source_time, identity, mark.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read for a window, and where it goes."""
+
+    channel: ChannelConfig
+    endpoints: Endpoints
+    identity: str
+    """The source's."""
+    begin: Watermark
+    window: str
+    folder: WorkFolder
+    told: SegmentTold | None = None
+
+    @classmethod
+    def of_next(
+        cls, channel: ChannelConfig, endpoints: Endpoints, state: Channel, told: SegmentTold | None = None
+    ) -> Reading:
+        """The reading of a new window, behind the watermark."""
+        window = f"{state.watermark.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
+        folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
+        return cls(channel, endpoints, state.source_identity, state.watermark, window, folder, told)
+
+    def log(self, until: Until, progress: Progress) -> Manifest:
+        """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends.
+
+        Raises WindowOpenError if the window would be empty, because it cannot end inside what is open at its end.
+        """
+        channel, folder, lanes = self.channel, self.folder, self.channel.lanes
+        engine = engine_of(self.endpoints.target)
+        with engine.connect() as connection:
+            prepared = read_open_xa(connection, channel.name)
+        xa, temporary, loads = XaTracker(each.xid for each in prepared), TemporaryTracker(), LoadFileTracker()
+        manifest = extract(
+            source_of(channel, self.endpoints),
+            start_of(self.begin, self.identity),
+            until,
+            folder,
+            channel=channel.name,
+            window=self.window,
+            segment_bytes=channel.segments.bytes,
+            progress=progress,
+            xa=xa,
+            temporary=temporary,
+            loads=loads,
+            epochs=EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None),
+            told=None if self.told is None else partial(self.told, folder),
+        )
+        for tracker in (temporary, loads):
+            end = tracker.open_since
+            if end is None:
+                continue
+            log.info("%s: %s: the window ends before it", end, tracker.text)
+            folder.remove()
+            before = self.log(UntilPosition(end), progress) if end != self.begin.source else None
+            # positions may differ without a transaction between them: a file's header may lie between
+            if before is None or before.transactions == 0:
+                raise WindowOpenError(
+                    f"{end}: {tracker.text}: a window cannot end {tracker.inside}, and this window would be empty "
+                    f"before it; run it again when {tracker.ends}"
+                )
+            return before
+        with engine.connect() as connection:
+            return with_carried(connection, manifest, prepared, xa.ended, folder)
