@@ -165,7 +165,8 @@ def _extract_next(
 ) -> Answer:
     """Read the log of a new window, behind the watermark, and open it."""
     engine = engine_of(endpoints.target)
-    begun = ahead.begun(state) if ahead is not None and request.until_now and not request.dry_run else None
+    is_usual = ahead is not None and request.until_now and not request.dry_run
+    begun = ahead.begun(channel, endpoints, state) if ahead is not None and is_usual else None
     through = _complete_through(channel, endpoints, request) if begun is None else begun.clock
     reading = Reading.of_next(channel, endpoints, state) if begun is None else begun.reading
     window, folder = reading.window, reading.folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from binlane.plan.manifest import Segment
 from binlane.plan.settings import FilterSettings
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter import job, tasks
+from binlane.work.filter import early_scans, job, tasks
 from binlane.work.filter.early_scans import EarlyScans
 from binlane.work.filter.job import InProcess, Scanned, run_filter
 from binlane.work.plan_inputs import read_inputs
@@ -102,6 +103,7 @@ def test_scans_of_another_window_are_not_used(busy: Channel) -> None:
         assert of_first
         assert not of_first & set(rows)
         assert set(rows) <= set(read_inputs(second).manifest.segments)
+        assert rows
 
 
 def test_a_segment_that_is_changed_is_scanned_by_the_job_which_names_it(busy: Channel) -> None:
@@ -150,7 +152,12 @@ def test_a_worker_that_is_killed_costs_its_scans_alone(busy: Channel) -> None:
     assert plan_of(work) == plan
 
 
-def test_its_processes_end_with_it(busy: Channel) -> None:
+def rest(*_: object) -> None:
+    time.sleep(600)
+
+
+def test_its_processes_end_with_it_whatever_they_do(busy: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_scans, "early_scan", rest)
     with EarlyScans(1) as early:
         extracted(busy, early)
         begun = list(early._context._begun)

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from binlane.orchestration import steps
+from binlane.orchestration.extraction.ahead import ReadAhead
 from binlane.orchestration.request import WindowRequest
 from tests.integration.window.conftest import CHANNEL, PLUGINS, Channel
 from tests.waiting import wait_until
@@ -43,11 +45,19 @@ def read_state(*arguments):
     found = read_channel(*arguments)
     return STATE if is_ahead() else found
 
+def load_later(*arguments):
+    if not is_ahead():
+        # the reader has begun by then
+        time.sleep(SECONDS)
+    return find_channel(*arguments)
+
 def scanned_rows(self, settings):
     found = rows(self, settings)
     os.write(2, b"%d scanned early\\n" % len(found))
     return found
 
+import binlane.config
+find_channel, binlane.config.find_channel = binlane.config.find_channel, load_later
 reading.Reading.log, channels.read_channel, EarlyScans.rows = read_log, read_state, scanned_rows
 from binlane.cli import main
 main()
@@ -56,9 +66,13 @@ KILL = "os.kill(os.getpid(), 9)"
 AGAIN = "the command reads"
 
 
-def start(channel: Channel, before: str = "pass", behind: str = "pass", state: str = "found") -> subprocess.Popen[str]:
+def start(
+    channel: Channel, before: str = "pass", behind: str = "pass", state: str = "found", wait: float = 0.0
+) -> subprocess.Popen[str]:
     """`binlane run` in a process group of its own; the code is what its reader does besides."""
-    program = PROGRAM.replace("BEFORE", before).replace("BEHIND", behind).replace("STATE", state)
+    program = PROGRAM
+    for name, code in (("BEFORE", before), ("BEHIND", behind), ("STATE", state), ("SECONDS", str(wait))):
+        program = program.replace(name, code)
     environment = {**os.environ, **channel.environment, "BINLANE_CHANNELS": str(channel.channels)}
     return subprocess.Popen(
         [sys.executable, "-c", program, "run", CHANNEL],
@@ -102,7 +116,7 @@ def test_the_command_applies_what_a_process_of_its_own_has_read_and_others_have_
 @pytest.mark.parametrize("when", ["before", "behind"])
 def test_a_log_whose_reader_is_killed_is_read_by_the_command(channel: Channel, when: str) -> None:
     channel.traffic(150)
-    code, said = ended(start(channel, **{when: KILL}))
+    code, said = ended(start(channel, before=KILL) if when == "before" else start(channel, behind=KILL))
     assert code == 0, said
     assert AGAIN in said
     assert_applied(channel)
@@ -111,6 +125,17 @@ def test_a_log_whose_reader_is_killed_is_read_by_the_command(channel: Channel, w
 def test_what_was_read_from_another_watermark_is_not_used(channel: Channel) -> None:
     channel.traffic(150)
     code, said = ended(start(channel, state="dataclasses.replace(found, windows=found.windows + 1)"))
+    assert code == 0, said
+    assert AGAIN in said
+    assert_applied(channel)
+
+
+def test_what_was_read_by_an_older_file_of_the_channel_is_not_used(channel: Channel) -> None:
+    channel.traffic(150)
+    file = channel.channels / f"{CHANNEL}.toml"
+    longer = file.read_text().replace("bytes = 65536", "bytes = 131072")
+    # the reader has its settings already, and the command not yet
+    code, said = ended(start(channel, before=f"open({str(file)!r}, 'w').write({longer!r})", wait=5.0))
     assert code == 0, said
     assert AGAIN in said
     assert_applied(channel)
@@ -182,6 +207,16 @@ def test_a_window_up_to_a_time_is_not_read_ahead(channel: Channel) -> None:
         code, said = ended(running)
     assert code == 0, said
     assert folders(channel) == []
+
+
+@pytest.mark.parametrize("asked", [WindowRequest("2020-01-01T00:00:00Z"), WindowRequest("now", dry_run=True)])
+def test_a_step_that_ends_elsewhere_or_writes_nothing_takes_none(channel: Channel, asked: WindowRequest) -> None:
+    class Never(ReadAhead):
+        def begun(self, *_: object) -> NoReturn:
+            raise AssertionError
+
+    channel.traffic(40)
+    steps.extract(channel.config, channel.endpoints, asked, ahead=Never())
 
 
 def is_alive(pid: int) -> bool:

@@ -26,6 +26,8 @@ from binlane.machine_code import one_blas_thread
 from binlane.work.filter.fork_server import may_fork
 
 if TYPE_CHECKING:
+    from binlane.config import ChannelConfig
+    from binlane.connections import Endpoints
     from binlane.orchestration.extraction.reading import Reading, SegmentTold
     from binlane.plan.manifest import Manifest, Segment
     from binlane.source.segments import Progress
@@ -64,8 +66,13 @@ class ReadAhead:
         pipe, theirs = context.Pipe(duplex=False)
         # a daemon: multiprocessing ends it with this process
         process = context.Process(target=_read, args=(channel, folder, theirs), name="binlane-reader", daemon=True)
-        process.start()
-        theirs.close()
+        try:
+            process.start()
+        except OSError as exc:
+            log.debug("the log is not read ahead: %s", exc)
+            return cls()
+        finally:
+            theirs.close()
 
         def end() -> None:
             process.kill()
@@ -79,16 +86,21 @@ class ReadAhead:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.discard()
 
-    def begun(self, state: Channel) -> Begun | None:
+    def begun(self, channel: ChannelConfig, endpoints: Endpoints, state: Channel) -> Begun | None:
         """What is being read, if it is what a window of ``state`` needs."""
         if self._begun is None and self._pipe is not None:
             # an error of before is the step's own to meet: it may be gone by then, as an older schema is
             found = self._next()
             self._begun = found if isinstance(found, Begun) else None
-        if self._begun is None or self._begun.state != state or self._is_taken:
+        begun = self._begun
+        if begun is None or self._is_taken or begun.state != state:
             self.discard()
             return None
-        return self._begun
+        # the channel's file may have been changed since
+        if (begun.reading.channel, begun.reading.endpoints) != (channel, endpoints):
+            self.discard()
+            return None
+        return begun
 
     def manifest(self, told: SegmentTold | None, progress: Progress) -> Manifest | None:
         """Wait for the log's end; None if the process is gone. The segments belong to the caller from now on.
