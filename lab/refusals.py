@@ -64,6 +64,11 @@ REFUSALS: Final = (
         "A temporary table that a stored routine or trigger leaves to another transaction",
     ),
     Refusal(
+        "a trigger that statements fire and that the two servers do not have alike",
+        r"^PrecheckError.*\[fired-triggers\]",
+        "The same where only one server has the trigger",
+    ),
+    Refusal(
         "a loadable function whose library the target may not have",
         r"^PrecheckError.*\[libraries\]",
         "CREATE FUNCTION .. SONAME",

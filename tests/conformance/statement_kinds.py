@@ -9,6 +9,7 @@ from tests.conformance.rows import Row, refused, supported
 
 _UNSUPPORTED: Final = "UnsupportedEventError"
 _NOT_APPLIED: Final = f"{proofs.DISSECT}::test_events_that_cannot_be_applied_are_refused_with_file_and_offset"
+_FIRED: Final = "tests/integration/window/test_fired_triggers.py"
 
 STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
@@ -273,6 +274,27 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/window/test_cascades.py::test_triggers_on_cascades_are_named_where_the_target_has_none",
     ),
     supported(
+        "Triggers that logged statements fire, also behind views, functions and other triggers",
+        "fire on the target as on the source, where both servers have them alike; what the log makes, drops and "
+        "renames meanwhile is followed",
+        f"{_FIRED}::test_triggers_that_are_alike_and_those_of_the_log_fire_on_both",
+        f"{_FIRED}::test_triggers_that_the_source_has_made_and_dropped_behind_the_window_are_not_missed",
+        f"{_FIRED}::test_triggers_of_the_other_family_and_of_renamed_databases_are_the_same",
+        f"{_FIRED}::test_triggers_that_no_statement_fires_are_nobody_s_concern",
+    ),
+    refused(
+        "The same where only one server has the trigger, or another body, sql_mode or order; or where the account may "
+        "not see it on the source, or not read what stands in front of it",
+        "named before the window begins, with the statement that fires it, unless `allow_unsafe` is set; an archive "
+        "tells of no trigger",
+        "PrecheckError",
+        f"{_FIRED}::test_triggers_that_only_one_server_has_are_named",
+        f"{_FIRED}::test_what_the_window_defines_hides_no_trigger_of_one_server",
+        f"{_FIRED}::test_triggers_behind_a_query_that_makes_a_table_are_named",
+        f"{_FIRED}::test_triggers_that_fire_on_cascades_and_behind_texts_that_nobody_reads_are_named",
+        f"{_FIRED}::test_triggers_that_the_source_s_account_does_not_see_are_asked_for",
+    ),
+    supported(
         "Options of tables, columns and keys that the target does not know (MariaDB)",
         "kept as text, as replicas keep them",
         "tests/integration/apply/test_ddl.py::test_an_option_that_mariadb_does_not_know_is_kept_as_its_replicas_keep_it",
@@ -302,57 +324,6 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "PrecheckError",
         f"{proofs.FAMILIES}::test_statements_that_the_other_family_does_not_take_are_named_all_at_once",
         f"{proofs.FAMILIES}::test_json_for_a_column_that_is_none_is_named",
-    ),
-    supported(
-        "Temporary tables in statement format",
-        "a life, from CREATE to DROP, is one transaction of the serialized lane; no window ends inside one",
-        f"{proofs.TEMPORARY}::test_lives_of_several_connections_with_one_name_and_everything_between_them",
-        f"{proofs.TEMPORARY}::test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it",
-        f"{proofs.TEMPORARY}::test_runs_that_are_killed_inside_a_life_lose_and_double_nothing",
-    ),
-    refused(
-        "A temporary table that is still open at the log's end (statement format)",
-        "the window ends before it; one that would hold nothing else names the table and its connection",
-        "WindowOpenError",
-        f"{proofs.TEMPORARY}::test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it",
-        f"{proofs.TEMPORARY}::test_a_window_that_would_hold_nothing_but_the_head_of_a_file_before_a_table_that_is_still_"
-        "there_says_so",
-    ),
-    supported(
-        "A temporary table that a stored function makes, of which the log holds the DROP alone (MariaDB)",
-        "a life from the connection's first call of a routine in the window to the DROP",
-        f"{proofs.TEMPORARY}::test_a_table_that_a_function_makes_is_there_until_it_is_dropped",
-    ),
-    supported(
-        "The same in MySQL's log, which holds the calls alone, where the table is dropped by the routine that makes "
-        "it, or made and dropped in statements of one block",
-        "in one transaction of the target, on one connection",
-        f"{proofs.TEMPORARY}::"
-        "test_a_table_that_a_function_leaves_to_another_transaction_is_refused_before_the_first_write",
-    ),
-    refused(
-        "A temporary table that a stored routine or trigger leaves to another transaction (MySQL, statement format): "
-        "one that a routine of another block, or of a later window, drops or uses; one that is made again; with "
-        "IF NOT EXISTS, unless `allow_unsafe` is set",
-        "named before the window begins: the log shows neither the table nor when the connection has dropped it",
-        "PrecheckError",
-        f"{proofs.TEMPORARY}::"
-        "test_a_table_that_a_function_leaves_to_another_transaction_is_refused_before_the_first_write",
-        f"{proofs.TEMPORARY}::"
-        "test_a_table_that_a_function_has_made_in_an_earlier_window_is_refused_when_another_drops_it",
-        "tests/unit/sql/test_temporary_routines.py::test_a_call_behind_another",
-        "tests/unit/precheck/test_checks.py::test_temporary_tables_that_routines_leave_to_another_transaction",
-    ),
-    supported(
-        "A statement on a table without transactions whose routine or trigger makes a temporary table (MySQL)",
-        "runs once, between BEGIN and COMMIT under its GTID, with `apply.allow_nontransactional`",
-        "tests/integration/window/test_nontransactional.py::"
-        "test_runs_that_are_killed_between_statements_that_make_temporary_tables_lose_and_double_nothing",
-    ),
-    supported(
-        "CREATE OR REPLACE TEMPORARY TABLE that failed behind its DROP (MariaDB logs it with its error)",
-        "the table is gone, as on the source",
-        f"{proofs.TEMPORARY}::test_a_create_or_replace_that_fails_behind_its_drop_ends_the_life",
     ),
     supported(
         "Foreign keys to keys that are not unique, onto MySQL 8.4 and later",

@@ -78,6 +78,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "grants": grants.check_grants,
     "dropped-functions": definers.check_owned,
     "libraries": statements.check_libraries,
+    "fired-triggers": statements.check_fired_triggers,
     "temporary-tables": statements.check_temporary_tables,
     "table-settings": engines.check_table_settings,
     "logged-types": portability.check_logged_types,

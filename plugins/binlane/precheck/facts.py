@@ -23,14 +23,16 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants, proxies_to_grant, roles_to_grant, routine_grants
-from binlane.schema.model import Schema
+from binlane.schema.model import Program, Schema, StoredTrigger
 from binlane.schema.normalize import charset_name, collation_name
 from binlane.servers.catalog import read_default_collations, read_schema
 from binlane.servers.engines import engine_of
+from binlane.servers.programs import read_programs, read_triggers
 from binlane.servers.variables import all_global_variables, server_version, version_number
-from binlane.source.ddl_after import altered_behind
+from binlane.source.ddl_after import altered_behind, definitions_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import CHARSET, COLLATION, ENGINE, PLUGIN, SESSION_COLLATION, Requirement
 
 log = logging.getLogger(__name__)
@@ -49,12 +51,11 @@ _DEFINERS: Final = (
     " UNION ALL SELECT 'EVENT', event_schema, event_name, definer FROM information_schema.events"
 )
 _BODIES: Final = (
-    "SELECT 'routine' AS kind, routine_schema AS owner, routine_name AS name, routine_definition AS body"
-    " FROM information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys')",
-    "SELECT 'trigger' AS kind, event_object_schema AS owner, event_object_table AS name, action_statement AS body"
-    " FROM information_schema.triggers WHERE event_object_schema NOT IN ('mysql', 'sys')",
+    "SELECT routine_definition AS body FROM information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys')",
+    "SELECT action_statement AS body FROM information_schema.triggers"
+    " WHERE event_object_schema NOT IN ('mysql', 'sys')",
 )
-_TEMPORARY: Final = "LOWER(body) LIKE '%temporary%'"
+_TEMPORARY: Final = "body IS NULL OR LOWER(body) LIKE '%temporary%'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,15 +316,19 @@ class Target(Server):
 
     @cached_property
     def makes_temporary_tables(self) -> bool:
-        """Whether the text of a routine or trigger, as far as the account may read it, has the word TEMPORARY."""
+        """Whether the text of a routine or trigger has the word TEMPORARY, or is one that the account may not read."""
         counts = (f"SELECT COUNT(*) FROM ({query}) AS bodies WHERE {_TEMPORARY}" for query in _BODIES)
         return any(self.rows(query)[0][0] for query in counts)
 
     @cached_property
-    def bodies(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Of each routine ("routine") and trigger ("trigger"): its kind, database, name or table, and text."""
-        found = [row for query in _BODIES for row in self.rows(query)]
-        return tuple((str(kind), str(database), str(name), str(body or "")) for kind, database, name, body in found)
+    def programs(self) -> tuple[Program, ...]:
+        """The routines and views."""
+        return self.ask(read_programs)
+
+    @cached_property
+    def triggers(self) -> tuple[StoredTrigger, ...]:
+        """The triggers that the account sees."""
+        return self.ask(read_triggers)
 
     def has_table(self, key: TableKey) -> bool:
         """Whether there is a table or view of that name, whatever its letters' case."""
@@ -348,15 +353,32 @@ class Source:
     _behind: dict[bool, Alterations | None] = field(default_factory=dict)
     _engines: list[Alterations | None] = field(default_factory=list)
 
+    def ask(
+        self,
+        question: Callable[Concatenate[Connection, _Asked], _Answer],
+        *arguments: _Asked.args,
+        **named: _Asked.kwargs,
+    ) -> _Answer:
+        """The answer of a function that reads by a connection of its own. Raises SourceError."""
+        with translated(str(self.endpoint)), driver_errors(), engine_of(self.endpoint).connect() as connection:
+            return question(connection, *arguments, **named)
+
     def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
         """What tables of these databases get without a collation of their own. Raises SourceError."""
-        with translated(str(self.endpoint)), driver_errors(), engine_of(self.endpoint).connect() as connection:
-            return read_default_collations(connection, databases)
+        return self.ask(read_default_collations, databases)
 
     def read_everything(self) -> Schema:
         """The definitions of all its databases, in its own names. Raises SourceError."""
-        with translated(str(self.endpoint)), driver_errors(), engine_of(self.endpoint).connect() as connection:
-            return read_schema(connection)
+        return self.ask(read_schema)
+
+    def definitions_behind(self) -> tuple[LoggedText, ...] | None:
+        """The statements behind the window that define, drop or rename something, with the source's names; None if they
+        cannot be told. The whole log is read."""
+        try:
+            return tuple(definitions_behind(self._log, self.plan.end, self.plan.end_gtid_set))
+        except (SourceError, BinlogError) as exc:
+            log.warning("precheck: what the source has defined since the window cannot be told: %s", exc)
+            return None
 
     def altered_behind(self, *, whole: bool) -> Alterations | None:
         """What the log says of alterations behind the window, in the source's names; None if it cannot be told.
@@ -377,12 +399,15 @@ class Source:
         return self._engines[0]
 
     def _altered_behind(self, limit: int | None, *, engines: bool = False) -> Alterations | None:
-        source = ServerSource(
-            str(self.endpoint), self.endpoint.pymysql_arguments(), self.channel.source.server_id, self.channel.name,
-            event_bytes=self.channel.source.event_bytes,
-        )  # fmt: skip
         try:
-            return altered_behind(source, self.plan.end, self.plan.end_gtid_set, limit, engines=engines)
+            return altered_behind(self._log, self.plan.end, self.plan.end_gtid_set, limit, engines=engines)
         except (SourceError, BinlogError) as exc:
             log.warning("precheck: whether the source has altered tables since the window cannot be told: %s", exc)
             return None
+
+    @property
+    def _log(self) -> ServerSource:
+        return ServerSource(
+            str(self.endpoint), self.endpoint.pymysql_arguments(), self.channel.source.server_id, self.channel.name,
+            event_bytes=self.channel.source.event_bytes,
+        )  # fmt: skip

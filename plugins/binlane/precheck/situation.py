@@ -10,13 +10,15 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Final
 
 from sqlalchemy import Connection
 
 from binlane.apply.refusals import driver_errors
 from binlane.apply.rows.writers import sends_row_events
+from binlane.binlog.types.literals import identifier
 from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
@@ -43,9 +45,10 @@ from binlane.precheck.parser import Asked, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
 from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
-from binlane.schema.model import Schema
+from binlane.schema.model import Program, Schema, StoredTrigger
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
+from binlane.servers.programs import read_programs, read_triggers
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
@@ -58,6 +61,9 @@ from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import Logged, every_ddl, every_statement, first_rows, first_statement
 from binlane.work.plan_inputs import Inputs, read_routing
 from binlane.work.planned import PlannedLanes
+
+_QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
+"""The name of a database, or of a table, in front of another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,41 @@ class Situation(TargetSituation):
         if self.source is None:
             return None, target
         return renamed_schema(self.source.read_everything(), partial(name_of, self.renaming)), target
+
+    @cached_property
+    def stored_triggers(self) -> tuple[tuple[StoredTrigger, ...], tuple[StoredTrigger, ...]]:
+        """Of source and target, all that the accounts see, in the target's names; for an archive, none of the source.
+        Raises SourceError."""
+        ours = () if self.source is None else self.source.ask(read_triggers)
+        named = [(each, name_of(self.renaming, each.table.database)) for each in ours]
+        renamed = (
+            each if name == each.table.database else replace(each, table=TableKey(name, each.table.table))
+            for each, name in named
+            if name is not None
+        )
+        return tuple(renamed), self.target.triggers
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The routines and views of both servers, in the target's names. Raises SourceError."""
+        ours = () if self.source is None else self.source.ask(read_programs)
+        named = [(each, name_of(self.renaming, each.key.database)) for each in ours]
+        renamed = (
+            replace(each, key=TableKey(name, each.key.table), text=self.renamed_text(each.text))
+            for each, name in named
+            if name is not None
+        )
+        return (*renamed, *self.target.programs)
+
+    def renamed_text(self, text: str | None) -> str | None:
+        """A body or query with the target's names of databases where they qualify a name, in backticks."""
+
+        def renamed(match: re.Match[str]) -> str:
+            name = (match["quoted"] or match["plain"]).replace("``", "`")
+            new = self.renaming.target(name)
+            return match[0] if new == name == self.renaming.source(name) else f"{identifier(new)}."
+
+        return text if text is None or not self.renaming else _QUALIFIER.sub(renamed, text)
 
     @cached_property
     def touched(self) -> frozenset[TableKey]:

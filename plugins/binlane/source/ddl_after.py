@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -15,12 +16,13 @@ from binlane.binlog.query import Query
 from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError
-from binlane.model import LogPosition, TableKey
+from binlane.model import Item, ItemKind, LogPosition, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.temporary_tables import named_engine
 from binlane.source.identity import described
 from binlane.source.protocol import LOG_START, EventSource
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 
 _FRAMES = (b"BEGIN", b"COMMIT", b"ROLLBACK")
@@ -30,6 +32,7 @@ _KEEPS_ENGINE: Final = re.compile(
     re.I,
 )
 """Statements that leave each table its engine, unless they name one or rename a table."""
+_DEFINES: Final = re.compile(rb"\b(?:CREATE|ALTER|DROP|RENAME)\b", re.I)
 _STATEMENTS = (int(EventType.QUERY), int(EventType.QUERY_COMPRESSED))
 
 
@@ -42,8 +45,39 @@ def altered_behind(
     None if that part of the log has more than ``limit`` bytes. The seqnos of the result have no meaning. Raises
     SourceError, BinlogError.
     """
-    tables: set[TableKey] = set()
-    log_format, read, unread = FormatDescription(""), 0, False
+    tables, unread = set[TableKey](), False
+    for found in _statements(source, start, gtid_set, limit):
+        if found is None:
+            return None
+        event, log_format, file = found
+        named = _tables(event, log_format, f"{source.name}/{file}", engines=engines)
+        unread = unread or named is None
+        tables |= named or frozenset()
+    return Alterations(dict.fromkeys(tables, (0,)), (0,) if unread else ())
+
+
+def definitions_behind(source: EventSource, start: LogPosition, gtid_set: str = "") -> Iterator[LoggedText]:
+    """The statements from ``start`` to the log's present end that may define or rename something, as far as they can be
+    read. Their seqnos have no meaning. Raises SourceError, BinlogError."""
+    for found in _statements(source, start, gtid_set):
+        if found is None:
+            continue
+        event, log_format, file = found
+        query = parse_body(event, log_format, f"{source.name}/{file}")
+        assert isinstance(query, Query)
+        if _DEFINES.search(query.sql):
+            item = Item(ItemKind.DDL, query.sql, context=query.session(event.header))
+            text = LoggedText.of(0, LogPosition(file, event.offset), item, log_format.flavor)
+            if text is not None:
+                yield text
+
+
+def _statements(
+    source: EventSource, start: LogPosition, gtid_set: str, limit: int | None = None
+) -> Iterator[tuple[RawEvent, FormatDescription, str] | None]:
+    """Each logged statement with the format of its log and its file; None at the end if the log goes on behind
+    ``limit`` bytes."""
+    log_format, read = FormatDescription(""), 0
     with contextlib.closing(source.read(start, gtid_set)) as chunks:
         for chunk in chunks:
             name = f"{source.name}/{chunk.file}"
@@ -52,17 +86,15 @@ def altered_behind(
                 continue
             read += len(chunk.data)
             if limit is not None and read > limit:
-                return None
+                yield None
+                return
             frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
             frames.check(name)
             for index in np.flatnonzero(np.isin(frames.type_code, _STATEMENTS)).tolist():
                 at = int(frames.offset[index])
                 header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
                 event = RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index))
-                found = _tables(event, log_format, name, engines=engines)
-                unread = unread or found is None
-                tables |= found or frozenset()
-    return Alterations(dict.fromkeys(tables, (0,)), (0,) if unread else ())
+                yield event, log_format, chunk.file
 
 
 def _tables(event: RawEvent, log_format: FormatDescription, name: str, *, engines: bool) -> frozenset[TableKey] | None:

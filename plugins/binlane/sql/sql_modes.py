@@ -41,6 +41,19 @@ _ONLY_MARIADB: Final = {
 }
 """Modes that change the meaning of a statement."""
 
+MODES_OF_ONE_FAMILY: Final = frozenset(
+    {
+        *("TIME_TRUNCATE_FRACTIONAL", "TIME_ROUND_FRACTIONAL", "NO_AUTO_CREATE_USER", "IGNORE_BAD_TABLE_OPTIONS"),
+        *("NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NO_FIELD_OPTIONS", "MYSQL323", "MYSQL40"),
+    }
+)
+"""Modes that the other family does not have and that ``translated`` translates or leaves out."""
+
+
+def alike_modes(names: str) -> frozenset[str]:
+    """Of the modes that a server lists, those that both families have."""
+    return frozenset(names.split(",")) - MODES_OF_ONE_FAMILY
+
 
 def untranslatable(mode: int, source: Flavor, target: Flavor) -> str | None:
     """The first mode of the source that changes a statement's meaning and that the target does not have; None for

@@ -1,4 +1,4 @@
-"""Temporary tables behind stored routines and triggers: what the texts of their bodies make, use and drop.
+"""Temporary tables behind stored routines, views and triggers: what the texts of their bodies make, use and drop.
 
 MySQL's log of statements holds the call alone. Such a table lives in one connection of the target as long as it lives
 in one of the source, but a lane may have another connection for the next block. So what a call leaves is there only for
@@ -7,12 +7,12 @@ later statements of the same transaction of the target. Bodies are read as words
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 _Place = TypeVar("_Place")
@@ -33,50 +33,59 @@ class Act(Enum):
     DROPS_IF_THERE = auto()
     EMPTIES = auto()
     USES = auto()
+    UNREAD = auto()
+    """The account may not read the body: it may do anything."""
 
 
 class Deed(NamedTuple):
     """An act of a body."""
 
     table: TableKey
-    """In lower case."""
+    """In lower case. For ``UNREAD`` the routine or view."""
     act: Act
     is_certain: bool
     """It is neither in a branch nor in a loop."""
 
 
 class Body(NamedTuple):
-    """The text of a routine or trigger."""
+    """The text of a routine, view or trigger."""
 
     since: int
     """The seqno of the statement that defines it; 0 for what is there before the window."""
     database: str
-    tokens: Sequence[Token]
+    """Of names without one."""
+    tokens: Sequence[Token] | None
+    """None: the account may not read it."""
 
 
 def defined(tokens: Sequence[Token]) -> str:
-    """FUNCTION, TRIGGER and so on, of a statement that makes such an object; "" for any other statement."""
-    words = (token.upper for token in tokens)
-    return next((word for word in words if word in _OBJECTS), "") if tokens and tokens[0].upper == "CREATE" else ""
+    """FUNCTION, TRIGGER and so on, of a statement that makes such an object, or gives a view another query; "" for any
+    other statement."""
+    found = next((token.upper for token in tokens if token.upper in _OBJECTS), "")
+    verb = tokens[0].upper if tokens else ""
+    return found if verb == "CREATE" or (verb, found) == ("ALTER", "VIEW") else ""
 
 
-def tokens_of(text: str, dialect: Dialect) -> Sequence[Token]:
-    """The tokens; those in front of what the lexer cannot read."""
-    found = list[Token]()
+def tokens_of(text: str | None, flavor: Flavor, sql_mode: str = "") -> Sequence[Token] | None:
+    """The tokens of a body; None if nobody can read them. ``sql_mode``: of who made it."""
+    if text is None:
+        return None
+    modes, found = sql_mode.split(","), list[Token]()
     try:
-        lex(text, dialect, found)
+        lex(text, Dialect(flavor, "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" in modes), found)
     except Unreadable:
-        return found
+        return None
     return found
 
 
 @dataclass(slots=True)
 class Bodies:
-    """Routines and triggers by name, in lower case, with all their definitions in order."""
+    """Routines, views and triggers by name, in lower case, with all their definitions in order."""
 
     routines: dict[TableKey, list[Body]] = field(default_factory=dict)
     triggers: dict[TableKey, list[Body]] = field(default_factory=dict)
     """By table."""
+    views: dict[TableKey, list[Body]] = field(default_factory=dict)
     _tables: set[str] = field(default_factory=set)
     """Names of the temporary tables."""
 
@@ -88,15 +97,19 @@ class Bodies:
         """A definition of a trigger of a table."""
         self._add(self.triggers, database, table, body)
 
+    def add_view(self, database: str, name: str, body: Body) -> None:
+        """A query of a view."""
+        self._add(self.views, database, name, body)
+
     def _add(self, kind: dict[TableKey, list[Body]], database: str, name: str, body: Body) -> None:
         kind.setdefault(_key(database, name), []).append(body)
-        found = _made_or_dropped(body.tokens, body.database)
+        found = _made_or_dropped(body.tokens or (), body.database)
         self._tables.update(table.table for _, _, tables, _ in found for table in tables)
 
     def add_statement(self, tokens: Sequence[Token], database: str, seqno: int) -> None:
-        """The routine or trigger that a logged statement defines, if it defines one."""
+        """The routine, view or trigger that a logged statement defines, if it defines one."""
         words, kind = [token.upper for token in tokens], defined(tokens)
-        if kind not in (*_DEFINED, "TRIGGER"):
+        if kind not in (*_DEFINED, "TRIGGER", "VIEW"):
             return
         at = words.index(kind) + 1
         while at < len(words) and words[at] in _CONDITION:
@@ -105,21 +118,35 @@ class Bodies:
         body = Body(seqno, owner, tokens[at:])
         if kind in _DEFINED:
             self.add_routine(owner, name, body)
+        elif kind == "VIEW":
+            self.add_view(owner, name, body._replace(database=database))
         elif "ON" in words[at:]:
             _, table, _ = _named(tokens, words.index("ON", at) + 1, owner)
             self.add_trigger(owner, table, body)
 
     @property
     def concerned(self) -> frozenset[str]:
-        """The names of routines that make, use or drop temporary tables, themselves or by others, and of tables with
-        such triggers."""
-        kinds = (self.routines, self.triggers)
-        return frozenset(
-            key.table
-            for kind in kinds
-            for key, bodies in kind.items()
-            if any(next(self._deeds(body, body.database, None, {key}), None) for body in bodies)
-        )
+        """The names of routines and views that make, use or drop temporary tables, themselves or by others, or may do
+        so, and of tables with such triggers."""
+        return frozenset(key.table for key, body in self._every() if any(True for _ in self._all_deeds(key, body)))
+
+    @property
+    def leaving(self) -> frozenset[TableKey]:
+        """The temporary tables that a body leaves, or may leave, of those that are there before the window."""
+        found = set[TableKey]()
+        for key, body in self._every():
+            deeds = list(self._all_deeds(key, body)) if body.since == 0 else []
+            tables = {deed.table for deed in deeds if deed.act in (Act.MAKES, Act.MAKES_IF_MISSING)}
+            found.update(table for table in tables if _leaves([deed for deed in deeds if deed.table == table]))
+        return frozenset(found)
+
+    def _every(self) -> Iterator[tuple[TableKey, Body]]:
+        for kind in (self.routines, self.triggers, self.views):
+            for key, bodies in kind.items():
+                yield from ((key, body) for body in bodies)
+
+    def _all_deeds(self, key: TableKey, body: Body) -> Iterator[Deed]:
+        return self._deeds(key, body, None, {key})
 
     @property
     def temporary(self) -> frozenset[str]:
@@ -137,9 +164,13 @@ class Bodies:
         """The deeds of the routines and triggers of a statement, without those of the statement itself."""
         yield from self._called(tokens, database, seqno, set())
 
-    def _deeds(self, body: Body, database: str, seqno: int | None, seen: set[TableKey]) -> Iterator[Deed]:
+    def _deeds(self, name: TableKey, body: Body, seqno: int | None, seen: set[TableKey]) -> Iterator[Deed]:
         """In the order of the text."""
-        tokens, found, made = body.tokens, list[tuple[int, list[Deed]]](), dict[int, list[Deed]]()
+        if body.tokens is None:
+            yield Deed(name, Act.UNREAD, False)
+            return
+        tokens, database = body.tokens, body.database
+        found, made = list[tuple[int, list[Deed]]](), dict[int, list[Deed]]()
         branches, handlers = _branches(tokens), _handlers(tokens)
         for at, act, tables, _ in _made_or_dropped(tokens, database):
             made[at] = [Deed(table, act, True) for table in tables]
@@ -171,7 +202,8 @@ class Bodies:
     def _at(
         self, tokens: Sequence[Token], at: int, database: str, seqno: int | None, seen: set[TableKey]
     ) -> list[Deed]:
-        """The deeds of the routine that is called at a token, or of the triggers of the table that is written there."""
+        """The deeds of the routine that is called at a token, or of the view that is named, or of the triggers of the
+        table that is written there."""
         if tokens[at].kind not in _NAMES or (at > 0 and tokens[at - 1].text == "."):
             return []
         owner, name, behind = _named(tokens, at, database)
@@ -179,10 +211,11 @@ class Bodies:
         if key in seen:
             return []
         called = self.routines.get(key, []) if before == "CALL" or _is(tokens, behind, "(") else []
+        called = called or self.views.get(key, [])
         bodies = [each for each in called if seqno is None or each.since <= seqno][-1:]
         if before in ("INTO", "UPDATE") or (before == "FROM" and at > 1 and tokens[at - 2].upper == "DELETE"):
             bodies += [each for each in self.triggers.get(key, []) if seqno is None or each.since <= seqno]
-        return [deed for body in bodies for deed in self._deeds(body, body.database, seqno, {*seen, key})]
+        return [deed for body in bodies for deed in self._deeds(key, body, seqno, {*seen, key})]
 
 
 def _is(tokens: Sequence[Token], at: int, text: str) -> bool:
@@ -272,44 +305,83 @@ class Doubt(NamedTuple, Generic[_Place]):
     place: _Place
     table: TableKey
     before: _Place | None
-    """The call that has left the table; None for none of this window."""
+    """The call that has left the table; None for none of this window, but perhaps of an earlier one."""
     fails: bool
     """It needs the table, which another connection of the target does not have; otherwise it may find another one."""
 
 
-def doubts(calls: Iterable[Call[_Place]], is_permanent: Callable[[TableKey], bool]) -> Iterator[Doubt[_Place]]:
+def doubts(
+    calls: Iterable[Call[_Place]],
+    is_permanent: Callable[[TableKey], bool],
+    leaving: Collection[TableKey] = (),
+) -> Iterator[Doubt[_Place]]:
     """The calls, in the log's order, whose temporary tables depend on what an earlier call has left.
 
-    ``is_permanent``: whether a table of that name may exist that is not temporary.
+    ``is_permanent``: whether a table of that name may exist that is not temporary. ``leaving``: tables that a call of
+    an earlier window may have left; no log tells whether it has.
     """
-    left: dict[tuple[int | None, TableKey], Call[_Place]] = {}
-    followed: set[tuple[int | None, TableKey]] = set()
+    known = _Known[_Place](is_permanent, leaving)
     for call in calls:
         for deed in call.own:
-            key = call.session, deed.table
-            if deed.act in (Act.USES, Act.EMPTIES):
-                # one that is temporary alone has been refused by the plan
-                if key in left and is_permanent(deed.table):
-                    yield Doubt(call.place, deed.table, left[key].place, False)
-                continue
-            left.pop(key, None)
-            if deed.act in (Act.MAKES, Act.MAKES_IF_MISSING):
-                followed.add(key)
-            else:
-                followed.discard(key)
+            yield from known.own(call, deed)
         for table in dict.fromkeys(deed.table for deed in call.behind):
-            key, deeds = (call.session, table), [deed for deed in call.behind if deed.table == table]
-            if key in followed:
-                continue
-            before = left.get(key)
-            is_there = before is not None and before.together == call.together
-            fails = _fails(deeds, is_left=before is not None, is_there=is_there, is_permanent=is_permanent)
-            if fails or (before is not None and _may_differ(deeds, is_there=is_there)):
-                yield Doubt(call.place, table, None if before is None else before.place, fails)
-            if _leaves(deeds):
-                left[key] = call
-            elif any(deed.act in (Act.DROPS, Act.DROPS_IF_THERE) for deed in deeds):
-                left.pop(key, None)
+            yield from known.behind(call, table, [deed for deed in call.behind if deed.table == table])
+
+
+_Temporary: TypeAlias = tuple[int | None, TableKey]
+"""A session, and the name of one of its tables."""
+
+
+@dataclass(slots=True)
+class _Known(Generic[_Place]):
+    """What the calls so far tell of the temporary tables of their sessions."""
+
+    is_permanent: Callable[[TableKey], bool]
+    leaving: Collection[TableKey]
+    left: dict[_Temporary, Call[_Place]] = field(default_factory=dict)
+    """By calls."""
+    followed: set[_Temporary] = field(default_factory=set)
+    """Made by statements: the plan keeps these together."""
+    gone: set[_Temporary] = field(default_factory=set)
+    """Surely not there."""
+
+    def own(self, call: Call[_Place], deed: Deed) -> Iterator[Doubt[_Place]]:
+        """A deed of the statement itself."""
+        key = call.session, deed.table
+        if deed.act in (Act.USES, Act.EMPTIES):
+            before = self.left.get(key)
+            # one that is temporary alone has been refused by the plan
+            if (before is not None or self._may_be_older(key)) and self.is_permanent(deed.table):
+                yield Doubt(call.place, deed.table, None if before is None else before.place, False)
+            return
+        self.left.pop(key, None)
+        if deed.act in (Act.MAKES, Act.MAKES_IF_MISSING):
+            self.followed.add(key)
+        else:
+            self.followed.discard(key)
+            self.gone.add(key)
+
+    def behind(self, call: Call[_Place], table: TableKey, deeds: Sequence[Deed]) -> Iterator[Doubt[_Place]]:
+        """The deeds of its routines and triggers on one table."""
+        key = call.session, table
+        if key in self.followed:
+            return
+        before = self.left.get(key)
+        is_there = before is not None and before.together == call.together
+        fails = _fails(deeds, is_left=before is not None, is_there=is_there, is_permanent=self.is_permanent)
+        depends = before is not None or self._may_be_older(key)
+        if fails or (depends and _may_differ(deeds, is_there=is_there)):
+            yield Doubt(call.place, table, None if before is None else before.place, fails)
+        last = _last_change(deeds)
+        if _leaves(deeds):
+            self.left[key] = call
+        elif last is not None and last.act in (Act.DROPS, Act.DROPS_IF_THERE):
+            self.left.pop(key, None)
+            if last.is_certain:
+                self.gone.add(key)
+
+    def _may_be_older(self, key: _Temporary) -> bool:
+        return key[1] in self.leaving and not (key in self.left or key in self.followed or key in self.gone)
 
 
 def _fails(deeds: Sequence[Deed], *, is_left: bool, is_there: bool, is_permanent: Callable[[TableKey], bool]) -> bool:
@@ -335,8 +407,12 @@ def _may_differ(deeds: Sequence[Deed], *, is_there: bool) -> bool:
 
 
 def _leaves(deeds: Sequence[Deed]) -> bool:
-    made = [deed.act in (Act.MAKES, Act.MAKES_IF_MISSING) for deed in deeds]
-    changes = [each for each in deeds if each.act not in (Act.USES, Act.EMPTIES)]
-    if not any(made):
+    last = _last_change(deeds)
+    if last is None or not any(deed.act in (Act.MAKES, Act.MAKES_IF_MISSING) for deed in deeds):
         return False
-    return changes[-1].act in (Act.MAKES, Act.MAKES_IF_MISSING) or not all(each.is_certain for each in changes)
+    changes = [each for each in deeds if each.act not in (Act.USES, Act.EMPTIES)]
+    return last.act in (Act.MAKES, Act.MAKES_IF_MISSING) or not all(each.is_certain for each in changes)
+
+
+def _last_change(deeds: Sequence[Deed]) -> Deed | None:
+    return next((each for each in reversed(deeds) if each.act not in (Act.USES, Act.EMPTIES)), None)

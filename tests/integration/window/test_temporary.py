@@ -225,7 +225,7 @@ def test_a_crash_of_the_source_ends_the_lives_that_were_open(
 
 MAKES = (
     "CREATE FUNCTION tenant_1.makes() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN "
-    "CREATE TEMPORARY TABLE IF NOT EXISTS tenant_1.made (a INT); INSERT INTO tenant_1.made VALUES (1); "
+    "CREATE TEMPORARY TABLE tenant_1.made (a INT); INSERT INTO tenant_1.made VALUES (1); "
     "RETURN (SELECT COUNT(*) FROM tenant_1.made); END"
 )
 

@@ -13,14 +13,8 @@ from typing import Final
 
 from binlane.model import Flavor
 from binlane.schema.normalize import SAME_COLLATION, comparable
+from binlane.sql.sql_modes import alike_modes
 
-MODES_OF_ONE_FAMILY: Final = frozenset(
-    {
-        *("TIME_TRUNCATE_FRACTIONAL", "TIME_ROUND_FRACTIONAL", "NO_AUTO_CREATE_USER", "IGNORE_BAD_TABLE_OPTIONS"),
-        *("NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NO_FIELD_OPTIONS", "MYSQL323", "MYSQL40"),
-    }
-)
-"""Modes that the other family does not have and that ``sql.sql_modes`` translates or leaves out."""
 _WIDTH: Final = re.compile(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)")
 _CHARSET: Final = re.compile(r" (?:charset|character set) \w+(?: collate \w+)?")
 _COLLATED: Final = re.compile(r" (\w+) (?:\1_\w+|binary)\b")
@@ -50,7 +44,7 @@ class Equivalence:
         if what in ("parameters", "returned type"):
             return self._types(source) != self._types(target)
         if what == "sql_mode":
-            return _modes(source) != _modes(target)
+            return alike_modes(source) != alike_modes(target)
         if what in _COLLATIONS:
             return self._collation(source) != SAME_COLLATION.get(target, target)
         return source != target
@@ -84,7 +78,3 @@ class Equivalence:
     def _collation(self, name: str) -> str:
         name = self.given.get(name, name)
         return SAME_COLLATION.get(name, name)
-
-
-def _modes(text: str) -> frozenset[str]:
-    return frozenset(text.split(",")) - MODES_OF_ONE_FAMILY

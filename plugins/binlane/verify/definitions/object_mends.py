@@ -10,7 +10,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, SchemaObject
 from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION
 from binlane.sql.scheduled_event import disabled
-from binlane.verify.definitions.equivalence import MODES_OF_ONE_FAMILY
+from binlane.sql.sql_modes import MODES_OF_ONE_FAMILY
 from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collation
 from binlane.verify.rows.sides import Side

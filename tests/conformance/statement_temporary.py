@@ -1,0 +1,81 @@
+"""Temporary tables in logs of statements, of the statements themselves and of what they call."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.conformance import proofs
+from tests.conformance.rows import Row, refused, supported
+
+_LEFT: Final = "tests/integration/window/test_temporary_routines.py"
+STATEMENT_TEMPORARY: Final[tuple[Row, ...]] = (
+    supported(
+        "Temporary tables in statement format",
+        "a life, from CREATE to DROP, is one transaction of the serialized lane; no window ends inside one",
+        f"{proofs.TEMPORARY}::test_lives_of_several_connections_with_one_name_and_everything_between_them",
+        f"{proofs.TEMPORARY}::test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it",
+        f"{proofs.TEMPORARY}::test_runs_that_are_killed_inside_a_life_lose_and_double_nothing",
+    ),
+    refused(
+        "A temporary table that is still open at the log's end (statement format)",
+        "the window ends before it; one that would hold nothing else names the table and its connection",
+        "WindowOpenError",
+        f"{proofs.TEMPORARY}::test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it",
+        f"{proofs.TEMPORARY}::test_a_window_that_would_hold_nothing_but_the_head_of_a_file_before_a_table_that_is_still_"
+        "there_says_so",
+    ),
+    supported(
+        "A temporary table that a stored function makes, of which the log holds the DROP alone (MariaDB)",
+        "a life from the connection's first call of a routine in the window to the DROP",
+        f"{proofs.TEMPORARY}::test_a_table_that_a_function_makes_is_there_until_it_is_dropped",
+    ),
+    supported(
+        "The same in MySQL's log, which holds the calls alone, where the table is dropped by the routine that makes "
+        "it, or made and dropped in statements of one block",
+        "in one transaction of the target, on one connection",
+        f"{proofs.TEMPORARY}::"
+        "test_a_table_that_a_function_leaves_to_another_transaction_is_refused_before_the_first_write",
+    ),
+    refused(
+        "A temporary table that a stored routine or trigger leaves to another transaction (MySQL, statement format): "
+        "one that a routine of another block, or of a later window, drops or uses; one that is made again; with "
+        "IF NOT EXISTS, unless `allow_unsafe` is set; behind views, too",
+        "named before the window begins: the log shows neither the table nor when the connection has dropped it",
+        "PrecheckError",
+        f"{proofs.TEMPORARY}::"
+        "test_a_table_that_a_function_leaves_to_another_transaction_is_refused_before_the_first_write",
+        f"{proofs.TEMPORARY}::"
+        "test_a_table_that_a_function_has_made_in_an_earlier_window_is_refused_when_another_drops_it",
+        "tests/unit/sql/test_temporary_routines.py::test_a_call_behind_another",
+        "tests/unit/precheck/test_checks.py::test_temporary_tables_that_routines_leave_to_another_transaction",
+        f"{_LEFT}::test_a_view_that_calls_a_function_is_looked_into",
+    ),
+    refused(
+        "A call that takes over, or may read, a temporary table that a routine may have left in an earlier window "
+        "(CREATE .. IF NOT EXISTS without a DELETE behind it, a name that a permanent table has, too): no log tells "
+        "whether the connection still has it",
+        "named before the window begins, unless `allow_unsafe` is set",
+        "PrecheckError",
+        f"{_LEFT}::test_a_table_that_an_earlier_window_has_left_is_not_made_anew_in_silence",
+        f"{_LEFT}::test_a_table_that_a_name_means_no_more_is_not_read_in_silence",
+        f"{_LEFT}::test_tables_that_no_call_takes_over_need_nothing_of_an_earlier_window",
+    ),
+    refused(
+        "A logged statement with a function or view whose text the target's account may not read: it may use temporary "
+        "tables",
+        "named before the window begins, with the privilege, unless `allow_unsafe` is set",
+        "PrecheckError",
+        f"{_LEFT}::test_a_body_that_the_account_may_not_read_is_named",
+    ),
+    supported(
+        "A statement on a table without transactions whose routine or trigger makes a temporary table (MySQL)",
+        "runs once, between BEGIN and COMMIT under its GTID, with `apply.allow_nontransactional`",
+        "tests/integration/window/test_nontransactional.py::"
+        "test_runs_that_are_killed_between_statements_that_make_temporary_tables_lose_and_double_nothing",
+    ),
+    supported(
+        "CREATE OR REPLACE TEMPORARY TABLE that failed behind its DROP (MariaDB logs it with its error)",
+        "the table is gone, as on the source",
+        f"{proofs.TEMPORARY}::test_a_create_or_replace_that_fails_behind_its_drop_ends_the_life",
+    ),
+)
