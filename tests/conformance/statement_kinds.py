@@ -267,6 +267,21 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.GENERATED}::test_modes_are_named_where_the_target_is_of_the_other_family",
     ),
     supported(
+        "Stored generated columns, and keys over virtual ones or expressions, that read a TIMESTAMP, of rows from "
+        "sessions with any time zone (MySQL)",
+        "computed in the zone that the log has with BEGIN, as by a replica, else in the target's; MariaDB's row events "
+        "have the values",
+        f"{proofs.GENERATED}::test_rows_are_computed_in_the_time_zones_of_their_sessions",
+    ),
+    refused(
+        "The same where BEGIN has no time zone and others have one of their own, and where rows are written as "
+        "statements or for the other family, unless `allow_unsafe` is set",
+        "named before the window begins: the target computes in one time zone",
+        "PrecheckError",
+        f"{proofs.GENERATED}::test_a_transaction_without_a_time_zone_is_named_where_others_have_one_of_their_own",
+        f"{proofs.GENERATED}::test_time_zones_are_named_where_the_target_computes_in_one",
+    ),
+    supported(
         "Triggers that fire where a foreign key cascades (enable_cascade_triggers, MySQL 9.7) of a logged statement",
         "fire where they did on the source, whatever the target's setting is; a target without them is named",
         "tests/integration/window/test_cascades.py"
@@ -311,6 +326,12 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "PrecheckError",
         f"{proofs.OUTCOMES}::test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it",
         f"{proofs.UNSAFE}::test_unsafe_parts_of_statements_are_named",
+    ),
+    refused(
+        "A column that ALTER TABLE adds with UUID(), RAND(), NEXTVAL() and the like as its default (MariaDB)",
+        "refused unless `allow_unsafe` is set: each server fills the rows there are with other values",
+        "PrecheckError",
+        f"{proofs.OUTCOMES}::test_a_new_column_whose_default_differs_from_server_to_server_stops_the_window",
     ),
     refused(
         "A statement that commits implicitly in the middle of a transaction",

@@ -48,7 +48,7 @@ NOT_ALWAYS: Final = (
     *("pyarrow.compute", "pyarrow.dataset", "pandas", "urllib.request", "http.client", "xml.etree", "unittest"),
     *("sqlite3", "psutil", "airflow", "pyspark", "hypothesis", "jinja2", "alembic"),
 )
-MOST_MODULES: Final = 385
+MOST_MODULES: Final = 388
 """Of binlane; 361 when this was written."""
 
 

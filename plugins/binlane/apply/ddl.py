@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.session.connection import AUTOMATIC
+from binlane.apply.session.innodb_dictionary import stored_pattern
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
 from binlane.errors import UndecidableError
-from binlane.model import Flavor, Item
+from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.variables import version_number
+from binlane.sql.charset import decoded
 from binlane.sql.sql_modes import with_unknown_options
 from binlane.state.gtid_domains import gtid_domain, sequence_in
 from binlane.state.records.ddl_intents import DONE, forget_intent, read_intent, write_intent
@@ -69,7 +71,8 @@ _LOADABLE: Final = re.compile(
 )
 _SINCE_CONDITION: Final = (8, 0, 29)
 """First MySQL version with CREATE FUNCTION IF NOT EXISTS."""
-_WORD: Final = re.compile(rb"`((?:[^`]|``)+)`|([\w$\x80-\xff]+)")
+_NAMES: Final = tuple(re.compile(each) for each in (r"`((?:[^`]|``)+)`", r'"((?:[^"]|"")+)"', r"([\w$]+)"))
+"""Each is looked for by itself: a quote in a comment or string must not hide a name from the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +258,8 @@ def fingerprint(session: LaneSession, item: Item) -> Fingerprint:
 
     Every word of the statement counts as a name: too many objects do no harm, a missing one would.
     """
-    names = sorted(set(_names(item.payload)))
+    text = decoded(item.payload, item.context or SessionContext())
+    names = sorted(set(_names(text)))
     marks = ", ".join(["%s"] * len(names))
     digest = hashlib.sha256()
     tables = session.rows(
@@ -270,7 +274,10 @@ def fingerprint(session: LaneSession, item: Item) -> Fingerprint:
     for query in _OTHERS:
         digest.update(repr(session.rows(query.format(marks=marks), tuple(names))).encode())
     digest.update(repr(_innodb_ids(session, {(str(schema), str(name)) for schema, name, _, _ in tables})).encode())
-    has_ids = all(str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind))
+    # a name in a character set that is not read would be missing
+    has_ids = "\ufffd" not in text and all(
+        str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind)
+    )
     return Fingerprint(digest.hexdigest(), has_ids)
 
 
@@ -285,9 +292,10 @@ _OTHERS: Final = (
 )
 
 
-def _names(statement: bytes) -> Iterator[str]:
-    for quoted, plain in _WORD.findall(statement):
-        yield (quoted.replace(b"``", b"`") or plain).decode("utf-8", "replace")
+def _names(statement: str) -> Iterator[str]:
+    for pattern in _NAMES:
+        for found in pattern.findall(statement):
+            yield from (found, found.replace("``", "`").replace('""', '"'))
 
 
 def _definition(session: LaneSession, table: str) -> str:
@@ -302,15 +310,11 @@ def _definition(session: LaneSession, table: str) -> str:
 
 def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tuple[str, int]]:
     view = "innodb_sys_tables" if session.flavor is Flavor.MARIADB else "innodb_tables"
-    wanted = {f"{_file_name(schema)}/{_file_name(name)}".lower() for schema, name in tables}
-    found = session.rows(f"SELECT name, table_id FROM information_schema.{view}")
+    names = (f"{stored_pattern(schema)}/{stored_pattern(name)}" for schema, name in tables)
     # partitions are tables of their own: name#P#partition
-    return sorted((str(name), int(number)) for name, number in found if re.split("#p#", str(name).lower())[0] in wanted)
-
-
-def _file_name(name: str) -> str:
-    """A name as InnoDB stores it: all but ASCII letters, digits and ``_`` become ``@`` and four hex digits."""
-    return re.sub(r"[^0-9A-Za-z_]", lambda match: f"@{ord(match.group()):04x}", name)
+    wanted = re.compile(f"(?:{'|'.join(names)})(?:#p#.*)?", re.IGNORECASE)
+    found = session.rows(f"SELECT name, table_id FROM information_schema.{view}") if tables else []
+    return sorted((str(name), int(number)) for name, number in found if wanted.fullmatch(str(name)))
 
 
 def _escaped(name: object) -> str:

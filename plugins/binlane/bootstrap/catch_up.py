@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
-from binlane.bootstrap.rows import by_key, in_transaction, inserted, max_packet, name_of
+from binlane.bootstrap.computed_columns import Written
+from binlane.bootstrap.rows import by_key, in_transaction, max_packet, name_of, rows_of
 from binlane.bootstrap.sessions import Session
 from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.model import SchemaObject, TableKey
@@ -138,7 +139,7 @@ class CatchUp:
         def work() -> int:
             removed = writer.execute(f"DELETE FROM {name_of(key)} WHERE {theirs}")
             # a row that is not read again yet may have a unique key's value that one of these rows has now
-            added = sum(inserted(reader, writer, table, ours, self._packet, verb="REPLACE"))
+            added = rows_of(Written(reader, writer, table, ours, theirs, compared.key), self._packet, verb="REPLACE")
             obj = SchemaObject(TABLE, key.database, key.table)
             count_rows(writer.execute, self.channel, obj, added - removed, are_reached=True)
             return added

@@ -21,6 +21,7 @@ from binlane.apply.session.retry_verdicts import Verdict, judge
 from binlane.binlog.types.literals import identifier
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import FLOAT
+from binlane.bootstrap.computed_columns import Written, has_stored, not_computed, written_exactly
 from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
@@ -219,21 +220,42 @@ def copy_chunk(
     if keyed.key:
 
         def insert() -> int:
-            rows = sum(inserted(reader, writer, chunk.table, where, packet, pace=pace))
+            rows = rows_of(Written(reader, writer, chunk.table, where, where, keyed.key), packet, pace=pace)
             written(writer, key, rows)
             return rows
 
         return in_transaction(writer, insert)
-    total = 0
-    with contextlib.closing(inserted(reader, writer, chunk.table, where, packet, pace=pace)) as statements:
+    total, warnings = 0, list[str]()
+    doubts = warnings if has_stored(chunk.table) else None
+    with contextlib.closing(
+        inserted(reader, writer, chunk.table, where, packet, pace=pace, doubts=doubts)
+    ) as statements:
         while True:
             writer.execute("BEGIN")
-            stored = list(itertools.islice(statements, _WHOLE_STATEMENTS))
-            written(writer, key, sum(stored))
+            sent = list(itertools.islice(statements, _WHOLE_STATEMENTS))
+            written(writer, key, sum(sent))
             writer.execute("COMMIT")
-            total += sum(stored)
-            if len(stored) < _WHOLE_STATEMENTS:
-                return total
+            total += sum(sent)
+            if len(sent) < _WHOLE_STATEMENTS:
+                break
+    rows = Written(reader, writer, chunk.table, where, where)
+    if doubts is not None and (differing := rows.differing(whole=bool(warnings))):
+        raise not_computed(chunk.table, differing, warnings)
+    return total
+
+
+def rows_of(
+    rows: Written, packet: int, *, verb: str = "INSERT", pace: Callable[[int, int], None] = lambda rows, size: None
+) -> int:
+    """Write rows inside the writer's transaction, as ``inserted`` does; by how many the table has become longer."""
+
+    def write(doubts: list[str] | None) -> int:
+        statements = inserted(
+            rows.reader, rows.writer, rows.table, rows.ours, packet, verb=verb, pace=pace, doubts=doubts
+        )
+        return sum(statements)
+
+    return written_exactly(rows, write) if has_stored(rows.table) else write(None)
 
 
 def insert_rows(reader: Session, writer: Session, chunk: Chunk, packet: int, into: TableKey) -> int:
@@ -274,12 +296,14 @@ def inserted(
     into: TableKey | None = None,
     verb: str = "INSERT",
     pace: Callable[[int, int], None] = lambda rows, size: None,
+    doubts: list[str] | None = None,
 ) -> Generator[int, None, None]:
     """Write the source's rows that fulfil ``where`` (empty: all); by how many rows each statement has made the table
     longer. ``into``: the target's table, if it has another name. The verb REPLACE removes rows with the same unique
     keys.
 
-    Raises ApplyError for rows that the target would not store unchanged.
+    Raises ApplyError for rows that the target would not store unchanged. With ``doubts`` its warnings are put there
+    instead, for a caller that compares all columns then: expressions cause warnings, too.
     """
     columns = [column for column in table.columns if column.generated not in _COMPUTED]
     names, literals = zip(*(selected(table.key, column) for column in columns), strict=True)
@@ -302,7 +326,7 @@ def inserted(
                         "most), then run again"
                     )
                 pace(rows, len(statement))
-                yield _send(writer, table, columns, statement, rows, verb)
+                yield _send(writer, table, columns, statement, rows, verb, doubts)
     except UnfaithfulRowError:
         raise ApplyError(
             f"{table.key}: a JSON document contains SQL values (dates, times, bytes, long decimals) that its "
@@ -311,7 +335,15 @@ def inserted(
         ) from None
 
 
-def _send(writer: Session, table: Table, columns: Sequence[Column], statement: memoryview, rows: int, verb: str) -> int:
+def _send(
+    writer: Session,
+    table: Table,
+    columns: Sequence[Column],
+    statement: memoryview,
+    rows: int,
+    verb: str,
+    doubts: list[str] | None,
+) -> int:
     stored = writer.execute(statement)
     if stored != rows and not (verb == "REPLACE" and stored > rows):
         raise ApplyError(f"{table.key}: {plural(rows, 'row')} sent, but the target has stored {stored:,}")
@@ -321,7 +353,9 @@ def _send(writer: Session, table: Table, columns: Sequence[Column], statement: m
         shown = writer.rows("SHOW WARNINGS")
         for _level, code, message in shown:
             text = message.decode(errors="replace")
-            if int(code) != _TRUNCATED or not any(name in text for name in enums):
+            if doubts is not None:
+                doubts.append(text)
+            elif int(code) != _TRUNCATED or not any(name in text for name in enums):
                 raise ApplyError(
                     f"{table.key}: the target would not store the source's value unchanged: {text} "
                     f"({int(code)}); the source's row is damaged, or the target's definitions and settings "

@@ -1,8 +1,9 @@
-"""Generated columns and keys whose values depend on the ``sql_mode`` in which a server computes them.
+"""Generated columns and keys whose values depend on the ``sql_mode`` or the time zone in which a server computes them.
 
-MySQL's replica computes them for each transaction in the mode of its session, and so do lanes that send row events to
-MySQL (``plan.block.computed_modes``). Every other way of writing rows computes them in one mode: where that one differs
-from a session's, and the expression can see the difference, a row would get another value than on the source.
+MySQL's replica computes them for each transaction in the mode and zone of its session, and so do lanes that send row
+events to MySQL (``plan.block.computed_modes``). Every other way of writing rows computes them in one mode and zone:
+where that one differs from a session's, and the expression can see the difference, a row would get another value than
+on the source.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Final
 from binlane.apply.rows.writers import ROW_WRITERS
 from binlane.choices import OnConflict, Writer
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.computed_modes import computed
+from binlane.plan.block.computed_modes import TIME_ZONE, computed
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.sql.requirements import COMPUTED_MODE, ROW_MODE
+from binlane.sql.requirements import COMPUTED_MODE, COMPUTED_ZONE, ROW_MODE
 from binlane.sql.sql_modes import EVALUATED
 
 _NAMED: Final = frozenset(EVALUATED.values()) - {"NO_ZERO_IN_DATE", "NO_ZERO_DATE"}
@@ -29,9 +30,9 @@ _GENERATES: Final = re.compile(r"\bAS\s*\(", re.IGNORECASE)
 
 
 def check_generated_columns(situation: Situation) -> Iterator[Finding]:
-    """Columns and keys that the target computes in one sql_mode, of tables with rows from sessions with another, which
-    changes the value."""
-    why = tuple(_differences(situation))
+    """Columns and keys that the target computes in one sql_mode or time zone, of tables with rows from sessions with
+    another, which changes the value."""
+    why = (*_differences(situation), *_zones(situation))
     source = situation.source_tables if why else None
     for key in sorted(situation.plan.applied_tables, key=str) if why else ():
         # the window may make it
@@ -42,6 +43,38 @@ def check_generated_columns(situation: Situation) -> Iterator[Finding]:
                 todo = f"{todo}, or leave the table out (docs/filters.md), or drop the {what.split()[0]} on both sides"
                 yield Finding(Severity.FATAL, f"{key}: {what}", "rows of usual modes", found, todo, seqno)
                 break
+
+
+def _zones(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
+    """The same of time zones, with ``TIME_ZONE`` in place of a mode. MariaDB's BINLOG statements compute nothing."""
+    plan, target = situation.plan, situation.target
+    logged = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == COMPUTED_ZONE}
+    if situation.channel.apply.allow_unsafe:
+        return
+    if not _keeps_modes(situation):
+        if plan.flavor is Flavor.MARIADB and _writes_by_statements(situation):
+            logged = {"": plan.first_seqno}
+        for zone, seqno in sorted(logged.items(), key=lambda each: each[1]):
+            if zone not in _UTC:
+                found = f"{f'time zone {zone}' if zone else 'no time zone'} in a transaction of seqno {seqno}"
+                todo = f"rows are written in +00:00; set allow_unsafe if all sessions have that{_ADVICE}"
+                yield TIME_ZONE, found, todo, seqno
+                return
+    usual = {"", "SYSTEM", target.variables.get("time_zone", "SYSTEM")}
+    if "" in logged and (others := sorted(logged.keys() - usual)):
+        found = f"no time zone in a transaction of seqno {logged['']}, and {others[0]} in others"
+        todo = "set allow_unsafe if the sessions of the first have the servers' own, which a replica takes"
+        yield TIME_ZONE, found, todo, logged[""]
+
+
+_UTC: Final = frozenset({"+00:00", "UTC"})
+
+
+def _writes_by_statements(situation: Situation) -> bool:
+    """Whether rows may be written by statements, to a target that takes row events without computing anything."""
+    apply = situation.channel.apply
+    is_own = apply.writer != Writer.AUTO and apply.writer not in ROW_WRITERS
+    return bool(situation.by_sql) or is_own or apply.on_conflict.overwrites or situation.target.flavor is Flavor.MYSQL
 
 
 def _differences(situation: Situation) -> Iterator[tuple[str, str, str, int]]:

@@ -24,6 +24,7 @@ from binlane.sql.requirements import (
     CHARSET,
     COLLATION,
     COMPUTED_MODE,
+    COMPUTED_ZONE,
     DATABASE_DEFAULT,
     DATABASE_SET,
     DEFINER,
@@ -188,7 +189,17 @@ _UNTRUSTED_ACCOUNT: Final = (
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
 OF_OTHERS: Final = frozenset(
-    {DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET, COMPUTED_MODE, ROW_MODE, UNLOGGED_LENGTH}
+    {
+        DEFINER,
+        CHANGED,
+        PRIVILEGE,
+        DATABASE_DEFAULT,
+        DATABASE_SET,
+        COMPUTED_MODE,
+        COMPUTED_ZONE,
+        ROW_MODE,
+        UNLOGGED_LENGTH,
+    }
 )
 """Features that other checks are about: those of ``definers`` and ``tables``."""
 _ADVICE_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"

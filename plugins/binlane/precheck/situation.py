@@ -55,6 +55,7 @@ from binlane.shards.selection import Extent, Selection
 from binlane.source.server import translated
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
+from binlane.sql.requirements import COMPUTED_ZONE
 from binlane.state.records.databases import other_writers
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
@@ -469,7 +470,9 @@ def needs_of(
         loads=StatementKind.LOAD_DATA in statements,
         ddl=StatementKind.DDL in statements,
         accounts=StatementKind.GLOBAL in statements,
-        time_zones=plan.time_zones,
+        time_zones=plan.time_zones.union(
+            each.detail for each in plan.requirements if each.feature == COMPUTED_ZONE and each.detail
+        ),
         biggest_item=payload_bytes,
         connections=3 * (plan.lanes + 1),
         by_statements=not sends_row_events(writer),

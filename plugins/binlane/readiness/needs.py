@@ -98,6 +98,9 @@ def account_privileges(flavor: Flavor, number: _Version, needs: Needs) -> Iterat
         yield TABLE_IDS
         if flavor is Flavor.MYSQL:
             yield Need("SELECT", (), "which definers hold SYSTEM_USER", _MYSQL, is_advice=True)
+    elif needs.overwrite:
+        why = "tables of other databases, which refer to a corrected row by a foreign key, are seen"
+        yield Need("PROCESS", (), why, is_advice=True)
     if needs.accounts:
         yield Need("RELOAD", (), "FLUSH statements of the log", is_advice=True)
     yield _routines(flavor, number)._replace(is_advice=True)

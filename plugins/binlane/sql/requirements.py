@@ -64,6 +64,8 @@ CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
 COMPUTED_MODE: Final = "rows that are computed under sql_mode"
 """Of tables whose generated columns may see it; ``detail``: of the modes that change a value, all that the session has.
 A window of an earlier build has ``ROW_MODE`` instead."""
+COMPUTED_ZONE: Final = "rows that are computed in a time zone"
+"""Of tables whose generated columns may see it; ``detail``: the session's, empty if the log does not have it."""
 ROW_MODE: Final = "rows under sql_mode"
 """``detail``: one mode of a session, whatever its tables are."""
 UNLOGGED_LENGTH: Final = "fraction in MariaDB 5.3's format"

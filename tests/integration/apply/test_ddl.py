@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from binlane.apply import block as block_module
 from binlane.apply.ddl import gtid_uuid, run_ddl
 from binlane.apply.lane.runner import run_lane
+from binlane.binlog.types.literals import identifier
 from binlane.errors import ApplyError, TargetUnavailableError, UndecidableError
 from binlane.model import Flavor, SessionContext
 from binlane.state.gtid_domains import gtid_domain
@@ -106,6 +107,50 @@ def test_a_swap_of_equal_tables_happens_once_through_a_crash(
     any_pair.assert_equal("a", "b")
     assert read_status(any_pair.engine, "orders").undecided == ()
     finish_window(any_pair.engine, "orders", "w1", "d1")
+
+
+_LATIN1: Final = SessionContext(database=DATABASE, sql_mode=0, charset_client=8)
+_ANSI_QUOTES: Final = SessionContext(database=DATABASE, sql_mode=4)
+
+
+@pytest.mark.parametrize(
+    ("names", "swap", "context"),
+    [
+        pytest.param(("é", "ü"), "RENAME TABLE é TO x, ü TO é, x TO ü".encode(), None, id="letters"),
+        pytest.param(("é", "ü"), "RENAME TABLE é TO x, ü TO é, x TO ü".encode("latin-1"), _LATIN1, id="latin1"),
+        pytest.param(("日", "本-"), "RENAME TABLE 日 TO x, `本-` TO 日, x TO `本-`".encode(), None, id="other letters"),
+        pytest.param(
+            ("a b", 'c"d'), b'RENAME TABLE "a b" TO x, "c""d" TO "a b", x TO "c""d"', _ANSI_QUOTES, id="quotes"
+        ),
+        pytest.param(("a", "b"), b"RENAME /* it's `odd */ TABLE a TO x, b TO a, x TO b", None, id="odd comment"),
+    ],
+)
+def test_a_swap_of_tables_with_any_names_happens_once_through_a_crash(
+    mariadb_source: PrivateServer,
+    target_without_binlog: PrivateServer,
+    monkeypatch: pytest.MonkeyPatch,
+    names: tuple[str, str],
+    swap: bytes,
+    context: SessionContext | None,
+) -> None:
+    """Of a table that is not found by its name no id tells that it has been moved."""
+    with fresh_pair(mariadb_source, target_without_binlog) as pair:
+        for number, name in enumerate(names):
+            pair.both(
+                f"CREATE TABLE {identifier(name)} (id INT PRIMARY KEY)",
+                f"INSERT INTO {identifier(name)} VALUES ({number})",
+            )
+        window = Window(pair.recorder().format)
+        item = replace(ddl_item("", DATABASE, context), payload=swap)
+        window.meet(2, (0, 1, 2), Captured((item,), pair.recorder().run("DO 1").position))
+        start_window(pair.engine, window.plan)
+        with monkeypatch.context() as patch:
+            crash_after_ddl(patch)
+            with pytest.raises(CrashError):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        for number, name in enumerate(reversed(names)):
+            assert pair.rows(f"SELECT id FROM {DATABASE}.{identifier(name)}") == [(number,)]
 
 
 @pytest.mark.parametrize(

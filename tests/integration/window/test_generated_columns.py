@@ -9,6 +9,7 @@ import pytest
 
 from binlane.apply.lane.replay_skipped import replay_skipped
 from binlane.errors import PrecheckError
+from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
@@ -392,3 +393,96 @@ def test_a_sessions_mode_decides_nothing_of_virtual_columns_without_a_key(channe
     assert channel.target.query("SELECT id, f FROM tenant_1.t") == [(2, 3.55)]
     found = channel.target.query("SELECT CAST(computed AS CHAR) FROM tenant_1.u ORDER BY 1")
     assert found == [("00:00:01.5",), ("00:00:01.6",)]
+
+
+ZONED: Final = (
+    "(id INT PRIMARY KEY, n INT, ts TIMESTAMP NULL, shown VARCHAR(40) AS (CAST(ts AS CHAR)) STORED, "
+    "day DATE AS (DATE(ts)) STORED)"
+)
+ZONES: Final = ("+05:00", "-11:00", "SYSTEM", "+00:00")
+
+
+def write_in_zones(server: PrivateServer, rounds: int, *tables: str) -> None:
+    """Rows in all zones in turn; each statement uses its zone, so that the log has it."""
+    for number in range(rounds):
+        packs = f"SET SESSION binlog_transaction_compression = {number % 5 == 4:d}"
+        for table in tables:
+            run_on(
+                server,
+                f"SET SESSION time_zone = '{ZONES[number % len(ZONES)]}'",
+                *(() if server.flavor is Flavor.MARIADB else (packs,)),
+                f"INSERT INTO {table} (id, ts) VALUES ({number}, '2020-01-01 12:00:00')",
+                f"UPDATE {table} SET n = 7 WHERE id = {number}",
+                f"UPDATE {table} SET ts = '2020-07-01 23:30:00' WHERE id = {number // 2}",
+            )
+
+
+@requires_mysql
+@pytest.mark.parametrize("reduce", ["off", "block", "window"])
+def test_rows_are_computed_in_the_time_zones_of_their_sessions(channel_of: ChannelOf, reduce: str) -> None:
+    """The first table is known when the window begins, the second is made by it."""
+    channel = channel_of("mysql", "mysql")
+    spread(channel, 3, reduce)
+    run_on(channel.source, "CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t {ZONED}")
+    assert channel.run() is not None
+    run_on(channel.source, "CREATE DATABASE tenant_2", f"CREATE TABLE tenant_2.t {ZONED}")
+    write_in_zones(channel.source, 12, "tenant_1.t", "tenant_2.t")
+    assert channel.run() is not None
+    channel.assert_equal()
+    found = channel.target.query("SELECT COUNT(DISTINCT day), COUNT(DISTINCT shown) FROM tenant_1.t")
+    assert min(found[0]) > 1
+
+
+@requires_mysql
+def test_a_transaction_without_a_time_zone_is_named_where_others_have_one_of_their_own(channel_of: ChannelOf) -> None:
+    """BEGIN has the zone only if the transaction's first statement has used it."""
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        "CREATE DATABASE tenant_1",
+        f"CREATE TABLE tenant_1.t {ZONED}",
+        "CREATE TABLE tenant_1.u (id INT)",
+    )
+    assert channel.run() is not None
+    insert = "INSERT INTO tenant_1.t (id, ts) VALUES ({}, '2020-01-01 12:00:00')"
+    zone = "SET SESSION time_zone = '+05:00'"
+    run_on(channel.source, "BEGIN", "INSERT INTO tenant_1.u VALUES (1)", insert.format(1), "COMMIT")
+    assert channel.run() is not None
+    channel.assert_equal()
+    run_on(channel.source, zone, insert.format(2))
+    run_on(channel.source, zone, "BEGIN", "INSERT INTO tenant_1.u VALUES (1)", insert.format(3), "COMMIT")
+    with pytest.raises(PrecheckError, match=r"no time zone in a transaction of seqno \d+, and \+05:00 in others"):
+        channel.run()
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text"),
+    [
+        pytest.param("mysql", "mysql", 'writer = "sql"\n', marks=requires_mysql),
+        pytest.param("mysql", "mysql", 'on_conflict = "overwrite"\n', marks=requires_mysql),
+        pytest.param("mysql", "mariadb", "", marks=requires_mysql),
+        pytest.param("mariadb", "mysql", "", marks=requires_mysql),
+        ("mariadb", "mariadb", 'writer = "sql"\n'),
+        ("mariadb", "mariadb", 'on_conflict = "overwrite"\n'),
+        ("mariadb", "mariadb", ""),
+    ],
+)
+def test_time_zones_are_named_where_the_target_computes_in_one(
+    channel_of: ChannelOf, source: str, target: str, text: str
+) -> None:
+    channel = channel_of(source, target)
+    channel.write_channel(text)
+    table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, n INT, ts TIMESTAMP NULL, day DATE AS (DATE(ts)) STORED)"
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE DATABASE tenant_1", table, log=False)
+    zone = "SET SESSION time_zone = '+05:00'"
+    run_on(channel.source, zone, "INSERT INTO tenant_1.t (id, ts) VALUES (1, '2020-01-01 02:00:00')")
+    if text or source != target:
+        with pytest.raises(PrecheckError, match=r"tenant_1.t: column day, which is generated.* time zone"):
+            channel.run()
+        assert not channel.target.query("SELECT * FROM tenant_1.t")
+    else:  # row events of MariaDB have the values
+        assert channel.run() is not None
+        channel.assert_equal()

@@ -10,6 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
@@ -339,6 +340,26 @@ def test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it(
     channel.write_channel("allow_unsafe = true\n")
     assert channel.run() is not None
     assert channel.target.query("SELECT id FROM tenant_1.t") == [(1,)]
+
+
+@pytest.mark.parametrize("default", ["UUID()", "(RAND() + 1)", "NEXTVAL(tenant_1.s)"])
+def test_a_new_column_whose_default_differs_from_server_to_server_stops_the_window(
+    channel_of: ChannelOf, default: str
+) -> None:
+    """MySQL refuses it itself (1674); of a new row the log has the value."""
+    channel = channel_of("mariadb", "mariadb")
+    run_on(
+        channel.source,
+        "CREATE DATABASE tenant_1",
+        "CREATE SEQUENCE tenant_1.s",
+        f"CREATE TABLE tenant_1.t (id INT PRIMARY KEY, c VARCHAR(40) DEFAULT {default})",
+        "INSERT INTO tenant_1.t (id) VALUES (1)",
+    )
+    assert channel.run() is not None
+    channel.assert_equal()
+    run_on(channel.source, f"ALTER TABLE tenant_1.t ADD d VARCHAR(40) DEFAULT {default}")
+    with pytest.raises(PrecheckError, match="as the default of a new column"):
+        channel.run()
 
 
 @pytest.mark.parametrize("flavor", ["mariadb", pytest.param("mysql", marks=requires_mysql)])

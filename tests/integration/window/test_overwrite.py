@@ -17,7 +17,7 @@ from binlane.precheck import checks
 from binlane.servers.engines import engine_of
 from binlane.state.records.conflicts import read_conflicts, record_conflicts
 from tests.forked import process
-from tests.integration.window.conftest import CHANNEL, Channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.integration.window.test_stop import apply_all, channel, planned
 
 __all__ = ["channel"]
@@ -206,6 +206,99 @@ def test_conflicts_that_cannot_be_overwritten_safely_stop_the_lane(
         channel.run()
     assert channel.rows_of(channel.target) == before
     assert listed(channel) == []
+
+
+FAMILY = (
+    "CREATE TABLE tenant_1.p (id INT PRIMARY KEY, code INT UNIQUE, n INT)",
+    "CREATE TABLE tenant_1.c (id INT PRIMARY KEY, p INT UNIQUE, n INT, "
+    "FOREIGN KEY (p) REFERENCES p (code) ON DELETE CASCADE ON UPDATE CASCADE)",
+    "CREATE TABLE tenant_1.g (id INT PRIMARY KEY, c INT, "
+    "FOREIGN KEY (c) REFERENCES c (p) ON DELETE CASCADE ON UPDATE CASCADE)",
+    "INSERT INTO tenant_1.p VALUES (1, 1, 1), (2, 2, 2)",
+    "INSERT INTO tenant_1.c VALUES (1, 1, 1), (2, 2, 2)",
+    "INSERT INTO tenant_1.g VALUES (1, 1), (2, 2)",
+)
+"""A parent, its child, and the child's child."""
+SECOND_IS_FIRST = (
+    "SET foreign_key_checks = 0",
+    "DELETE FROM tenant_1.p WHERE id = 2",
+    "UPDATE tenant_1.p SET code = 2 WHERE id = 1",
+)
+
+
+@pytest.mark.parametrize("writer", ["binlog", "sql"])
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+@pytest.mark.parametrize(
+    ("change", "drift", "message"),
+    [
+        pytest.param("INSERT INTO tenant_1.p VALUES (9, 9, 9)", ("UPDATE tenant_1.p SET code = 9 WHERE id = 2",),
+            "tenant_1.c refers to the table", id="removed"),
+        pytest.param("INSERT INTO tenant_1.c VALUES (9, NULL, 9)", ("INSERT INTO tenant_1.c VALUES (9, NULL, 5)",),
+            None, id="overwritten, its key as it was"),
+        pytest.param("INSERT INTO tenant_1.p VALUES (9, 9, 9)", ("INSERT INTO tenant_1.p VALUES (9, 8, 9)",),
+            "value of code than in the log, and tenant_1.c refers", id="overwritten"),
+        pytest.param("DELETE FROM tenant_1.p WHERE id = 1", SECOND_IS_FIRST,
+            "value of code than in the log, and tenant_1.c refers", id="deleted"),
+        pytest.param("UPDATE tenant_1.p SET n = 7 WHERE id = 1", ("UPDATE tenant_1.p SET code = 7 WHERE id = 1",),
+            "value of code than in the log, and tenant_1.c refers", id="updated"),
+        pytest.param("UPDATE tenant_1.c SET n = 7 WHERE id = 1", ("SET foreign_key_checks = 0",
+            "UPDATE tenant_1.c SET p = 7 WHERE id = 1"),
+            "value of p than in the log, and tenant_1.g refers", id="updated below"),
+        pytest.param("UPDATE tenant_1.p SET n = 7 WHERE id = 1", ("UPDATE tenant_1.p SET n = 5 WHERE id = 1",),
+            None, id="another column"),
+        pytest.param("UPDATE tenant_1.p SET code = 7 WHERE id = 1", ("UPDATE tenant_1.p SET code = 7 WHERE id = 1",),
+            None, id="already updated"),
+    ],
+)  # fmt: skip
+def test_a_change_that_a_foreign_key_would_carry_to_other_rows_than_on_the_source_is_refused(
+    channel_of: ChannelOf, family: str, writer: str, change: str, drift: tuple[str, ...], message: str | None
+) -> None:
+    """The log has no change of the children, or only of the source's; and theirs are children of the next table."""
+    channel = channel_of(family, family)
+    channel.write_channel(f'{OVERWRITE}writer = "{writer}"\n')
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE DATABASE tenant_1", *FAMILY, log=False)
+    run_on(channel.source, change)
+    run_on(channel.target, *drift)
+    before = channel.rows_of(channel.target)
+    if message is None:
+        assert channel.run() is not None
+        channel.assert_equal()
+        return
+    with pytest.raises(DriftError, match=message):
+        channel.run()
+    assert channel.rows_of(channel.target) == before
+    assert listed(channel) == []
+
+
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+@pytest.mark.parametrize("sees", [True, False], ids=["by-process", "not-at-all"])
+def test_children_that_the_account_may_not_see_are_asked_for(channel_of: ChannelOf, family: str, sees: bool) -> None:
+    """The catalogue shows an account the tables alone that it may use, and a removed row takes all others along."""
+    channel = channel_of(family, family)
+    text = f'{OVERWRITE}writer = "sql"\n[filter]\ninclude_databases = ["tenant-1"]\n'
+    channel.write_channel(text)
+    tables = ("CREATE DATABASE `tenant-1`", "CREATE TABLE `tenant-1`.`pé` (id INT PRIMARY KEY, code INT UNIQUE)")
+    for server in (channel.source, channel.target):
+        run_on(server, "SET NAMES utf8mb4", *tables, log=False)
+    hidden = "CREATE TABLE tenant_2.c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES `tenant-1`.`pé` (id) "
+    grants = ["SELECT, INSERT, UPDATE, DELETE, TRIGGER, EVENT, EXECUTE, CREATE ON `tenant-1`.*", "ALL ON binlane.*"]
+    run_on(
+        channel.target,
+        "SET NAMES utf8mb4",
+        "CREATE DATABASE tenant_2",
+        f"{hidden} ON DELETE CASCADE)",
+        "INSERT INTO `tenant-1`.`pé` VALUES (2, 1)",
+        "INSERT INTO tenant_2.c VALUES (1, 2)",
+        f"CREATE USER test_limited IDENTIFIED BY '{channel.target.password}'",
+        *(f"GRANT {grant} TO test_limited" for grant in (*grants, *(["PROCESS ON *.*"] if sees else []))),
+        log=False,
+    )
+    channel.connect("target_server", channel.target, user="test_limited")
+    run_on(channel.source, "INSERT INTO `tenant-1`.`pé` VALUES (1, 1)")
+    with pytest.raises(DriftError, match="tenant_2.c refers to the table" if sees else "GRANT PROCESS"):
+        channel.run()
+    assert channel.target.query("SELECT * FROM tenant_2.c") == [(1, 2)]
 
 
 def test_triggers_that_the_window_has_made_stop_the_overwriting_block(

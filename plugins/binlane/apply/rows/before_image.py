@@ -18,7 +18,7 @@ from binlane.apply.rows.statements import MAX_BYTES, MAX_ROWS, StatementBuilder
 from binlane.binlog.row_values import Absent, Image
 from binlane.binlog.types.column_types import AS_BYTES, AS_DIGITS, LOGGED_TYPES
 from binlane.binlog.types.columns import Column
-from binlane.binlog.types.json_binary import JsonDocument, json_text
+from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.json_equality import spelled_by_value
 from binlane.binlog.types.literals import identifier
 from binlane.binlog.types.readers import Value
@@ -53,6 +53,19 @@ class BeforeImages:
             group.append((image, condition))
             size += len(condition) + 6
         yield from self._of_group(group)
+
+    def has_other_than(self, before: Image, after: Image | None, number: int) -> bool:
+        """Whether the row with the key of ``before`` has, in a column, neither the value before the change nor the one
+        after it; ``after`` is None for a deletion. A value that the log does not have before the change is not
+        compared; a generated column counts as another one."""
+        if isinstance(before[number], Absent):
+            return False
+        if number not in self.builder.table.written:
+            return True
+        values = (before[number],) if after is None else (before[number], after[number])
+        known = (value for value in values if not isinstance(value, Absent | JsonDiffs))
+        other = (f"({self._same(number, value)}) IS NOT TRUE" for value in known)
+        return self._count(" AND ".join((self.builder.condition(before)[0], *other))) > 0
 
     def has_equal_row(self, image: Image, key: Iterable[int]) -> bool:
         """Whether a row with exactly the image's values exists. ``key``: columns of a unique key to find it by."""

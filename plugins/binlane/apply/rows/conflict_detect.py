@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.apply.rows.before_image import BeforeImages
 from binlane.apply.rows.sql import KnownTable, SqlRows
 from binlane.apply.rows.target_row import is_full, key_in, rows_where, spelled
+from binlane.apply.session.innodb_dictionary import ChildColumn, child_columns
 from binlane.binlog.row_values import ABSENT, Absent, Image
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import DriftError
@@ -35,7 +36,8 @@ RowName = tuple[TableKey, tuple[object, ...]]
 
 
 class NeedsRewriteError(DriftError):
-    """A row has other values, and the logged part of its change does not give the whole row after it."""
+    """A row has other values, and this change of it is written alone or not at all: the logged part does not give the
+    whole row after it, or the change would reach rows of other tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,58 @@ class _FirstChange:
     table: KnownTable
     change: str
     before: Image
+    after: Image | None
     needs_before: bool
     """The after image is partial (JSON differences, or changed columns only), and the before image is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The tables whose foreign keys refer to one table: what they do with a change of its rows is neither in the log
+    nor listed, in these tables and in those that refer to them in turn."""
+
+    table: KnownTable
+    compared: BeforeImages
+    columns: tuple[ChildColumn, ...] | None
+    """None: the account may not see all of them."""
+
+    @classmethod
+    def of(cls, sql: SqlRows, table: KnownTable) -> Children:
+        """As they are now on the target."""
+        compared = BeforeImages(sql.session, sql.builder(table))
+        return cls(table, compared, child_columns(sql.session, table.bound.key))
+
+    @property
+    def any(self) -> str | None:
+        """One of them, for messages; None if there is none."""
+        if self.columns is None:
+            return _HIDDEN
+        return f"{self.columns[0].child} refers to the table by a foreign key" if self.columns else None
+
+    def reached_by(self, before: Image, after: Image | None) -> str | None:
+        """Why they may not be where the log's change would have found them: the row with the key of ``before`` has
+        another value in a column that they refer to. None if they are."""
+        columns = self.table.target.columns
+        if self.columns is None:  # at most those of keys
+            keyed = {part.name.lower() for key in self.table.target.keys for part in key.columns if part.name}
+            found = dict.fromkeys(keyed, _HIDDEN)
+        else:
+            found = {each.column: f"{each.child} refers to it by a foreign key" for each in reversed(self.columns)}
+        for number, column in enumerate(columns):
+            who = found.get(column.name.lower())
+            if who is not None and self.compared.has_other_than(before, after, number):
+                key = dict(spelled(self.table, before, self.table.bound.primary_key))
+                return (
+                    f"the row {key} has another value of {column.name} than in the log, and {who}: what its change "
+                    "does to rows there would be no change of the source; correct these rows by hand"
+                )
+        return None
+
+
+_HIDDEN: Final = (
+    "the account does not see whether a table of another database refers to it by a foreign key (GRANT PROCESS ON *.* "
+    "shows it)"
+)
 
 
 @dataclass(slots=True)
@@ -102,6 +154,14 @@ class ComparingRows:
                 if cascaded and next(compared.differing((_without(image, cascaded),)), None) is None:
                     continue  # the item itself changes the column, as it did on the source
                 differing[names[id(image)]] = changes[names[id(image)]]
+        children: dict[TableKey, Children] = {}
+        for one in differing.values():
+            key = one.table.bound.key
+            if key not in children:
+                children[key] = Children.of(self.sql, one.table)
+            if why := children[key].reached_by(one.before, one.after):
+                self.sql.leave()
+                raise NeedsRewriteError(f"{key}: {why}")
         if differing:
             self._note(differing, self._seqnos(frozenset(differing), seqno), seqno)
 
@@ -120,7 +180,11 @@ class ComparingRows:
                 if change.before is not None and name is not None and name not in touched:
                     part = change.after is not None and not is_full(table, change.after)
                     changes[name] = _FirstChange(
-                        table, change.kind.value, change.before, part and is_full(table, change.before)
+                        table,
+                        change.kind.value,
+                        change.before,
+                        change.after,
+                        part and is_full(table, change.before),
                     )
                 for image in (change.before, change.after):
                     touched |= {found for found in [image and _name(table, key, image)] if found}

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 import pymysql
 
 from binlane.apply.rows.before_image import BeforeImages
+from binlane.apply.rows.conflict_detect import Children
 from binlane.apply.rows.sql import ROW_COUNTS, KnownTable, SqlRows, miscounted, no_expression
 from binlane.apply.rows.statements import RowStatement
 from binlane.apply.rows.target_row import is_full, key_in, key_of, rows_where
@@ -23,15 +24,11 @@ from binlane.binlog.rows import RowsEvent, RowsKind
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier
 from binlane.errors import DriftError
-from binlane.model import Item, RowCounts, plural
+from binlane.model import Item, RowCounts, TableKey, plural
 from binlane.schema.model import Generated, Key
 from binlane.state.records.conflicts import Conflict, ConflictKind, Values
 
 _DUPLICATE: Final = 1062
-_REFERENCES: Final = (
-    "SELECT unique_constraint_name, constraint_schema, table_name FROM information_schema.referential_constraints "
-    "WHERE unique_constraint_schema = %s AND referenced_table_name = %s"
-)
 
 
 @dataclass(slots=True)
@@ -46,6 +43,8 @@ class OverwritingRows(SqlRows):
     explained: int = 0
     """Number of conflicts that can explain an error of the block: all except rows with other values."""
     _written: RowCounts = field(default_factory=RowCounts)
+    _children: dict[TableKey, Children] = field(default_factory=dict)
+    """A block with a DDL is not written here."""
     _seqno: int = 0
     _timestamp: int = 0
 
@@ -88,7 +87,7 @@ class OverwritingRows(SqlRows):
             assert change.after is not None
             self._insert(table, change.after, RowsKind.INSERT)
         elif change.after is None:
-            self._compare(table, change.kind, change.before)
+            self._compare(table, change.kind, change.before, None)
             if self._attempt(table, change) == 0:
                 self._note(table, change.kind, ConflictKind.MISSING, key_of(table, change.before), None)
             else:
@@ -96,18 +95,19 @@ class OverwritingRows(SqlRows):
         else:
             self._update(table, change, change.before, change.after)
 
-    def _compare(self, table: KnownTable, change: RowsKind, before: Image) -> bool:
+    def _compare(self, table: KnownTable, change: RowsKind, before: Image, after: Image | None) -> bool:
         """Record the row if it differs from the log's before image; returns whether it does."""
         builder = self.builder(table)
         condition, by_key = builder.condition(before)
         if not by_key or next(BeforeImages(self.session, builder).differing((before,)), None) is None:
             return False
+        self._check_children(table, before, after)
         [row] = rows_where(self.session, table, builder.name, condition)
         self._note(table, change, ConflictKind.DIFFERENT, key_in(table, row), row)
         return True
 
     def _update(self, table: KnownTable, change: Change, before: Image, after: Image) -> None:
-        if self._compare(table, change.kind, before) and not is_full(table, after) and is_full(table, before):
+        if self._compare(table, change.kind, before, after) and not is_full(table, after) and is_full(table, before):
             # the after image is partial: first write the whole before image
             as_before = Change(RowsKind.UPDATE, before, before)
             if self._attempt(table, as_before) is None:
@@ -196,7 +196,10 @@ class OverwritingRows(SqlRows):
             keep = key.primary and in_place
             if found:
                 primary = primary or key.primary
-                self._check_references(table, removed=not keep)
+                if keep:
+                    self._check_children(table, image, None)
+                else:
+                    self._check_removal(table)
             if found and not keep:
                 deleted = self.session.execute(f"DELETE FROM {builder.name} WHERE {where}")
                 if deleted != len(found):
@@ -224,16 +227,21 @@ class OverwritingRows(SqlRows):
             conditions.append(f"{name} = {wanted}")
         return " AND ".join(conditions)
 
-    def _check_references(self, table: KnownTable, *, removed: bool) -> None:
-        """Refuse if a foreign key would pass the removal, or the change of a non-primary key, on to other rows."""
+    def _check_removal(self, table: KnownTable) -> None:
+        """Refuse if a foreign key would pass the removal of a row on to other rows."""
+        if found := self._children_of(table).any:
+            raise _refused(table, f"a row of the target has to be removed, but {found}: correct the row by hand")
+
+    def _check_children(self, table: KnownTable, before: Image, after: Image | None) -> None:
+        """Refuse if a foreign key would pass on a change that the source has not made."""
+        if why := self._children_of(table).reached_by(before, after):
+            raise _refused(table, why)
+
+    def _children_of(self, table: KnownTable) -> Children:
         key = table.bound.key
-        for unique, database, child in self.session.rows(_REFERENCES, (key.database, key.table)):
-            if removed or unique != "PRIMARY":
-                raise _refused(
-                    table,
-                    f"a row of the target has to be removed, but {database}.{child} refers to the table by a "
-                    "foreign key: correct the row by hand",
-                )
+        if key not in self._children:
+            self._children[key] = Children.of(self, table)
+        return self._children[key]
 
     def _note(self, table: KnownTable, change: RowsKind, kind: ConflictKind, key: Values, found: Values | None) -> None:
         self.explained += kind is not ConflictKind.DIFFERENT

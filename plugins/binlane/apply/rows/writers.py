@@ -123,7 +123,7 @@ class BlockWriter:
         self.context.expire()
         for (kind, rows_context), run in groupby(items, key=_run_of):
             if kind is ItemKind.ROWS:
-                self.context.enter_rows(None if rows_context is None else rows_context.sql_mode)
+                self.context.enter_rows(rows_context)
                 written += self.rows.write(run, seqno)
             elif kind is ItemKind.STATEMENT:
                 self._statements(run)

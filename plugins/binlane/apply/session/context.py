@@ -134,6 +134,8 @@ class ContextSetter:
     _entered: bool = False
     _in_mode: bool = False
     """The session has the modes of rows."""
+    _in_zone: bool = False
+    """The session has the time zone of rows."""
     _own_modes: frozenset[str] | None = None
     """The session's modes without those of rows and statements; None until they are read."""
     _own_collation: str = ""
@@ -168,12 +170,17 @@ class ContextSetter:
             self.session.execute("SET SESSION " + ", ".join(self._assignments(usual)) + own)
             self._entered, self._own_modes = False, None
 
-    def enter_rows(self, mode: int | None) -> None:
+    def enter_rows(self, context: SessionContext | None) -> None:
         """Take back the last statement's context; then columns of rows are computed in these modes, of those that
-        change a value, and in the target's own of all others. None: the rows see none of them."""
+        change a value, and in the target's own of all others, and in the time zone, if it has one. None: the rows see
+        none of them."""
         self.leave()
-        if mode is None or self.session.flavor is not Flavor.MYSQL:
+        mode = None if context is None else context.sql_mode
+        if context is None or mode is None or self.session.flavor is not Flavor.MYSQL:
             return
+        if context.time_zone is not None:
+            self._in_zone = True
+            self.session.execute(f"SET SESSION time_zone = {_quoted(context.time_zone)}")
         if self._own_modes is None:
             self._own_modes = frozenset(str(self.session.value("SELECT @@session.sql_mode")).split(",")) - {""}
         wanted = self._own_modes - frozenset(EVALUATED.values()) | frozenset(evaluated(mode))
@@ -185,6 +192,9 @@ class ContextSetter:
         if self._in_mode:
             self.session.execute("SET SESSION sql_mode = DEFAULT")
             self._in_mode, self._own_modes = False, None
+        if self._in_zone:
+            self.session.execute("SET SESSION time_zone = DEFAULT")
+            self._in_zone = False
 
     def _remember_collation(self) -> None:
         if not self._own_collation:

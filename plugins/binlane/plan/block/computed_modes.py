@@ -1,8 +1,9 @@
-"""Which tables have columns or keys whose values depend on the ``sql_mode`` in which a server computes them.
+"""Which tables have columns or keys whose values depend on the session in which a server computes them: on its
+``sql_mode`` or its time zone.
 
 MySQL's replica computes stored generated columns, and keys over virtual columns and expressions, of row events in the
-mode that the session of the source has logged with them. So rows of these tables go to the target with their modes
-(``Item.context``), and are never folded together with rows of other modes (``block.builder``).
+mode and time zone that the session of the source has logged with them. So rows of these tables go to the target with
+their modes and zones (``Item.context``), and are never folded together with rows of others (``block.builder``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,14 @@ from binlane.plan.block.reducible_tables import Excluded
 from binlane.schema.model import Column, Generated, Schema, Table
 from binlane.sql.sql_modes import ALL_EVALUATED, EVALUATED
 
+ZONE: Final = 1 << 40
+"""Beside the bits of modes: the session's time zone is seen, too."""
+_ZONE_AT: Final = 48
+"""The bit at which the zone's name begins; none: the log does not have it."""
+TIME_ZONE: Final = "time_zone"
+"""In place of a mode in ``computed``."""
+ALL_SEEN: Final = ALL_EVALUATED | ZONE
+_OF_ZONES: Final = re.compile(r"from_unixtime|unix_timestamp|convert_tz|at\s+time\s+zone", re.IGNORECASE)
 _TEMPORAL: Final = frozenset({"date", "datetime", "time", "timestamp", "year"})
 _OF_TIMES: Final = re.compile(r"date|time|interval|year|quarter|month|week|day|hour|minute|second|_tz", re.IGNORECASE)
 
@@ -37,7 +46,7 @@ class ModeRules(Protocol):
 class AllTables:
     """Nothing is known of the target's tables: the rows of all of them are computed in their own modes."""
 
-    bits = ALL_EVALUATED
+    bits = ALL_SEEN
 
     def sees(self, key: TableKey) -> bool:
         """Any table may."""
@@ -54,7 +63,7 @@ class ComputedModes:
         # tables of tenants share their columns and keys
         self._made: dict[object, int] = {}
         changes = bool(excluded.tables or excluded.databases or excluded.everything)
-        self.bits = ALL_EVALUATED if changes else reduce(or_, map(self._bits_of, schema.tables.values()), 0)
+        self.bits = ALL_SEEN if changes else reduce(or_, map(self._bits_of, schema.tables.values()), 0)
 
     def sees(self, key: TableKey) -> bool:
         """Whether a value that the target computes for the table's rows may depend on ``bits``."""
@@ -64,12 +73,33 @@ class ComputedModes:
     def _bits_of(self, table: Table) -> int:
         kind = id(table.columns), id(table.keys)
         if kind not in self._made:
-            self._made[kind] = sum(bit for bit, mode in EVALUATED.items() if computed(table, mode) is not None)
+            seen = {**EVALUATED, ZONE: TIME_ZONE}
+            self._made[kind] = sum(bit for bit, name in seen.items() if computed(table, name) is not None)
         return self._made[kind]
 
 
+def as_seen(mode: int, zone: str | None, bits: int) -> int:
+    """What rows see of their session, as one number: of its modes those of ``bits``, and its time zone, if these have
+    ``ZONE``. None: the log does not have the zone."""
+    if not bits & ZONE:
+        return mode & bits
+    return mode & bits | ZONE | int.from_bytes((zone or "").encode(), "big") << _ZONE_AT
+
+
+def modes_of(seen: int) -> int:
+    """The modes in a number of ``as_seen``."""
+    return seen & (ZONE - 1)
+
+
+def zone_of(seen: int) -> str | None:
+    """The time zone in a number of ``as_seen``; None if it is not seen, or the log does not have it."""
+    name = seen >> _ZONE_AT
+    return name.to_bytes((name.bit_length() + 7) // 8, "big").decode() if name else None
+
+
 def computed(table: Table, mode: str) -> str | None:
-    """The first stored column, or key over a virtual column or an expression, that the mode may change."""
+    """The first stored column, or key over a virtual column or an expression, that the mode, or the session's
+    ``TIME_ZONE``, may change."""
     sees, columns = _SEES[mode], {column.name: column for column in table.columns}
     for column in table.columns:
         if column.generated is Generated.STORED and sees(*_behind(table, column, column.expression or "")):
@@ -109,6 +139,10 @@ def _of_subtraction(text: str, columns: tuple[Column, ...]) -> bool:
     return "-" in text and ("unsigned" in text.lower() or any(each.unsigned for each in columns))
 
 
+def _of_zones(text: str, columns: tuple[Column, ...]) -> bool:
+    return any(each.data_type.startswith("timestamp") for each in columns) or _OF_ZONES.search(text) is not None
+
+
 _SEES: Final[Mapping[str, Callable[[str, tuple[Column, ...]], bool]]] = {
     "TIME_TRUNCATE_FRACTIONAL": _of_times,
     "NO_ZERO_IN_DATE": _of_times,
@@ -116,5 +150,6 @@ _SEES: Final[Mapping[str, Callable[[str, tuple[Column, ...]], bool]]] = {
     "ALLOW_INVALID_DATES": _of_times,
     "PAD_CHAR_TO_FULL_LENGTH": _of_padding,
     "NO_UNSIGNED_SUBTRACTION": _of_subtraction,
+    TIME_ZONE: _of_zones,
 }
 """Whether an expression's value may depend on the mode."""

@@ -9,7 +9,7 @@ from typing import Protocol
 from binlane.model import BlockHeader, DealtItem, Item, ItemKind, RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, FinishedBlock, LoggedEvent
-from binlane.plan.block.computed_modes import ModeRules
+from binlane.plan.block.computed_modes import ModeRules, as_seen
 from binlane.plan.row_accounting import Tally
 from binlane.plan.transaction.decode import MapPart, Part, RowsPart, StatementPart
 from binlane.plan.transaction.event_format import Translation
@@ -145,7 +145,7 @@ def _logged(parts: Iterable[Part], alone: bool, where: str, bits: int | None) ->
 
 
 def _mode(part: MapPart, bits: int | None) -> int | None:
-    return None if bits is None or part.sql_mode is None else part.sql_mode & bits
+    return None if bits is None or part.sql_mode is None else as_seen(part.sql_mode, part.time_zone, bits)
 
 
 def _size(parts: Sequence[Part]) -> int:

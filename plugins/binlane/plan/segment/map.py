@@ -37,6 +37,7 @@ from binlane.plan.segment.load import Loads
 from binlane.plan.segment.logged_tables import LoggedTable, hides_rows, logged_tables
 from binlane.plan.segment.reader import Router
 from binlane.plan.segment.rename import definition
+from binlane.plan.segment.replaced_rows import ReplacedRows
 from binlane.plan.segment.row_modes import RowModes, asked
 from binlane.plan.segment.run_writer import RunWriter
 from binlane.plan.settings import FilterSettings
@@ -186,6 +187,7 @@ class _Map:
     ) -> None:
         self._modes = None if modes is None else RowModes.of(columns, modes)
         self._columns = columns
+        self._replaced = ReplacedRows.of(columns)
         self._routing = routing
         self._router = Router(columns.log, routing, groups)
         self._settings = settings
@@ -212,6 +214,7 @@ class _Map:
         for step in self._columns.walk():
             for requirement, seqno in self._unlogged(step):
                 self._tally.add_requirement(requirement, seqno)
+            self._name_replaced(step)
             if isinstance(step, Single):
                 self._single(step)
             else:
@@ -226,10 +229,7 @@ class _Map:
         columns = self._columns
         if not columns.fractions:
             return
-        if isinstance(step, Single):
-            first, end = np.searchsorted(columns.frames.offset, [step.transaction.start, step.transaction.end])
-        else:
-            first, end = step.first[0], step.end[-1]
+        first, end = self._events_of(step)
         changes = first + np.flatnonzero(columns.role[first:end] >= INSERT)
         numbers, places = np.unique(columns.number[changes], return_index=True)
         for number, event in zip(numbers.tolist(), changes[places].tolist(), strict=True):
@@ -237,6 +237,22 @@ class _Map:
                 at = 0 if isinstance(step, Single) else int(np.searchsorted(step.end, event, "right"))
                 table = columns.tables[number]
                 yield Requirement(UNLOGGED_LENGTH, str(TableKey(table.database, table.table))), step.seqno + at
+
+    def _name_replaced(self, step: Run | Single) -> None:
+        """Note the rows that the log does not have as the source has them."""
+        if self._replaced is None:
+            return
+        for event in self._replaced.between(*self._events_of(step)).tolist():
+            at = 0 if isinstance(step, Single) else int(np.searchsorted(step.end, event, "right"))
+            self._tally.add_unsafe(self._replaced.name(event), step.seqno + at)
+
+    def _events_of(self, step: Run | Single) -> tuple[int, int]:
+        """The first of a step's events, and the one behind its last."""
+        if isinstance(step, Single):
+            offsets = [step.transaction.start, step.transaction.end]
+            first, end = np.searchsorted(self._columns.frames.offset, offsets).tolist()
+            return first, end
+        return int(step.first[0]), int(step.end[-1])
 
     def _writer(self, queue: int) -> RunWriter:
         if queue not in self._writers:

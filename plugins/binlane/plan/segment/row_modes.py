@@ -1,6 +1,7 @@
-"""Modes of MySQL's sessions in which a replica computes generated columns of their rows.
+"""Modes and time zones of MySQL's sessions in which a replica computes generated columns of their rows.
 
-The BEGIN of a transaction of rows holds the session's ``sql_mode``. Of plain transactions it is read here, many at a
+The BEGIN of a transaction of rows holds the session's ``sql_mode``, and its time zone if the first statement has used
+it. Of plain transactions it is read here, many at a
 time; ``decode`` reads it of all others. The modes are noted for the precheck as well: not every way of writing rows can
 keep to them (``precheck.generated_columns``).
 """
@@ -13,16 +14,19 @@ from typing import Final
 
 import numpy as np
 
+from binlane.binlog.query import Query
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.computed_modes import ModeRules
+from binlane.plan.block.computed_modes import ZONE, ModeRules, as_seen, modes_of, zone_of
 from binlane.plan.segment.columns import INSERT, Run, SegmentColumns
 from binlane.plan.segment.lane_writer import sees_modes
 from binlane.plan.transaction.parts import Part, RowsPart
-from binlane.sql.requirements import COMPUTED_MODE, Requirement
+from binlane.sql.requirements import COMPUTED_MODE, COMPUTED_ZONE, Requirement
 from binlane.sql.sql_modes import evaluated
 
+_ZONE_AT: Final = 48
+"""The bit at which the place of a time zone begins."""
 NO_MODE: Final = -1
 """In place of a transaction's modes: its rows see none."""
 _POST_HEADER: Final = 13
@@ -42,7 +46,8 @@ class RowModes:
     events: Ints
     """The QUERY events, ascending."""
     bits: Ints
-    """The modes of each."""
+    """The modes of each; above them, behind ``ZONE``, the place of its time zone in ``zones``."""
+    zones: tuple[str | None, ...] = ()
 
     @classmethod
     def of(cls, columns: SegmentColumns, rules: ModeRules) -> RowModes | None:
@@ -55,7 +60,17 @@ class RowModes:
         rows = np.flatnonzero(columns.role >= INSERT)
         is_seeing = np.zeros(columns.role.size, np.int64)
         is_seeing[rows] = sees[columns.number[rows]]
-        return cls(rules, np.concatenate(([0], np.cumsum(is_seeing))), *_found(columns, rules.bits))
+        events, bits = _found(columns, rules.bits)
+        zones: tuple[str | None, ...] = ()
+        if rules.bits & ZONE:
+            zones, places = _zones(columns, events, np.flatnonzero(is_seeing))
+            bits = bits | ZONE | places << _ZONE_AT
+        return cls(rules, np.concatenate(([0], np.cumsum(is_seeing))), events, bits, zones)
+
+    def seen(self, mode: int) -> int:
+        """What ``as_seen`` gives for a number of ``of_events``."""
+        zone = self.zones[mode >> _ZONE_AT] if mode & ZONE else None
+        return as_seen(modes_of(mode), zone, self.rules.bits)
 
     def of_events(self, first: Ints, end: Ints) -> Ints:
         """The modes of plain transactions with the events [first, end), or ``NO_MODE``."""
@@ -72,19 +87,35 @@ class RowModes:
         modes, first = np.unique(self.of_events(run.first, run.end), return_index=True)
         for mode, place in zip(modes.tolist(), first.tolist(), strict=True):
             if mode != NO_MODE:
-                yield _asked(mode), run.seqno + place
+                yield from ((each, run.seqno + place) for each in _asked(self.seen(mode)))
 
 
 def asked(parts: Iterable[Part], rules: ModeRules) -> Iterator[Requirement]:
     """What the rows of a decoded transaction ask for."""
     parts = tuple(parts)
     if sees_modes(parts, rules):
-        modes = {part.table.sql_mode for part in parts if isinstance(part, RowsPart)}
-        yield from (_asked(mode & rules.bits) for mode in modes if mode is not None)
+        tables = [part.table for part in parts if isinstance(part, RowsPart)]
+        for each in {(table.sql_mode, table.time_zone) for table in tables}:
+            if each[0] is not None:
+                yield from _asked(as_seen(each[0], each[1], rules.bits))
 
 
-def _asked(mode: int) -> Requirement:
-    return Requirement(COMPUTED_MODE, "session", ",".join(evaluated(mode)))
+def _asked(seen: int) -> Iterator[Requirement]:
+    yield Requirement(COMPUTED_MODE, "session", ",".join(evaluated(seen)))
+    if seen & ZONE:
+        yield Requirement(COMPUTED_ZONE, "session", zone_of(seen) or "")
+
+
+def _zones(columns: SegmentColumns, events: Ints, seeing: Ints) -> tuple[tuple[str | None, ...], Ints]:
+    """The time zones that are logged for rows that see one, and the place of that of each QUERY event; ``seeing``: the
+    events with such rows."""
+    frames, log_format = columns.frames, columns.reader.format
+    places, zones = np.zeros(events.size, np.int64), dict[str | None, int]({None: 0})
+    begins = np.searchsorted(events, seeing) - 1
+    for place in np.unique(begins[begins >= 0]).tolist():
+        zone = Query.parse(frames.body(int(events[place])), log_format).context.time_zone
+        places[place] = zones.setdefault(zone, len(zones))
+    return tuple(zones), places
 
 
 def _found(columns: SegmentColumns, wanted: int) -> tuple[Ints, Ints]:

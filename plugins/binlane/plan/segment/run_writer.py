@@ -62,7 +62,7 @@ class RunWriter(LaneWriter):
             following = int(np.searchsorted(large, at))
             barred = int(large[following]) if following < large.size else chosen.size
             if barred == at:
-                mode = None if modes is None or modes[at] == NO_MODE else int(modes[at])
+                mode = self._seen(None if modes is None or modes[at] == NO_MODE else int(modes[at]))
                 events = self._events(first[at : at + 1], end[at : at + 1])
                 self._write(builder.stream(head, self._logged(events, mode)))
                 at += 1
@@ -74,11 +74,14 @@ class RunWriter(LaneWriter):
                 late = np.flatnonzero(times[at:after] > builder.deadline(head.commit_time))
                 after = at + int(late[0]) if late.size else after
             for part, mode in _of_one_mode(None if modes is None else modes[at:after]):
-                builder.compute_in(mode)
+                builder.compute_in(self._seen(mode))
                 self._take(self._events(first[at:after][part], end[at:after][part]))
             last = columns.header(run.seqno + int(chosen[after - 1]), int(first[after - 1]))
             self._write(builder.end_transactions(head, last, after - at))
             at = after
+
+    def _seen(self, mode: int | None) -> int | None:
+        return mode if mode is None or self._row_modes is None else self._row_modes.seen(mode)
 
     def _events(self, first: Ints, end: Ints) -> Ints:
         """The TABLE_MAP and rows events of transactions with the events [first, end)."""

@@ -18,6 +18,8 @@ class MapPart:
     event: bytes
     sql_mode: int | None = None
     """MySQL: the session's, in which a replica computes the columns of the rows; None if the log does not have it."""
+    time_zone: str | None = None
+    """The same: logged with a statement that has used it."""
 
     @property
     def key(self) -> TableKey:

@@ -15,6 +15,7 @@ from itertools import chain
 
 from binlane.model import BlockHeader, Item, ItemKind, RowCounts, TableKey
 from binlane.plan.block.builder import BlockLimits, FinishedBlock, in_mode, net_effect
+from binlane.plan.block.computed_modes import ALL_SEEN, as_seen
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.window_plan import Block, LaneFile
 
@@ -124,9 +125,9 @@ class LaneFolder:
 
 
 def _modes(items: Iterable[Item]) -> set[int]:
-    """The modes of rows, without those that see none."""
-    found = {item.context.sql_mode for item in items if item.context is not None}
-    return {mode for mode in found if mode is not None}
+    """The modes of rows with their time zones, as ``as_seen``, without those that see none."""
+    found = {(item.context.sql_mode, item.context.time_zone) for item in items if item.context is not None}
+    return {as_seen(mode, zone, ALL_SEEN if zone else mode) for mode, zone in found if mode is not None}
 
 
 def _size(items: Iterable[Item]) -> int:

@@ -53,7 +53,7 @@ def _analyze(sql: str, database: str | None, dialect: Dialect) -> StatementFacts
         facts = _unknown(tokens, str(unreadable))
     except RecursionError:
         facts = _unknown(tokens, "nested too deeply")
-    unsafe = unsafe_part(tokens, facts)
+    unsafe = unsafe_part(tokens, facts, dialect.flavor)
     return facts if unsafe is None else replace(facts, unsafe=unsafe)
 
 

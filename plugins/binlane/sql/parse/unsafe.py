@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from binlane.model import Flavor
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
@@ -29,13 +30,22 @@ insert_id last_insert_id lc_time_names pseudo_thread_id rand_seed1 rand_seed2 sq
 sql_require_primary_key time_zone timestamp unique_checks
 """
 _FUNCTIONS: Final = frozenset((*_FUNCTION_NAMES.split(), *_WAITING))
+_OF_EACH_ROW: Final = frozenset({"RAND", "NEXTVAL", "LASTVAL", "CONNECTION_ID"})
+"""Safe in statements, whose log has the seeds or rows, and not in a DDL."""
+_OF_FAMILY: Final = {
+    # block_encryption_mode is not logged; MySQL warns of these functions, MariaDB has the variable since 11.2
+    Flavor.MYSQL: _FUNCTIONS | {"AES_ENCRYPT", "AES_DECRYPT"},
+    Flavor.MARIADB: _FUNCTIONS,
+}
 _LOGGED_VARIABLES: Final = frozenset(_LOGGED.split())
 _WITHOUT_CALL: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
 _SCOPES: Final = ("session.", "local.")
 
 
-def unsafe_part(tokens: Sequence[Token], facts: StatementFacts) -> str | None:
+def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) -> str | None:
     """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
+    if facts.kind is StatementKind.DDL and tokens and tokens[0].upper == "ALTER":
+        return _unsafe_default(tokens)
     if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN) and not (
         facts.create_select and facts.commits_implicitly
     ):
@@ -49,7 +59,7 @@ def unsafe_part(tokens: Sequence[Token], facts: StatementFacts) -> str | None:
                 name = name.removeprefix(scope)
             if name.strip("`") not in _LOGGED_VARIABLES:
                 return token.text
-        elif token.kind is TokenKind.WORD and token.upper in _FUNCTIONS and _is_called(tokens, at):
+        elif token.kind is TokenKind.WORD and token.upper in _OF_FAMILY[flavor] and _is_called(tokens, at):
             return f"{token.upper}()"
     return _unordered_limit(tokens)
 
@@ -80,6 +90,28 @@ def is_row_order_open(sql: str, dialect: Dialect) -> bool:
         elif token.upper == "ORDER" and depth == 0 and at + 1 < len(tokens) and tokens[at + 1].upper == "BY":
             ordered = True
     return not ordered and (queried or verb not in ("INSERT", "REPLACE"))
+
+
+def _unsafe_default(tokens: Sequence[Token]) -> str | None:
+    """The default of a column that an ALTER TABLE adds, if each server would fill the rows there are with other values:
+    MySQL refuses such a statement, MariaDB runs and logs it."""
+    depth, adds, has_default = 0, False, False
+    for at, token in enumerate(tokens):
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if depth == 0 and is_symbol(token, ","):
+            adds = has_default = False
+        elif token.kind is not TokenKind.WORD:
+            continue
+        elif depth == 0 and token.upper == "ADD":
+            adds = True
+        elif token.upper == "DEFAULT":
+            has_default = adds
+        elif has_default and (
+            (token.upper in _FUNCTIONS | _OF_EACH_ROW and _is_called(tokens, at))
+            or [each.upper for each in tokens[at : at + 3]] == ["NEXT", "VALUE", "FOR"]
+        ):
+            return f"{token.upper}() as the default of a new column"
+    return None
 
 
 def _is_called(tokens: Sequence[Token], at: int) -> bool:

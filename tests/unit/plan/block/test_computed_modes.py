@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.computed_modes import ComputedModes, computed
+from binlane.plan.block.computed_modes import ALL_SEEN, ComputedModes, as_seen, computed, modes_of, zone_of
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
-from binlane.sql.sql_modes import ALL_EVALUATED, EVALUATED, evaluated
+from binlane.sql.sql_modes import EVALUATED, evaluated
 
 NOTHING = Excluded({}, {})
 ZERO = {"NO_ZERO_IN_DATE", "NO_ZERO_DATE", "ALLOW_INVALID_DATES", "TIME_TRUNCATE_FRACTIONAL"}
@@ -76,7 +76,7 @@ def test_a_table_sees_the_modes_that_its_computed_values_depend_on(one: Table, m
 )
 def test_a_table_that_the_window_changes_may_see_any_mode(excluded: Excluded) -> None:
     rules = ComputedModes(schema(table("`whole`")), excluded)
-    assert rules.bits == ALL_EVALUATED
+    assert rules.bits == ALL_SEEN
     assert rules.sees(TableKey("shop", "t"))
 
 
@@ -84,3 +84,12 @@ def test_a_table_that_is_not_known_may_see_any_mode_that_others_see() -> None:
     rules = ComputedModes(schema(table("concat(`padded`)")), NOTHING)
     assert rules.sees(TableKey("shop", "other"))
     assert evaluated(rules.bits) == ("PAD_CHAR_TO_FULL_LENGTH",)
+
+
+@pytest.mark.parametrize("zone", [None, "SYSTEM", "-11:00", "Europe/Berlin"])
+@pytest.mark.parametrize("mode", [0, 1 << 32, (1 << 32) | (1 << 22)])
+def test_a_mode_and_a_zone_are_one_number(mode: int, zone: str | None) -> None:
+    seen = as_seen(mode, zone, ALL_SEEN)
+    assert (modes_of(seen), zone_of(seen)) == (mode & 1 << 32, zone)
+    without = as_seen(mode, zone, 1 << 32)
+    assert (modes_of(without), zone_of(without)) == (mode & 1 << 32, None)

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.model import Flavor, Item, SessionContext, TableKey
-from binlane.plan.block.computed_modes import AllTables
+from binlane.plan.block.computed_modes import ALL_SEEN, AllTables
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.segment import map as columnar
 from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.pieces import alone
 from binlane.plan.window.fold import fold_scans
-from binlane.sql.requirements import COMPUTED_MODE, Requirement
-from binlane.sql.sql_modes import ALL_EVALUATED
+from binlane.sql.requirements import COMPUTED_MODE, COMPUTED_ZONE, Requirement
 from tests.unit.binlog.cases import MYSQL, log, mysql_gtid, payload, query
 from tests.unit.plan.logs import EMPTY_SCHEMA, XID, MemorySink, insert, manifest_of, segment_of, settings, table_map
 from tests.unit.plan.segment import plain_map
 
 CUT, PADDED, STRICT = 1 << 32, 1 << 31, 1 << 22
+ZONES = ("SYSTEM", "+05:00", "America/Argentina/ComodRivadavia")
 Transaction = tuple[int, str, str]
 """The session's mode, the database, and what is special about the transaction."""
 
@@ -36,7 +36,7 @@ Transaction = tuple[int, str, str]
 class OfDatabases:
     """The tables of some databases see the modes."""
 
-    bits = ALL_EVALUATED
+    bits = ALL_SEEN
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -45,12 +45,14 @@ class OfDatabases:
         return key.database in self._names
 
 
-def status(mode: int) -> bytes:
-    return b"\0" + bytes(4) + b"\1" + struct.pack("<Q", mode)
+def status(mode: int, zone: str = "") -> bytes:
+    logged = b"\5" + bytes([len(zone)]) + zone.encode() if zone else b""
+    return b"\0" + bytes(4) + b"\1" + struct.pack("<Q", mode) + logged
 
 
 def events(number: int, mode: int, database: str, kind: str) -> list[bytes]:
-    begin = query(b"BEGIN", database=database.encode(), status=status(mode))
+    zone = kind if kind in ZONES else ""
+    begin = query(b"BEGIN", database=database.encode(), status=status(mode, zone))
     found = [mysql_gtid(number), begin, table_map(1, database), insert(1, [number])]
     if kind == "savepoint":
         save = query(b"SAVEPOINT `s`", database=database.encode(), status=status(mode ^ CUT))
@@ -101,7 +103,7 @@ TRANSACTIONS = st.lists(
     st.tuples(
         st.sampled_from([0, CUT, PADDED, CUT | STRICT]),
         st.sampled_from("aab"),
-        st.sampled_from(["", "", "", "savepoint", "two", "packed"]),
+        st.sampled_from(["", "", "", "savepoint", "two", "packed", *ZONES]),
     ),
     min_size=1,
     max_size=14,
@@ -122,7 +124,7 @@ def test_arrays_give_rows_the_same_modes_as_one_by_one(
     assert found[1] == plain[1]
     assert found[0].tally.requirements == plain[0].tally.requirements
     assert sum(item.rows.total for item in sent(found[1])) == sum(
-        {"": 1, "packed": 1, "savepoint": 2, "two": 3}[kind] for _, _, kind in transactions
+        {"savepoint": 2, "two": 3}.get(kind, 1) for _, _, kind in transactions
     )
     for item in sent(found[1]):
         if item.payload:
@@ -143,6 +145,21 @@ def test_rows_of_one_mode_stay_together_and_those_that_see_none_go_with_any() ->
             Requirement(COMPUTED_MODE, "session", ""): 1,
             Requirement(COMPUTED_MODE, "session", "TIME_TRUNCATE_FRACTIONAL"): 5,
         }
+
+
+def test_rows_of_one_time_zone_stay_together() -> None:
+    """None: the log does not have the zone, which is no other one's."""
+    kinds = ("", *ZONES, ZONES[2], "", ZONES[0])
+    transactions = [(CUT, database, kind) for kind in kinds for database in "ab"]
+    for version, reduce in product((columnar, plain_map), (False, True)):
+        summary, sinks = mapped(version, transactions, reduce=reduce, size=1 << 20)
+        found = [(item.context, item.rows.inserts) for item in sent(sinks)]
+        joined = [(seen, sum(rows for _, rows in group)) for seen, group in groupby(found, lambda each: each[0])]
+        assert [seen and (seen.sql_mode, seen.time_zone) for seen, _ in joined] == [
+            (CUT, kind or None) for kind, _ in groupby(kinds)
+        ]
+        assert sum(rows for _, rows in joined) == len(transactions)
+        assert {key.detail for key in summary.tally.requirements if key.feature == COMPUTED_ZONE} == {"", *ZONES}
 
 
 @pytest.mark.parametrize("database", ["a", "b"])

@@ -90,3 +90,28 @@ def test_the_plan_names_it_with_its_first_seqno() -> None:
     unsafe = "INSERT INTO t VALUES (1, UUID())"
     found = filtered([rows(1, "a"), statements(2, unsafe), statements(3, unsafe)], cuts=(2,))
     assert found.plan.unsafe == {"UUID()": 2}
+
+
+@pytest.mark.parametrize(
+    ("sql", "part"),
+    [
+        ("ALTER TABLE t ADD u CHAR(36) DEFAULT UUID()", "UUID() as the default of a new column"),
+        ("ALTER TABLE t ADD n INT, ADD COLUMN u CHAR(36) DEFAULT (CONCAT(UUID(), 1)), ADD KEY (n)", "UUID() as"),
+        ("ALTER TABLE t ADD COLUMN (n INT DEFAULT 1, u DOUBLE DEFAULT (RAND()))", "RAND() as"),
+        ("ALTER TABLE t ADD n INT DEFAULT NEXTVAL(s)", "NEXTVAL() as"),
+        ("ALTER TABLE t ADD n INT DEFAULT (NEXT VALUE FOR s)", "NEXT() as"),
+        ("ALTER TABLE t ADD n DATETIME DEFAULT NOW(), ALTER n SET DEFAULT (UUID())", None),
+        ("ALTER TABLE t MODIFY u CHAR(36) DEFAULT UUID(), ADD n INT DEFAULT 1", None),
+        ("ALTER TABLE t ADD uuid INT DEFAULT 1, ADD KEY uuid (uuid)", None),
+        ("CREATE TABLE t (u CHAR(36) DEFAULT UUID())", None),
+    ],
+)
+def test_a_new_column_that_servers_fill_with_other_values_is_named(sql: str, part: str | None) -> None:
+    found = analyze(sql, database="a", flavor=Flavor.MARIADB).unsafe
+    assert found == part or (found is not None and part is not None and found.startswith(part))
+
+
+def test_a_cipher_that_no_log_has_is_named_where_the_source_can_choose_it() -> None:
+    sql = "INSERT INTO t VALUES (AES_ENCRYPT('a', 'key', 'iv'))"
+    assert analyze(sql, database="a", flavor=Flavor.MYSQL).unsafe == "AES_ENCRYPT()"
+    assert analyze(sql, database="a", flavor=Flavor.MARIADB).unsafe is None
