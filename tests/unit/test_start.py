@@ -25,6 +25,7 @@ print(json.dumps(sorted(sys.modules)))
 """Up to the moment when the command forks its workers' server and begins to read the log."""
 NEEDED: Final = {
     *("blake3", "cryptography", "fsspec", "numba", "numpy", "pyarrow", "pymysql", "rich", "sqlalchemy", "typer"),
+    "pybase64",
     "zstandard",
 }
 """The packages of pyproject.toml that a window of rows needs; theirs come with them."""
