@@ -83,7 +83,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
     "health": (*BASE, *CONFIG, "work", "work.filter", "state", "state.records", "apply", "bootstrap"),
-    "orchestration.extraction": (*WINDOW, "machine_code", "work.filter"),
+    "orchestration.extraction": WINDOW,
     "orchestration": (
         *(*WINDOW, "safe_text", "work.filter", "apply.lane", *PRECHECK, "bootstrap", "readiness"),
         "orchestration.extraction",

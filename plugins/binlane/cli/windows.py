@@ -9,7 +9,6 @@ import typer
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, err, out
 from binlane.garbage import kept_imports
 from binlane.machine_code import one_blas_thread
-from binlane.orchestration.extraction.ahead import ReadAhead
 
 Until = Annotated[
     str | None,
@@ -81,11 +80,10 @@ def run(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply one window: the unfinished one if there is one, otherwise the log from the watermark to --until."""
-    with ReadAhead.of(channel, channels) if until in (None, "now") else ReadAhead() as ahead:
-        with kept_imports(), one_blas_thread():
-            from binlane.orchestration.commands import run as commands
+    with kept_imports(), one_blas_thread():
+        from binlane.orchestration.commands import run as commands
 
-        out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out, ahead))
+    out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out))
 
 
 def follow(

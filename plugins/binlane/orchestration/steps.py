@@ -12,7 +12,7 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from binlane.apply.lane.runner import run_lane
 from binlane.apply.target_state import target_state
@@ -72,9 +72,6 @@ from binlane.work.plan_inputs import read_inputs
 from binlane.work.planned import PlannedLanes
 from binlane.work.replaced_tables import replaced_tables
 
-if TYPE_CHECKING:
-    from binlane.orchestration.extraction.ahead import ReadAhead
-
 log = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
@@ -104,11 +101,10 @@ def extract(
     request: WindowRequest,
     told: step_progress.Told | None = None,
     scan: Scan | None = None,
-    ahead: ReadAhead | None = None,
 ) -> Answer:
     """Read the window's log into segments and open the window on the target; resume the unfinished one if there is one.
 
-    ``told`` gets the bytes that are read, ``scan`` every segment that is complete; ``ahead`` may have read the log.
+    ``told`` gets the bytes that are read, ``scan`` every segment that is complete.
 
     Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window; any other run first upgrades
     the schema of an older binlane.
@@ -119,7 +115,7 @@ def extract(
             # here too, because an earlier run may have been killed during the removal, and this one may apply no window
             remove_old(channel, endpoints)
         try:
-            return _extract(channel, endpoints, request, told, scan, ahead)
+            return _extract(channel, endpoints, request, told, scan)
         except (WindowBusyError, PositionError) as exc:
             log.info("another run was faster, checking again: %s", exc)
             return _extract(channel, endpoints, request, told, scan)
@@ -131,7 +127,6 @@ def _extract(
     request: WindowRequest,
     told: step_progress.Told | None,
     scan: Scan | None,
-    ahead: ReadAhead | None = None,
 ) -> Answer:
     engine = engine_of(endpoints.target)
     if request.resume_before is not None and not request.dry_run:
@@ -151,7 +146,7 @@ def _extract(
         # before the log is read and filtered, which may take an hour; reading it asks the source by itself
         target_alone = Endpoints(None, endpoints.target)
         require_ready(channel, target_alone, source_of(channel, endpoints), Asked(copies=False, windows=False))
-    return _extract_next(channel, endpoints, request, state, told, scan, ahead)
+    return _extract_next(channel, endpoints, request, state, told, scan)
 
 
 def _extract_next(
@@ -161,28 +156,18 @@ def _extract_next(
     state: Channel,
     told: step_progress.Told | None,
     scan: Scan | None,
-    ahead: ReadAhead | None,
 ) -> Answer:
     """Read the log of a new window, behind the watermark, and open it."""
     engine = engine_of(endpoints.target)
-    is_usual = ahead is not None and request.until_now and not request.dry_run
-    begun = ahead.begun(channel, endpoints, state) if ahead is not None and is_usual else None
-    through = _complete_through(channel, endpoints, request) if begun is None else begun.clock
-    reading = Reading.of_next(channel, endpoints, state) if begun is None else begun.reading
+    through = _complete_through(channel, endpoints, request)
+    reading = Reading.of_next(channel, endpoints, state)
     window, folder = reading.window, reading.folder
     if scan is not None:
         settings = functools.partial(_settings_before, channel, endpoints, request, window)
         reading = dataclasses.replace(reading, told=functools.partial(scan, settings))
     shown = step_progress.extraction(endpoints.target, channel.name, window, told, is_dry=request.dry_run)
     with _kept_if_whole(folder), shown as progress:
-        manifest = None
-        if ahead is not None and begun is not None:
-            manifest = ahead.manifest(reading.told, progress)
-            if manifest is None:
-                log.warning("the process that read the log is gone: reading it again")
-                folder.remove()
-        if manifest is None:
-            manifest = reading.log(_until(request), progress)
+        manifest = reading.log(_until(request), progress)
         if manifest.transactions > 0:
             write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:

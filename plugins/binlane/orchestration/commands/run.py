@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from binlane.apply.refusals import target_errors
 from binlane.choices import FilterEngine
@@ -41,9 +41,6 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter.early_scans import EarlyScans
 from binlane.work.filter.progress import filter_progress
 from binlane.work.plan_inputs import read_inputs
-
-if TYPE_CHECKING:
-    from binlane.orchestration.extraction.ahead import ReadAhead
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5
@@ -113,11 +110,11 @@ def plan(call: Call, console: Terminal) -> View:
         work.remove()
 
 
-def run(call: Call, console: Terminal, ahead: ReadAhead | None = None) -> View:
-    """Apply one window. ``ahead``: reads its log already, perhaps. Returns its summary."""
+def run(call: Call, console: Terminal) -> View:
+    """Apply one window. Returns its summary."""
     channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
-    done = announced_window(channel, endpoints, call.request(), call.engine, console, seconds, ahead)
+    done = announced_window(channel, endpoints, call.request(), call.engine, console, seconds)
     if "note" not in done:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {done['watermark']:,}"
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
@@ -131,12 +128,10 @@ def announced_window(
     engine: str,
     console: Terminal,
     seconds: dict[str, float] | None = None,
-    ahead: ReadAhead | None = None,
 ) -> steps.Answer:
     """Apply one window, and announce its watermark. See ``apply_window``, and ``announce`` for its errors."""
     with LaneProcesses() as lanes:
-        spent = {} if seconds is None else seconds
-        done = apply_window(channel, endpoints, request, engine, console, spent, lanes, ahead)
+        done = apply_window(channel, endpoints, request, engine, console, {} if seconds is None else seconds, lanes)
     if "note" in done:
         announce(channel, done)
     return done
@@ -150,7 +145,6 @@ def apply_window(
     console: Terminal,
     seconds: dict[str, float],
     lanes: LaneProcesses,
-    ahead: ReadAhead | None = None,
 ) -> steps.Answer:
     """Apply one window; the answer of ``steps.advance``, or of ``steps.extract`` if there is nothing to apply.
 
@@ -160,7 +154,7 @@ def apply_window(
     filter_engine = ""
     with early_scans(engine, channel) as early:
         with _timed(seconds, "extract", console), console.bars(seconds_left=True) as bars:
-            window = steps.extract(channel, endpoints, request, _read_bytes(bars), early.told, ahead)
+            window = steps.extract(channel, endpoints, request, _read_bytes(bars), early.told)
         if window["work"] is None:
             return window
         if window["plan"] is None:

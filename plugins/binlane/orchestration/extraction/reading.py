@@ -1,4 +1,4 @@
-"""A window's part of the source's log becomes segments. Imports no more than that needs: see ``ahead``."""
+"""A window's part of the source's log becomes segments."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def fork_server_here(*preload: str, shared: Sequence[str] = ()) -> None:
     server imports by itself, meanwhile. The server would inherit connections and the locks of other threads: a program
     that has any gets a server by ``begin_fork_server`` instead.
     """
-    if _SERVER._forkserver_pid is not None or not may_fork():
+    if _SERVER._forkserver_pid is not None or threading.active_count() > 1 or _has_sockets():
         begin_fork_server(*shared, *preload)
         return
     # for a server that takes the place of this one
@@ -67,11 +67,6 @@ def fork_server_here(*preload: str, shared: Sequence[str] = ()) -> None:
         os.close(alive_read)
     _SERVER._forkserver_address, _SERVER._forkserver_alive_fd = address, alive_write
     _SERVER._forkserver_pid = pid
-
-
-def may_fork() -> bool:
-    """Whether this process can be forked as it is: a child would inherit connections, and other threads' locks."""
-    return threading.active_count() == 1 and not _has_sockets()
 
 
 def _has_sockets() -> bool:
