@@ -93,12 +93,16 @@ def _windows_and_tools(scale: float, runs: int, transactions: tuple[str, ...]) -
              "--whole", f"binlane run;{START}")  # fmt: skip
     windows = [
         Measured(
-            name, "benchmarks.scale", ("--flavor", flavor, "--transactions", str(round(count * scale)), *whole), file
+            name,
+            "benchmarks.scale",
+            ("--flavor", flavor, "--workload", workload, "--transactions", str(round(count * scale)), *whole),
+            file,
         )
-        for name, flavor, count, file in (
-            ("minutes-mariadb", "mariadb", 600_000, "scale-mariadb-minutes.json"),
-            ("hour-mariadb", "mariadb", 3_600_000, "scale-mariadb-hour.json"),
-            ("hour-mysql", "mysql", 3_600_000, "scale-mysql-hour.json"),
+        for name, flavor, workload, count, file in (
+            ("minutes-mariadb", "mariadb", "tenants", 600_000, "scale-mariadb-minutes.json"),
+            ("minutes-oltp-mariadb", "mariadb", "oltp", 600_000, "scale-mariadb-minutes-oltp.json"),
+            ("hour-mariadb", "mariadb", "tenants", 3_600_000, "scale-mariadb-hour.json"),
+            ("hour-mysql", "mysql", "tenants", 3_600_000, "scale-mysql-hour.json"),
         )
     ]
     lags = [

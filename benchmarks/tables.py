@@ -36,7 +36,12 @@ _WAYS: Final = {
 }
 """The ways of the first table, in its order, with the table's words; the whole command has a sentence below it."""
 _LANES_OF_FOUR: Final = ("binlane, replay, 4 lanes", "binlane, reduce, 4 lanes", "binlane, reduce the window, 4 lanes")
-WINDOWS: Final = ("scale-mariadb-minutes.json", "scale-mariadb-hour.json", "scale-mysql-hour.json")
+WINDOWS: Final = (
+    "scale-mariadb-minutes.json",
+    "scale-mariadb-minutes-oltp.json",
+    "scale-mariadb-hour.json",
+    "scale-mysql-hour.json",
+)
 """Results of windows with ``--whole``: of ten minutes, and of an hour, of a source with 1,000 transactions a second."""
 _HOUR_UNDER_AIRFLOW: Final = "under-airflow-hour.json"
 _REPLICA: Final = "replica, 8 threads"
@@ -189,6 +194,7 @@ def whole_windows(results: Path) -> str:
             rows.append(
                 (
                     _server(found) if "source" in found else _SERVERS[found["arguments"]["flavor"]],
+                    f"`{found['arguments']['workload']}`",
                     f"{window['transactions']:,}",
                     f"{window['bytes'] / 1e6:,.0f}",
                     *(f"{window['seconds'][step]:.1f}" for step in _WHOLE),
@@ -201,7 +207,7 @@ def whole_windows(results: Path) -> str:
                     f"one run, {_machine({**found, 'windows': [window, *window['whole'].values()]})}",
                 )
             )
-    head = ("servers", "transactions", "log, MB", *(f"{step}, s" for step in _WHOLE), "largest process, MiB",
+    head = ("servers", "workload", "transactions", "log, MB", *(f"{step}, s" for step in _WHOLE), "largest process, MiB",
             "a lane, MiB", "work folder, MB", "`binlane run`, s", "replica, 8 threads, s", "the same receiving, s",
             "times the replica",
             "measured with")  # fmt: skip
