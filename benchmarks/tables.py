@@ -208,9 +208,8 @@ def whole_windows(results: Path) -> str:
                 )
             )
     head = ("servers", "workload", "transactions", "log, MB", *(f"{step}, s" for step in _WHOLE),
-            "largest process, MiB", "a lane, MiB", "work folder, MB", "`binlane run`, s", "replica, 8 threads, s", "the same receiving, s",
-            "times the replica",
-            "measured with")  # fmt: skip
+            "largest process, MiB", "a lane, MiB", "work folder, MB", "`binlane run`, s", "replica, 8 threads, s",
+            "the same receiving, s", "times the replica", "measured with")  # fmt: skip
     return _table(head, rows)
 
 
