@@ -23,7 +23,9 @@ from binlane.binlog.wire import (
     HEADER,
     Buffer,
     BufferOffset,
+    EventHeader,
     EventType,
+    RawEvent,
     check_crc,
     type_name,
     where,
@@ -98,6 +100,11 @@ class Frames:
     def begin(self, event: int) -> BufferOffset:
         """Offset of the event."""
         return BufferOffset(int(self.offset[event]))
+
+    def raw(self, event: int) -> RawEvent:
+        """One event, as ``binlog.events`` parses it."""
+        at = self.begin(event)
+        return RawEvent(at, EventHeader._make(HEADER.unpack_from(self.data.data, at)), self.body(event))
 
     def body(self, event: int) -> memoryview:
         """The body of one event: between header and checksum."""

@@ -30,7 +30,7 @@ from binlane.binlog.vector.frames import (
 from binlane.binlog.vector.inflated_segment import Inflated, inflated
 from binlane.binlog.vector.rename_table_maps import NewNames
 from binlane.binlog.vector.simple_transactions import IS_BETWEEN, of_one_database
-from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
+from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventType
 from binlane.errors import BinlogError
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition
 from binlane.plan.block.builder import transaction_header
@@ -247,8 +247,7 @@ class SegmentColumns:
         """The header of the simple transaction that begins with ``event``."""
         frames = self.frames
         at = frames.begin(event)
-        head = EventHeader._make(HEADER.unpack_from(frames.data.data, at))
-        identity = identify(RawEvent(at, head, frames.body(event)), self.reader)
+        identity = identify(frames.raw(event), self.reader)
         place = LogPosition(self.log.name, self.log.source_offset(at))
         return transaction_header(seqno, place, identity.gtid, identity.commit_time)
 

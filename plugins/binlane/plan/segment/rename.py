@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from binlane.binlog.rows_payload import DEFINITION
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import Frames, TableIndex
-from binlane.binlog.wire import HEADER, EventHeader, RawEvent
+from binlane.binlog.wire import HEADER
 from binlane.plan.segment.filter import TableVerdicts
 from binlane.plan.transaction.decode import LogFormat, not_renamed
 from binlane.plan.transaction.rename import renamed_map, renamed_table
@@ -28,11 +28,7 @@ def renamed_tables(
             found.append(table)
             continue
         if (why := log.renaming.refusal(table.database)) is not None:
-            event = int(index.first[number])
-            at = frames.begin(event)
-            raise not_renamed(
-                log, RawEvent(at, EventHeader._make(HEADER.unpack_from(frames.data.data, at)), frames.body(event)), why
-            )
+            raise not_renamed(log, frames.raw(int(index.first[number])), why)
         found.append(renamed_table(table, log.renaming))
     return found
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from binlane.binlog.query import Query
+from binlane.binlog.events import Query, parse_body
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
@@ -113,7 +113,9 @@ def _zones(columns: SegmentColumns, events: Ints, seeing: Ints) -> tuple[tuple[s
     places, zones = np.zeros(events.size, np.int64), dict[str | None, int]({None: 0})
     begins = np.searchsorted(events, seeing) - 1
     for place in np.unique(begins[begins >= 0]).tolist():
-        zone = Query.parse(frames.body(int(events[place])), log_format).context.time_zone
+        query = parse_body(frames.raw(int(events[place])), log_format, columns.reader.name)
+        assert isinstance(query, Query)
+        zone = query.context.time_zone
         places[place] = zones.setdefault(zone, len(zones))
     return tuple(zones), places
 
