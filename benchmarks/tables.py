@@ -26,7 +26,6 @@ _WAYS: Final = {
     "client pipe": "`mariadb-binlog \\| mariadb`",
     "replica, 1 thread": "the server's own replica, 1 thread",
     "replica, 8 threads": "the server's own replica, 8 threads",
-    START: "the same, which receives the log meanwhile",
     "binlane, replay, 1 lane": "binlane, replay, 1 lane (the source's order)",
     "binlane, replay, 4 lanes": "binlane, replay, 4 lanes",
     "binlane, reduce, 1 lane": '`reduce = "block"`, 1 lane (the source\'s order, block by block)',
@@ -95,7 +94,7 @@ def every_way(results: Path) -> str:
         for name, words in _WAYS.items()
         if (way := ways.get(name)) is not None
     ]
-    head = ("way", "transactions/s", "to the best replica", "all steps, to it", "CPU of the target, s")
+    head = ("way", "transactions/s", "to the best replica", "all steps, to START REPLICA", "CPU of the target, s")
     return (
         f"{log['transactions']:,} small transactions over 32 databases, {log['bytes'] / 1e6:.1f} MB of log; "
         f"{_server(found)}; "
