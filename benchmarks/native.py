@@ -147,8 +147,7 @@ def main(
     """Measure, compare, print a table and write the result."""
     _check_known(workload)
     chosen = _chosen(lanes, reduce, writers, divide, row_images, commit, only)
-    if after and (others := [name for name, way in chosen.items() if way.first is None]):
-        raise typer.BadParameter(f"--after: only whole windows can begin later, not {others[0]!r}; say --only")
+    _check_later(after, chosen)
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
@@ -163,9 +162,7 @@ def main(
         except LabError as exc:
             console.print(f"[red]✗[/] {exc}", markup=True)
             raise typer.Exit(1) from exc
-    kind = "durable" if durable else "not-durable"
-    named = "" if workload == "tenants" else f"-{workload}"
-    path = output or machine.RESULTS / f"native-{flavor.value}-{kind}{named}.json"
+    path = output or machine.RESULTS / _result_name(flavor, workload, durable)
     machine.write_result(path, result)
     _print(result)
     console.print(f"[dim]{path}[/]")
@@ -182,6 +179,17 @@ def _chosen(lanes: str, reduce: str, writers: str, divide: str, row_images: str,
     known = ways(counts, reduce.split(","), writers.split(","), divisions, row_images.split(","), commit.split(","))
     parts = [part.strip() for part in only.split(",")]
     return {name: way for name, way in known.items() if any(part in name for part in parts)}
+
+
+def _check_later(after: int, chosen: Ways) -> None:
+    if after and (others := [name for name, way in chosen.items() if way.first is None]):
+        raise typer.BadParameter(f"--after: only whole windows can begin later, not {others[0]!r}; say --only")
+
+
+def _result_name(flavor: Flavor, workload: str, durable: bool) -> str:
+    kind = "durable" if durable else "not-durable"
+    named = "" if workload == "tenants" else f"-{workload}"
+    return f"native-{flavor.value}-{kind}{named}.json"
 
 
 def _check_known(workload: str) -> None:

@@ -6,20 +6,26 @@ with the counts of then, and reads everything anew if one differs, or if it cann
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Connection
 
+from binlane.apply.refusals import driver_errors
+from binlane.connections import Endpoint
 from binlane.json_codec.codec import Codec
+from binlane.plan.transaction.rename import namesakes
 from binlane.precheck.account.privileges import read_grants
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
 from binlane.schema.statement_counts import StatementCounts
 from binlane.servers.catalog import read_databases, read_schema
+from binlane.servers.engines import engine_of
 from binlane.servers.statement_counts import may_be_changing, read_statement_counts
+from binlane.shards.renaming import Renaming
+from binlane.source.server import translated
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
@@ -117,3 +123,16 @@ def _replace(folder: WorkFolder, name: str, data: bytes) -> None:
     """The counts of a second attempt in the same folder are others, and none of the two decides about the plan."""
     with folder.create(name) as file:
         file.write(data)
+
+
+def source_schema_of(
+    endpoint: Endpoint,
+    databases: frozenset[str],
+    renaming: Renaming,
+    read: Callable[[Connection, frozenset[str]], Schema],
+) -> Schema:
+    """The source's schema as it is now, in its own names. ``databases``: the target's names."""
+    with translated(str(endpoint)), driver_errors(), engine_of(endpoint).connect() as connection:
+        # with those that stand under the new names: they would be one with the renamed
+        named = namesakes(renaming, read_databases(connection), databases) if renaming else frozenset()
+        return read(connection, databases | named)

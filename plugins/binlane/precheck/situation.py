@@ -14,14 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
 
-from sqlalchemy import Connection
-
-from binlane.apply.refusals import driver_errors
 from binlane.apply.rows.writers import sends_row_events
 from binlane.binlog.types.literals import identifier
 from binlane.choices import Writer
 from binlane.config import ChannelConfig
-from binlane.connections import Endpoint, Endpoints
+from binlane.connections import Endpoints
 from binlane.model import BlockHeader, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.settings import FilterSettings
@@ -30,7 +27,6 @@ from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.rename import (
     name_of,
-    namesakes,
     renamed_alterations,
     renamed_schema,
     sources_of,
@@ -39,20 +35,19 @@ from binlane.plan.transaction.rename import (
 from binlane.plan.window.fold import EMPTY
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.row_writer import writer_of, written_by_sql
-from binlane.precheck.definitions import read_definitions, source_as_it_is, target_as_it_is
+from binlane.precheck.definitions import read_definitions, source_as_it_is, source_schema_of, target_as_it_is
 from binlane.precheck.facts import Source, Target
 from binlane.precheck.parser import Asked, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
 from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Program, Schema, StoredTrigger
-from binlane.servers.catalog import read_databases, read_schema
+from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, in_background
 from binlane.servers.programs import read_programs, read_triggers
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
-from binlane.source.server import translated
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.requirements import COMPUTED_ZONE
@@ -430,7 +425,7 @@ def situation_of(
         target, source = stack.enter_context(Target(engine)), None
         if endpoints.source is not None:
             source_reader = partial(source_as_it_is, known=known, folder=window_folder)
-            asked = partial(_source_schema, endpoints.source, databases, inputs.settings.renaming, source_reader)
+            asked = partial(source_schema_of, endpoints.source, databases, inputs.settings.renaming, source_reader)
             source = Source(channel, endpoints.source, plan, stack.enter_context(in_background(asked)))
         tables = target.ask(target_as_it_is, databases, known.target, inputs.schema)
         wanted = channel.apply.writer
@@ -488,16 +483,3 @@ def databases_of(plan: WindowPlan) -> frozenset[str]:
         key.database for key in (*plan.tables, *plan.loaded, *plan.undone_tables, *plan.written, *plan.altered.tables)
     }
     return frozenset(names | set(map(lower, names)))
-
-
-def _source_schema(
-    endpoint: Endpoint,
-    databases: frozenset[str],
-    renaming: Renaming,
-    read: Callable[[Connection, frozenset[str]], Schema],
-) -> Schema:
-    """The source's schema as it is now, in its own names. ``databases``: the target's names."""
-    with translated(str(endpoint)), driver_errors(), engine_of(endpoint).connect() as connection:
-        # with those that stand under the new names: they would be one with the renamed
-        named = namesakes(renaming, read_databases(connection), databases) if renaming else frozenset()
-        return read(connection, databases | named)

@@ -17,6 +17,8 @@ from binlane.work.files import WorkFolder
 _FOLDER: Final = "segments"
 
 SegmentTold = Callable[[Segment], None]
+Progress = Callable[[int, int, int], None]
+"""Called with the transactions and bytes of log so far, and the bytes up to the stop or the log's end, 0 if unknown."""
 
 
 @dataclass(slots=True)

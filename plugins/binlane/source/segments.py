@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -54,7 +54,7 @@ from binlane.source.protocol import (
     file_number,
     too_large,
 )
-from binlane.source.segment_writer import SegmentTold, SegmentWriter, Sink, Stretch
+from binlane.source.segment_writer import Progress, SegmentTold, SegmentWriter, Sink, Stretch
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
 from binlane.work.files import WorkFolder
@@ -66,8 +66,6 @@ _SPILL: Final = 8 << 20
 """Maximum bytes of an open transaction in memory."""
 _GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
 _HEADS: Final = frozenset({EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST})
-Progress = Callable[[int, int, int], None]
-"""Called with the transactions and bytes of log so far, and the bytes up to the stop or the log's end, 0 if unknown."""
 
 
 def extract(

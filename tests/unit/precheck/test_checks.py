@@ -11,9 +11,8 @@ from typing import Any, Final
 import pytest
 
 from binlane.binlog.rows_payload import payload_limit
-from binlane.choices import OnConflict
 from binlane.errors import PrecheckError
-from binlane.model import Barrier, BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.division import Division
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts, WindowPlan
@@ -400,107 +399,3 @@ def test_a_window_s_statements_fit_the_packet_that_they_were_planned_for(packet:
     check = TARGET_CHECKS["max-allowed-packet"]
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet)), planned))) == []
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet // 2)), planned))) != []
-
-
-IN_OLD_FORMAT: Final = replace(table().columns[0], name="at", data_type="time (old format)", fsp=3)
-ALTERED: Final = Alterations({KEY: (3,)})
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "given", "variables", "what"),
-    [
-        pytest.param((IN_OLD_FORMAT,), (IN_OLD_FORMAT,), {}, {}, None, id="read-by-the-server"),
-        pytest.param((IN_OLD_FORMAT,), (), {}, {}, "none on the target, at(3) on the source", id="another-format"),
-        pytest.param((), (), {}, {}, "none on the target, none", id="altered-on-both-sides-since"),
-        pytest.param(
-            (replace(IN_OLD_FORMAT, fsp=5),), (IN_OLD_FORMAT,), {}, {}, "at(3) on the target, at(5)", id="of-one-length"
-        ),
-        pytest.param(None, (IN_OLD_FORMAT,), {}, {}, "no table on the source", id="not-known-on-the-source"),
-        pytest.param(None, None, {"altered": ALTERED}, {}, None, id="made-by-the-window"),
-        pytest.param(
-            None, None, {"altered": ALTERED}, {"mysql56_temporal_format": "ON"}, "mysql56_temporal_format = ON",
-            id="made-in-another-format",
-        ),
-        pytest.param(
-            (IN_OLD_FORMAT,), (IN_OLD_FORMAT,), {"by_sql": KEYS}, {}, "statements write", id="written-by-statements"
-        ),
-        pytest.param(
-            (IN_OLD_FORMAT,), (IN_OLD_FORMAT,), {"overwrites": True}, {}, "on_conflict = overwrite", id="compared"
-        ),
-    ],
-)  # fmt: skip
-def test_rows_of_unlogged_lengths_are_left_to_a_server_that_reads_them(
-    ours: tuple[Column, ...] | None,
-    theirs: tuple[Column, ...] | None,
-    given: dict[str, Any],
-    variables: dict[str, Any],
-    what: str | None,
-) -> None:
-    given = dict(given)
-    by_sql, overwrites = given.pop("by_sql", frozenset()), given.pop("overwrites", False)
-    asked = plan(
-        tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))},
-        requirements={Requirement(UNLOGGED_LENGTH, "shop.t"): 5},
-        **given,
-    )
-    source, target = (
-        schema(*(() if columns is None else (table(columns=(ID, *columns)),))) for columns in (ours, theirs)
-    )
-    channel = applying(on_conflict=OnConflict.OVERWRITE if overwrites else OnConflict.STOP)
-    found = run_checks(
-        situation(facts(**variables), asked, target, source=source, channel=channel, by_sql=by_sql),
-        {"unlogged-lengths": CHECKS["unlogged-lengths"]},
-    )
-    assert len(found) == (what is not None)
-    assert all(str(what) in one.found for one in found)
-
-
-@pytest.mark.parametrize(
-    ("of", "seqnos"),
-    [
-        pytest.param(with_calls("SELECT makes()", "SELECT drops()", blocks=(5, 5)), [], id="in one block"),
-        pytest.param(
-            with_calls(
-                "SELECT makes()", "SELECT drops()", blocks=(5, 5), channel=applying(allow_nontransactional=True)
-            ),
-            [6],
-            id="in one block that may be applied transaction by transaction",
-        ),
-        pytest.param(
-            with_calls(
-                *("SELECT makes()", "SELECT drops()"),
-                plan=plan(barriers=(Barrier(5, 6, 1, (0, 1), {}, together=True),)),
-            ),
-            [],
-            id="in one stretch of open temporary tables",
-        ),
-        pytest.param(with_calls("SELECT makes()", "SELECT drops()", begun=True), [], id="of a window that is begun"),
-        pytest.param(
-            with_calls("SELECT makes()", "SELECT drops()", plan=plan(flavor=Flavor.MARIADB)),
-            [],
-            id="of MariaDB's log, where the lane stops",
-        ),
-        pytest.param(
-            with_calls("SELECT missing()", plan=plan(flavor=Flavor.MARIADB)), [5], id="in doubt in MariaDB's log"
-        ),
-        pytest.param(with_calls("SELECT missing()", "SELECT missing()"), [5, 6], id="what it holds is in doubt"),
-        pytest.param(with_calls("SELECT unread()", "SELECT unread()"), [5], id="what it does is not seen"),
-        pytest.param(
-            with_calls("SELECT unread()", channel=applying(allow_unsafe=True)), [], id="not seen, and that is allowed"
-        ),
-        pytest.param(
-            with_calls("SELECT missing()", "SELECT missing()", channel=applying(allow_unsafe=True)),
-            [],
-            id="what it holds is in doubt, and that is allowed",
-        ),
-        pytest.param(
-            with_calls("SELECT makes()", "SELECT drops()", channel=applying(allow_unsafe=True)),
-            [6],
-            id="that it is not there is never allowed",
-        ),
-        pytest.param(with_calls("CREATE FUNCTION f() RETURNS INT RETURN drops()"), [], id="a definition calls nothing"),
-        pytest.param(with_calls("CREATE TEMPORARY TABLE made (a INT)", "SELECT drops()"), [], id="the plan follows it"),
-    ],
-)
-def test_temporary_tables_that_routines_leave_to_another_transaction(of: Situation, seqnos: list[int]) -> None:
-    assert [one.seqno for one in run_checks(of, {"temporary-tables": CHECKS["temporary-tables"]})] == seqnos

@@ -16,7 +16,8 @@ from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import Until, UntilPosition
 from binlane.source.identity import Start
 from binlane.source.load_files import LoadFileTracker
-from binlane.source.segments import Progress, extract
+from binlane.source.segment_writer import Progress
+from binlane.source.segments import extract
 from binlane.source.stream import ServerSource
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
