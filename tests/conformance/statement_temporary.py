@@ -47,7 +47,7 @@ STATEMENT_TEMPORARY: Final[tuple[Row, ...]] = (
         f"{proofs.TEMPORARY}::"
         "test_a_table_that_a_function_has_made_in_an_earlier_window_is_refused_when_another_drops_it",
         "tests/unit/sql/test_temporary_routines.py::test_a_call_behind_another",
-        "tests/unit/precheck/test_checks.py::test_temporary_tables_that_routines_leave_to_another_transaction",
+        "tests/unit/precheck/test_temporary_tables.py::test_temporary_tables_that_routines_leave_to_another_transaction",
         f"{_LEFT}::test_a_view_that_calls_a_function_is_looked_into",
     ),
     refused(
