@@ -4,35 +4,34 @@ So the target itself must show whether the statement has run:
 
 - MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server silently skips a GTID that it has.
 - MariaDB with a binlog: ``gtid_domain_id`` of the channel and lane, ``gtid_seq_no`` the seqno; ``@@gtid_binlog_state``
-  is read before every attempt. Each lane has its domain, because lanes run their DDL out of seqno order.
-- neither: an intent row with a fingerprint of the definitions *and InnoDB's table ids* of everything the statement may
-  name. A RENAME swap or EXCHANGE PARTITION keeps the definitions but moves the ids. If the outcome stays unknown, the
-  operator decides.
+  is read before every attempt. Each lane has its domain, because lanes run their DDL out of seqno order. A server that
+  is killed during a DDL can finish it when it starts again, and logs it under a GTID of its own; or it has logged a
+  statement that it then loses (CREATE and DROP of routines, GRANT, CREATE TABLE ... SELECT). So the definitions of
+  everything that the statement may name are noted before it, and decide after a crash.
+- neither: the note has *InnoDB's table ids* as well. A RENAME swap or EXCHANGE PARTITION keeps the definitions but
+  moves the ids. If the outcome stays unknown, the operator decides.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pymysql
 
+from binlane.apply.ddl_fingerprint import Fingerprint, fingerprint
 from binlane.apply.session.connection import AUTOMATIC
-from binlane.apply.session.innodb_dictionary import stored_pattern
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.variables import version_number
-from binlane.sql.charset import decoded
 from binlane.sql.sql_modes import with_unknown_options
 from binlane.state.gtid_domains import gtid_domain, sequence_in
-from binlane.state.records.ddl_intents import DONE, forget_intent, read_intent, write_intent
+from binlane.state.records.ddl_intents import BEGUN, DONE, INTENT, DdlIntent, forget_intent, read_intent, write_intent
 
 if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter
@@ -54,10 +53,13 @@ _VISIBLE: Final = re.compile(
 """Statements whose effect shows in definitions or table ids: an unchanged fingerprint means that they have not
 run."""
 _HARMLESS: Final = re.compile(
-    rb"\s*(?:GRANT|FLUSH|ANALYZE|OPTIMIZE|CREATE\s+OR\s+REPLACE|(?:CREATE|DROP|ALTER)\b[^;]*?\bIF\s+(?:NOT\s+)?EXISTS)\b",
+    rb"\s*(?:GRANT\b|SET\s+PASSWORD\b|ALTER\s+USER\b(?![^;]*\bRETAIN\b)|FLUSH\b|ANALYZE\b|OPTIMIZE\b|CREATE\s+OR\s+REPLACE\b"
+    rb"|(?:CREATE|DROP)\s(?:(?!\bDO\b)[^;(])*?\b(?:TABLES?|VIEW|SEQUENCE|INDEX|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION"
+    rb"|PACKAGE|BODY|EVENT|USER|ROLE|SERVER)\s+IF\s+(?:NOT\s+)?EXISTS\b)",
     re.I,
 )
-"""Statements that may run twice without harm."""
+"""Statements that may run twice without harm. ALTER ... IF EXISTS is none: a key without a name would be there
+twice."""
 _SEVERAL: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b[^;]*,", re.I)
 """Statements that are not atomic on every server: a changed fingerprint may mean that they have run in part."""
 _DROPS: Final = re.compile(
@@ -71,8 +73,19 @@ _LOADABLE: Final = re.compile(
 )
 _SINCE_CONDITION: Final = (8, 0, 29)
 """First MySQL version with CREATE FUNCTION IF NOT EXISTS."""
-_NAMES: Final = tuple(re.compile(each) for each in (r"`((?:[^`]|``)+)`", r'"((?:[^"]|"")+)"', r"([\w$]+)"))
-"""Each is looked for by itself: a quote in a comment or string must not hide a name from the others."""
+
+
+_ALTERS_TABLE: Final = re.compile(
+    rb"\s*ALTER\s+(?:ONLINE\s+|OFFLINE\s+|IGNORE\s+)*TABLE\b(?![^;]*\bCONVERT\s+TABLE\b)", re.I
+)
+"""ALTER TABLE, but for the one that makes a table a partition of another."""
+_LOGGED_FIRST: Final = re.compile(
+    rb"\s*(?:CREATE|DROP)\b(?!\s+(?:USER|ROLE)\b)(?:[^;]*?\b(?:PROCEDURE|FUNCTION|PACKAGE|EVENT)\b|\s+TABLE\b)", re.I
+)
+"""Statements that MariaDB logs before they are durable (in system tables of Aria, or with rows), and whose effect shows
+in definitions."""
+_ACCOUNTS: Final = re.compile(rb"(?P<verb>\s*(?:CREATE|DROP)\s+(?:USER|ROLE)\s+)(?!IF\b)", re.I)
+_CREATES_DATABASE: Final = re.compile(rb"\s*CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +96,6 @@ class DdlPlace:
     channel_uuid: str
     lane: int
     seqno: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """The target's state of everything that a statement may name."""
-
-    digest: str
-    has_ids: bool
-    """All its tables are InnoDB: a swap of two tables changes it."""
 
 
 def gtid_uuid(channel_uuid: str) -> str:
@@ -196,18 +200,40 @@ def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place:
 
 def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
     domain = gtid_domain(place.channel_uuid, place.lane)
-    if sequence_in(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= place.seqno:
+    is_logged = sequence_in(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= place.seqno
+    channel, seqno = place.key.channel, place.seqno
+    begun = read_intent(session.cursor, channel, seqno)
+    if begun is None and is_logged:
         return
+    now = fingerprint(session, item, with_ids=False)
+    if begun is None:
+        write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, BEGUN)
+    else:
+        attempt = _after_crash(session, item, begun, now, is_logged=is_logged)
+        if attempt is None:
+            return
+        item = attempt
+    try:
+        _run_in_domain(session, writer, item, None if is_logged else (domain, seqno))
+    except pymysql.err.MySQLError as exc:
+        if not is_logged:
+            _forget_refused(session, writer, place, exc)
+        raise
+
+
+def _run_in_domain(session: LaneSession, writer: BlockWriter, item: Item, number: tuple[int, int] | None) -> None:
+    """Run the statement under the GTID of a domain and sequence number; None: under one of the server's choice."""
     usual = int(session.value("SELECT @@gtid_domain_id"))
     text = writer.prepare(item)
     try:
-        session.execute(f"SET SESSION gtid_domain_id = {domain}")
-        try:
-            session.execute(f"SET SESSION gtid_seq_no = {int(place.seqno)}")
-        except pymysql.err.MySQLError as exc:
-            if error_code(exc) == _ALREADY_IN_BINLOG:
-                return
-            raise
+        if number is not None:
+            session.execute(f"SET SESSION gtid_domain_id = {number[0]}")
+            try:
+                session.execute(f"SET SESSION gtid_seq_no = {number[1]}")
+            except pymysql.err.MySQLError as exc:
+                if error_code(exc) == _ALREADY_IN_BINLOG:
+                    return
+                raise
         writer.run(item, text)
     finally:
         # if the statement wrote no event, the next transaction would get the number
@@ -215,32 +241,86 @@ def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, plac
         session.execute(f"SET SESSION gtid_domain_id = {usual}")
 
 
+def _after_crash(
+    session: LaneSession, item: Item, begun: DdlIntent, now: Fingerprint, *, is_logged: bool
+) -> Item | None:
+    """What is left to run of a statement that MariaDB was executing when its connection was lost; None if it has run.
+
+    Found by killing the server at each of its file operations (``tests/chaos/test_killed_in_ddl.py``). Without the
+    channel's GTID, ALTER, its like and CREATE DATABASE may have run, and a DROP in part. With it, all have run but
+    those that the server logs before they are durable.
+    """
+    statement, unchanged = item.payload, begun.fingerprint == now.stored
+    if is_logged:
+        return _repeated(item) if _HARMLESS.match(statement) or (unchanged and _LOGGED_FIRST.match(statement)) else None
+    database = _CREATES_DATABASE.match(statement)
+    if database is None or unchanged:
+        again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
+        return _repeated(item) if again else None
+    if not _is_empty(session, item):
+        return None
+    # what a killed server leaves may be a folder without its character set
+    return replace(item, payload=b"CREATE OR REPLACE DATABASE " + statement[database.end() :])
+
+
+def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
+    """Whether a table is missing or cannot be opened that ALTER TABLE leaves: then the server says so if it is run
+    again."""
+    if _ALTERS_TABLE.match(statement) is None:
+        return False
+    return now.unreadable or now.tables < int(begun.fingerprint.partition(":")[2])
+
+
+def _repeated(item: Item) -> Item:
+    """The item; for accounts, with IF [NOT] EXISTS: some of them may have been created or dropped."""
+    accounts = _ACCOUNTS.match(item.payload)
+    if accounts is None:
+        return item
+    condition = b"IF EXISTS " if accounts["verb"].strip()[:4].upper() == b"DROP" else b"IF NOT EXISTS "
+    return replace(item, payload=accounts["verb"] + condition + item.payload[accounts.end() :])
+
+
+def _is_empty(session: LaneSession, item: Item) -> bool:
+    """Whether the databases that the statement names have no objects."""
+    databases = tuple(statement_facts(item.payload, item.context or SessionContext(), session.flavor).databases)
+    marks = ", ".join(["%s"] * len(databases))
+    kinds = (("tables", "table"), ("routines", "routine"), ("events", "event"))
+    return bool(databases) and not any(
+        session.rows(f"SELECT 1 FROM information_schema.{view} WHERE {kind}_schema IN ({marks}) LIMIT 1", databases)
+        for view, kind in kinds
+    )
+
+
 def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
-    now = fingerprint(session, item)
+    now = fingerprint(session, item, with_ids=True)
     channel, seqno = place.key.channel, place.seqno
     stored = read_intent(session.cursor, channel, seqno)
-    if stored is not None and (
-        stored.state == DONE or not _must_run_again(item.payload, stored.fingerprint, now, place)
-    ):
+    if stored is not None and (stored.state == DONE or not _must_run_again(item.payload, stored, now, place)):
         return
-    write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.digest)
+    write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)
     try:
         writer.run(item, writer.prepare(item))
     except pymysql.err.MySQLError as exc:
-        # a server error means that the statement has not run; after a lost connection the outcome is unknown
-        if not _CLIENT_ERRORS[0] <= error_code(exc) < _CLIENT_ERRORS[1]:
-            writer.context.leave()
-            forget_intent(session.cursor, channel, seqno)
+        _forget_refused(session, writer, place, exc)
         raise
 
 
-def _must_run_again(statement: bytes, before: str, now: Fingerprint, place: DdlPlace) -> bool:
+def _forget_refused(session: LaneSession, writer: BlockWriter, place: DdlPlace, error: pymysql.err.MySQLError) -> None:
+    """A server error means that the statement has not run; after a lost connection the outcome is unknown."""
+    if not _CLIENT_ERRORS[0] <= error_code(error) < _CLIENT_ERRORS[1]:
+        writer.context.leave()
+        forget_intent(session.cursor, place.key.channel, place.seqno)
+
+
+def _must_run_again(statement: bytes, stored: DdlIntent, now: Fingerprint, place: DdlPlace) -> bool:
     """Whether a statement with an intent row has not run. Raises UndecidableError if the outcome is unknown."""
     if _HARMLESS.match(statement):
         return True
-    changed = now.digest != before
-    if changed and not _SEVERAL.match(statement):
-        return False
+    changed = now.stored != stored.fingerprint
+    # an earlier build looked at other databases, too
+    comparable = ":" in stored.fingerprint
+    if comparable and changed and not _SEVERAL.match(statement):
+        return _is_damaged(statement, stored, now)
     if not changed and now.has_ids and _VISIBLE.match(statement):
         return True
     raise UndecidableError(
@@ -251,74 +331,6 @@ def _must_run_again(statement: bytes, before: str, now: Fingerprint, place: DdlP
         "binlog, on MySQL with GTIDs, shows the outcome by itself):\n"
         + statement[:1000].decode("utf-8", "backslashreplace")
     )
-
-
-def fingerprint(session: LaneSession, item: Item) -> Fingerprint:
-    """Definitions and InnoDB table ids of all tables, views, routines, triggers and events that the statement may name.
-
-    Every word of the statement counts as a name: too many objects do no harm, a missing one would.
-    """
-    text = decoded(item.payload, item.context or SessionContext())
-    names = sorted(set(_names(text)))
-    marks = ", ".join(["%s"] * len(names))
-    digest = hashlib.sha256()
-    tables = session.rows(
-        f"SELECT table_schema, table_name, table_type, engine FROM information_schema.tables WHERE table_name IN "
-        f"({marks}) "
-        "AND table_schema NOT IN ('information_schema', 'performance_schema', 'sys') ORDER BY 1, 2",
-        tuple(names),
-    )
-    for schema, name, kind, engine in tables:
-        definition = _definition(session, f"`{_escaped(schema)}`.`{_escaped(name)}`")
-        digest.update(repr((schema, name, kind, engine, definition)).encode())
-    for query in _OTHERS:
-        digest.update(repr(session.rows(query.format(marks=marks), tuple(names))).encode())
-    digest.update(repr(_innodb_ids(session, {(str(schema), str(name)) for schema, name, _, _ in tables})).encode())
-    # a name in a character set that is not read would be missing
-    has_ids = "\ufffd" not in text and all(
-        str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind)
-    )
-    return Fingerprint(digest.hexdigest(), has_ids)
-
-
-_OTHERS: Final = (
-    "SELECT * FROM information_schema.schemata WHERE schema_name IN ({marks}) ORDER BY 2",
-    "SELECT routine_schema, routine_name, routine_type, routine_definition, created, last_altered "
-    "FROM information_schema.routines WHERE routine_name IN ({marks}) ORDER BY 1, 2, 3",
-    "SELECT trigger_schema, trigger_name, event_manipulation, action_timing, action_statement, created "
-    "FROM information_schema.triggers WHERE trigger_name IN ({marks}) ORDER BY 1, 2",
-    "SELECT event_schema, event_name, event_definition, status, created, last_altered "
-    "FROM information_schema.events WHERE event_name IN ({marks}) ORDER BY 1, 2",
-)
-
-
-def _names(statement: str) -> Iterator[str]:
-    for pattern in _NAMES:
-        for found in pattern.findall(statement):
-            yield from (found, found.replace("``", "`").replace('""', '"'))
-
-
-def _definition(session: LaneSession, table: str) -> str:
-    try:
-        shown = str(session.rows(f"SHOW CREATE TABLE {table}")[0][1])
-    except pymysql.err.MySQLError as exc:
-        # a view whose tables do not exist
-        shown = str(error_code(exc))
-    # other lanes insert rows at the same time
-    return re.sub(r" AUTO_INCREMENT=\d+", "", shown)
-
-
-def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tuple[str, int]]:
-    view = "innodb_sys_tables" if session.flavor is Flavor.MARIADB else "innodb_tables"
-    names = (f"{stored_pattern(schema)}/{stored_pattern(name)}" for schema, name in tables)
-    # partitions are tables of their own: name#P#partition
-    wanted = re.compile(f"(?:{'|'.join(names)})(?:#p#.*)?", re.IGNORECASE)
-    found = session.rows(f"SELECT name, table_id FROM information_schema.{view}") if tables else []
-    return sorted((str(name), int(number)) for name, number in found if wanted.fullmatch(str(name)))
-
-
-def _escaped(name: object) -> str:
-    return str(name).replace("`", "``")
 
 
 def _with_blockers(

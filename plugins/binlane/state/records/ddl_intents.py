@@ -1,7 +1,8 @@
-"""DDL intents: a row written before a statement with an implicit commit, on targets without GTIDs.
+"""DDL intents: a row written before a statement with an implicit commit, but on MySQL with GTIDs.
 
 ``read_intent``, ``write_intent`` and ``forget_intent`` take the lane's own cursor. If a row is left after a lost
-connection, the statement may or may not have run: the target's definitions decide, or an operator (``decide_ddl``).
+connection, the statement may or may not have run: the target's definitions decide, together with its GTIDs if it has
+any, or else an operator (``decide_ddl``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
 INTENT: Final = "intent"
+BEGUN: Final = "begun"
+"""As ``INTENT``, on a target that decides by itself."""
 DONE: Final = "done"
 HALF_RUN: Final = "half"
 """In place of a fingerprint: the statement failed, and the target keeps a part of its changes."""
@@ -44,12 +47,14 @@ def read_intent(cursor: Cursor, channel: str, seqno: int) -> DdlIntent | None:
     return None if row is None else DdlIntent(*row)
 
 
-def write_intent(cursor: Cursor, channel: str, seqno: int, lane: int, statement: bytes, fingerprint: str) -> None:
-    """Record that a statement is about to run; replaces an earlier intent of its seqno."""
+def write_intent(
+    cursor: Cursor, channel: str, seqno: int, lane: int, statement: bytes, fingerprint: str, state: str = INTENT
+) -> None:
+    """Record that a statement is about to run; replaces an earlier intent of its seqno. ``state``: INTENT or BEGUN."""
     cursor.execute(
         "REPLACE INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
         "VALUES (%s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))",
-        (channel, seqno, lane, statement.decode("utf-8", "backslashreplace"), fingerprint, INTENT),
+        (channel, seqno, lane, statement.decode("utf-8", "backslashreplace"), fingerprint, state),
     )
 
 

@@ -1,0 +1,160 @@
+"""What a target shows of the objects that a DDL may name: compared before and after, it tells whether the DDL has run.
+
+Only databases that the statement itself names are looked at. Other lanes run DDL at the same time, in databases of
+other shards, often the same one on tables of the same names: a migration of a fleet's tenants.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pymysql
+
+from binlane.apply.session.innodb_dictionary import stored_pattern
+from binlane.apply.session.retry_verdicts import error_code
+from binlane.model import Flavor, Item, SessionContext
+from binlane.plan.transaction.decode import statement_facts
+from binlane.sql.charset import decoded
+
+if TYPE_CHECKING:
+    from binlane.apply.session.connection import LaneSession
+
+_NAMES: Final = tuple(re.compile(each) for each in (r"`((?:[^`]|``)+)`", r'"((?:[^"]|"")+)"', r"([\w$]+)"))
+"""Each is looked for by itself: a quote in a comment or string must not hide a name from the others."""
+_SYSTEM: Final = ("information_schema", "performance_schema", "sys")
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A view of information_schema, and which of its columns are read."""
+
+    name: str
+    database: str
+    object: str
+    columns: str
+    order: str
+
+    def rows(self, session: LaneSession, names: tuple[str, ...], databases: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        """The objects with one of the names, in one of the databases or, if there are none, in any."""
+        marks = ", ".join(["%s"] * len(names))
+        within = ", ".join(["%s"] * len(databases or _SYSTEM))
+        return session.rows(
+            f"SELECT {self.columns} FROM information_schema.{self.name} WHERE {self.object} IN ({marks}) "
+            f"AND {self.database} {'IN' if databases else 'NOT IN'} ({within}) ORDER BY {self.order}",
+            (*names, *(databases or _SYSTEM)),
+        )
+
+
+_TABLES: Final = _View(
+    "tables", "table_schema", "table_name", "table_schema, table_name, table_type, engine", "table_schema, table_name"
+)
+_OTHERS: Final = (
+    _View("schemata", "schema_name", "schema_name", "*", "schema_name"),
+    _View(
+        "routines",
+        "routine_schema",
+        "routine_name",
+        "routine_schema, routine_name, routine_type, routine_definition, created, last_altered",
+        "1, 2, 3",
+    ),
+    _View(
+        "triggers",
+        "trigger_schema",
+        "trigger_name",
+        "trigger_schema, trigger_name, event_manipulation, action_timing, action_statement, created",
+        "1, 2",
+    ),
+    _View(
+        "events",
+        "event_schema",
+        "event_name",
+        "event_schema, event_name, event_definition, status, created, last_altered",
+        "1, 2",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The target's state of everything that a statement may name."""
+
+    digest: str
+    tables: int
+    """Number of tables and views."""
+    has_ids: bool
+    """All its tables are InnoDB, and their ids are part of the digest: a swap of two tables changes it."""
+    unreadable: bool
+    """The server cannot open one of the tables: a crash in the middle of a DDL may leave one that its engine has
+    lost."""
+
+    @property
+    def stored(self) -> str:
+        """As it is kept beside the statement."""
+        return f"{self.digest}:{self.tables}"
+
+
+def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerprint:
+    """Definitions, and InnoDB's table ids if asked for, of all tables, views, routines, triggers and events that the
+    statement may name.
+
+    Every word of the statement counts as a name, in the databases that it names: too many objects do no harm, a missing
+    one would. A statement whose databases cannot be read is applied while no other lane moves, so that all databases
+    are looked at.
+    """
+    context = item.context or SessionContext()
+    text = decoded(item.payload, context)
+    names = tuple(sorted(set(_names(text))))
+    databases = tuple(sorted(statement_facts(item.payload, context, session.flavor).databases))
+    digest = hashlib.sha256()
+    tables = _TABLES.rows(session, names, databases)
+    unreadable = False
+    for schema, name, kind, engine in tables:
+        definition = _definition(session, f"`{_escaped(schema)}`.`{_escaped(name)}`")
+        unreadable |= isinstance(definition, int) and "VIEW" not in str(kind)
+        digest.update(repr((schema, name, kind, engine, str(definition))).encode())
+    for view in _OTHERS:
+        digest.update(repr(view.rows(session, names, databases)).encode())
+    if with_ids:
+        found = _innodb_ids(session, {(str(schema), str(name)) for schema, name, _, _ in tables})
+        digest.update(repr(found).encode())
+    # a name in a character set that is not read would be missing
+    has_ids = (
+        with_ids
+        and "\ufffd" not in text
+        and all(str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind))
+    )
+    return Fingerprint(digest.hexdigest(), len(tables), has_ids, unreadable)
+
+
+def _names(statement: str) -> Iterator[str]:
+    for pattern in _NAMES:
+        for found in pattern.findall(statement):
+            yield from (found, found.replace("``", "`").replace('""', '"'))
+
+
+def _definition(session: LaneSession, table: str) -> str | int:
+    """The statement that would make the table; the error's code if the server cannot tell."""
+    try:
+        shown = str(session.rows(f"SHOW CREATE TABLE {table}")[0][1])
+    except pymysql.err.MySQLError as exc:
+        # a view whose tables do not exist, among others
+        return error_code(exc)
+    # other lanes insert rows at the same time
+    return re.sub(r" AUTO_INCREMENT=\d+", "", shown)
+
+
+def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tuple[str, int]]:
+    view = "innodb_sys_tables" if session.flavor is Flavor.MARIADB else "innodb_tables"
+    names = (f"{stored_pattern(schema)}/{stored_pattern(name)}" for schema, name in tables)
+    # partitions are tables of their own: name#P#partition
+    wanted = re.compile(f"(?:{'|'.join(names)})(?:#p#.*)?", re.IGNORECASE)
+    found = session.rows(f"SELECT name, table_id FROM information_schema.{view}") if tables else []
+    return sorted((str(name), int(number)) for name, number in found if wanted.fullmatch(str(name)))
+
+
+def _escaped(name: object) -> str:
+    return str(name).replace("`", "``")

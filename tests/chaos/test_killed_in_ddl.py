@@ -1,0 +1,181 @@
+"""kill -9 of the target at a file operation of a DDL: whatever its recovery makes of it, the lane ends as the source.
+
+Invariant 2. MariaDB finishes some statements when it starts again and logs them under GTIDs of its own, undoes others,
+and logs some before they are durable. ``strace`` kills the server at its n-th operation on files, so that every place
+can be tried, and again. Without strace there are the seams of ``integration/apply/test_ddl.py``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from binlane.apply.lane.runner import run_lane
+from binlane.apply.session.retry_verdicts import Verdict, judge
+from binlane.errors import BinlaneError
+from binlane.model import Flavor
+from binlane.state.migrations.run import create
+from lab.servers import PrivateServer, private_server
+from tests.chaos.faults import plain_engine
+from tests.chaos.rounds import some, survived
+from tests.chaos.scene import PATIENT
+from tests.emptied import empty_target
+from tests.integration.apply.capture import Recorder, Window
+from tests.integration.apply.conftest import CREATED, DATABASE, start_window
+
+_OPERATIONS: Final = (
+    "openat,rename,renameat,renameat2,unlink,unlinkat,write,pwrite64,pwritev,fsync,fdatasync,ftruncate,mkdir,rmdir"
+)
+_OPERATION_NUMBERS: Final = range(3, 45)
+"""Which operation of any thread of the server is its last one: statements end after 10 to 50."""
+_SETUP: Final = (
+    "CREATE TABLE wide (id INT PRIMARY KEY, note VARCHAR(10), memo VARCHAR(10)) ENGINE=InnoDB",
+    "INSERT INTO wide VALUES (1, 'x', 'X'), (2, 'y', 'Y')",
+    "CREATE TABLE a (id INT PRIMARY KEY) ENGINE=InnoDB",
+    "CREATE TABLE b (id INT PRIMARY KEY) ENGINE=InnoDB",
+    "INSERT INTO a VALUES (1)",
+    "CREATE TABLE parts (id INT PRIMARY KEY) ENGINE=InnoDB PARTITION BY HASH (id) PARTITIONS 3",
+    "CREATE TABLE part (id INT PRIMARY KEY) ENGINE=InnoDB",
+    "INSERT INTO parts VALUES (2), (3), (4)",
+    "INSERT INTO part VALUES (6)",
+    "CREATE VIEW v AS SELECT id FROM part",
+    "CREATE PROCEDURE old() SELECT 1",
+    "CREATE TRIGGER before_a BEFORE INSERT ON a FOR EACH ROW SET @seen = 1",
+)
+_ACCOUNT: Final = "binlane_killed"
+_STATEMENTS: Final = (
+    "ALTER TABLE wide ADD KEY (note)",
+    "ALTER TABLE wide MODIFY note VARCHAR(300) NOT NULL, ADD KEY (note), ALGORITHM=COPY",
+    "ALTER TABLE wide CHANGE note memo VARCHAR(10), CHANGE memo note VARCHAR(10)",
+    "CREATE INDEX named ON wide (memo)",
+    "ALTER TABLE parts ADD PARTITION PARTITIONS 1",
+    "ALTER TABLE parts COALESCE PARTITION 1",
+    "ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE part",
+    "RENAME TABLE a TO x, b TO a, x TO b",
+    "ALTER TABLE wide RENAME TO wider",
+    "TRUNCATE TABLE wide",
+    "DROP TABLE a, b",
+    "CREATE TABLE made (id INT PRIMARY KEY, KEY (id))",
+    "CREATE TABLE made (id INT PRIMARY KEY) ENGINE=InnoDB SELECT id FROM part",
+    "CREATE VIEW made AS SELECT id FROM part",
+    "ALTER VIEW v AS SELECT id + 1 AS id FROM a",
+    "CREATE TRIGGER made BEFORE INSERT ON wide FOR EACH ROW SET @seen = 2",
+    "DROP TRIGGER before_a",
+    "CREATE PROCEDURE made() SELECT 2",
+    "DROP PROCEDURE old",
+    f"CREATE DATABASE {CREATED} CHARACTER SET latin1",
+    f"CREATE USER {_ACCOUNT}@localhost",
+    f"GRANT SELECT ON {DATABASE}.* TO {_ACCOUNT}_2@localhost",
+    f"DROP USER {_ACCOUNT}_2@localhost",
+)
+_SHOWN: Final = (
+    "SELECT schema_name, default_character_set_name FROM information_schema.schemata "
+    f"WHERE schema_name IN ('{DATABASE}', '{CREATED}') ORDER BY 1",
+    f"SELECT routine_name, routine_definition FROM information_schema.routines WHERE routine_schema = '{DATABASE}' "
+    "ORDER BY 1",
+    f"SELECT trigger_name, action_statement FROM information_schema.triggers WHERE trigger_schema = '{DATABASE}' "
+    "ORDER BY 1",
+    f"SELECT user FROM mysql.user WHERE user LIKE '{_ACCOUNT}%' ORDER BY 1",
+    "SELECT table_schema, privilege_type, grantee FROM information_schema.schema_privileges "
+    f"WHERE grantee LIKE '%{_ACCOUNT}%' ORDER BY 1, 2, 3",
+)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize(("family", "sample"), [("mariadb", 10), ("mysql", 4)])
+def test_kill_9_of_the_target_at_a_file_operation_of_a_ddl(
+    family: str, sample: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    source = request.getfixturevalue(f"{family}_source")
+    points = [(statement, number) for statement in _STATEMENTS for number in _OPERATION_NUMBERS]
+    windows: dict[str, tuple[Window, list[object]]] = {}
+    with private_server(tmp_path / "data", Flavor(family), name=f"killed_{family}", durable=True) as target:
+        for statement, number in some(points, request.node.name, sample=sample, share=0.15):
+            if statement not in windows:
+                _lay(source)
+                recorder = Recorder(source, DATABASE, setup=("SET SESSION binlog_format = 'STATEMENT'",))
+                window = Window(recorder.format)
+                window.add(0, recorder.ddl(statement))
+                windows[statement] = window, list(_contents(source))
+            window, expected = windows[statement]
+            if not empty_target(target):
+                create(plain_engine(target.url()))
+            _lay(target)
+            killed = _run_and_kill(target, window, number)
+            assert list(_contents(target)) == expected, f"{statement}: killed at file operation {number}"
+            assert target.query("SELECT * FROM binlane.ddl") == []
+            survived[f"{family} killed inside a DDL"] += killed
+
+
+def _lay(server: PrivateServer) -> None:
+    statements = (
+        f"DROP DATABASE IF EXISTS {CREATED}",
+        f"DROP DATABASE IF EXISTS {DATABASE}",
+        f"DROP USER IF EXISTS {_ACCOUNT}@localhost, {_ACCOUNT}_2@localhost",
+        f"CREATE USER {_ACCOUNT}_2@localhost",
+        f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        f"USE {DATABASE}",
+        *_SETUP,
+    )
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _contents(server: PrivateServer) -> Iterator[object]:
+    tables = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{DATABASE}' ORDER BY 1"
+    for (table,) in server.query(tables):
+        rows = server.query(f"SELECT * FROM {DATABASE}.{table}")
+        yield server.query(f"SHOW CREATE TABLE {DATABASE}.{table}"), sorted(map(repr, rows))
+    yield from (server.query(query) for query in _SHOWN)
+
+
+def _run_and_kill(target: PrivateServer, window: Window, number: int) -> bool:
+    """Apply the window while the server dies at its operation ``number``, and then to its end; False if the server had
+    fewer."""
+    engine = plain_engine(target.url())
+    start_window(engine, window.plan)
+    inject = ["-e", f"trace={_OPERATIONS}", "-e", f"inject={_OPERATIONS}:signal=SIGKILL:when={number}"]
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(target.pid), *inject])
+    _wait_until_traced(target.pid)
+
+    def apply() -> None:
+        try:
+            for lane in window.plan.all_lanes:
+                run_lane(engine, window.plan, lane, window.source, PATIENT)
+        except (DBAPIError, BinlaneError) as exc:
+            if judge(exc) is not Verdict.RETRY:
+                raise
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(apply)
+        while not running.done() and tracer.poll() is None:
+            time.sleep(0.02)
+        killed = tracer.poll() is not None
+        if not killed:
+            tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+        if killed:
+            target.kill()
+            target.restart()
+        running.result(timeout=120)
+    apply()
+    engine.dispose()
+    return killed
+
+
+def _wait_until_traced(pid: int) -> None:
+    status = Path(f"/proc/{pid}/status")
+    end = time.monotonic() + 10.0
+    while "TracerPid:\t0\n" in status.read_text():
+        assert time.monotonic() < end, "strace could not attach to the server"
+        time.sleep(0.01)
