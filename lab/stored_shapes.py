@@ -25,7 +25,8 @@ from binlane.json_codec.codec import Codec
 from binlane.json_codec.layout import hints_of
 from binlane.model import ItemKind, SessionContext
 from binlane.plan import database_activity, manifest, routing, settings, window_facts, window_plan
-from binlane.precheck import definitions, results
+from binlane.precheck import results
+from binlane.precheck.definitions import noted as definitions
 from binlane.repair import plan as repair_plan
 from binlane.schema import codec as schema_codec
 from binlane.schema.model import Schema

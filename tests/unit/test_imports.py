@@ -25,7 +25,7 @@ TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
 STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "state.records", "servers")
 APPLY: Final = ("apply.session", "apply.rows", "apply")
-PRECHECK: Final = ("precheck.account", "precheck")
+PRECHECK: Final = ("precheck.account", "precheck.definitions", "precheck")
 VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "garbage", "work", *STATE, "source", *APPLY)
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
@@ -75,7 +75,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows"),
     "apply.lane": (*PLAN, *STATE, *APPLY),
     "precheck.account": WINDOW,
-    "precheck": (*WINDOW, "apply.lane", "precheck.account"),
+    "precheck.definitions": (*WINDOW, "precheck.account"),
+    "precheck": (*WINDOW, "apply.lane", "precheck.account", "precheck.definitions"),
     "verify.rows": (*TRANSACTIONS, *STATE, "source"),
     "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
     "verify": (*TRANSACTIONS, "garbage", "work", *STATE, "source", *VERIFY),

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from binlane.apply.refusals import driver_errors
 from binlane.apply.rows.writers import sends_row_events
 from binlane.binlog.rows_payload import payload_limit
 from binlane.choices import Commit, Consistency, Reduce
@@ -23,19 +22,18 @@ from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.collations import Collations
-from binlane.plan.transaction.rename import name_of, renamed_schema, sources_of
+from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.precheck.account.row_writer import chosen_writer
-from binlane.precheck.definitions import ReadDefinitions, counts_of_source, counts_of_target, note_definitions
+from binlane.precheck.definitions.kept import definitions_for
+from binlane.precheck.definitions.noted import note_definitions
 from binlane.schema.codec import schema_to_json
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
-from binlane.schema.statement_counts import StatementCounts
-from binlane.servers.catalog import read_databases, read_schema
-from binlane.servers.engines import engine_of, in_background
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
 from binlane.shards.assigners import ASSIGNERS, shard_of_group
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import Partitioner, ShardList, critical_shards, parse_shard_list
-from binlane.source.server import translated
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.folder_formats import write_formats
@@ -56,14 +54,11 @@ def write_inputs(
     """
     with engine_of(endpoints.target).connect() as connection:
         renaming = renaming_of(channel, read_schema(connection, ()))
-        counts = counts_of_target(connection)
-        databases = read_databases(connection)
-        with in_background(partial(_source_schema, channel, endpoints, renaming, databases)) as source:
-            schema = read_schema(connection, databases)
-            by_sql = not sends_row_events(chosen_writer(connection, channel.apply.writer))
-            check_collations(channel, schema)
-            theirs, source_counts = source()
-            differing = _tables_with_other_keys(theirs, schema, renaming, Collations(channel.collations).given)
+        found = definitions_for(channel, endpoints, connection, renaming)
+        schema = found.target
+        by_sql = not sends_row_events(chosen_writer(connection, channel.apply.writer))
+    check_collations(channel, schema)
+    differing = _tables_with_other_keys(found.source, schema, renaming, Collations(channel.collations).given)
     flavors = {segment.flavor for segment in manifest.segments}
     settings, shard_list = _divided(
         channel, settings_of(channel, request, manifest.window, flavors, schema, differing, by_sql)
@@ -72,8 +67,7 @@ def write_inputs(
     groups = schema.known().foreign_key_groups
     Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     write_formats(folder, OF_WINDOW, last=files.MANIFEST)
-    asked = sources_of(renaming, databases)
-    note_definitions(folder, ReadDefinitions(counts, source_counts, asked), schema, theirs)
+    note_definitions(folder, found.read, schema, found.source)
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
@@ -162,21 +156,6 @@ def _tables_with_other_keys(
     common = [key for key in target.tables if named.table(key) is not None]
     differences = compare_schemas(named, target, common, rules_for(named, target, collations=collations))
     return sorted([key.database, key.table] for key in not_reduced(differences))
-
-
-def _source_schema(
-    channel: ChannelConfig, endpoints: Endpoints, renaming: Renaming, databases: frozenset[str]
-) -> tuple[Schema | None, StatementCounts | None]:
-    """The source's tables in these ``databases`` of the target, in the source's names, and the counts of before.
-
-    None if nothing is reduced, or for an archive, whose source cannot be queried: then the target's keys are taken for
-    the source's.
-    """
-    if endpoints.source is None or channel.blocks.reduce == Reduce.OFF:
-        return None, None
-    with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
-        counts = counts_of_source(connection)
-        return read_schema(connection, sources_of(renaming, databases)), counts
 
 
 def _block_transactions(channel: ChannelConfig, request: WindowRequest) -> int | None:

@@ -35,7 +35,7 @@ from binlane.plan.transaction.rename import (
 from binlane.plan.window.fold import EMPTY
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.row_writer import writer_of, written_by_sql
-from binlane.precheck.definitions import read_definitions, source_as_it_is, source_schema_of, target_as_it_is
+from binlane.precheck.definitions.noted import read_definitions, source_as_it_is, source_schema_of, target_as_it_is
 from binlane.precheck.facts import Source, Target
 from binlane.precheck.parser import Asked, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for

@@ -70,6 +70,7 @@ def source_privileges(
     for name in VISIBILITY:
         why = "definitions are compared with the log, rows are verified and copied"
         yield Need(name, (), why, databases, is_advice=not copies)
+    yield Need("PROCESS", (), "definitions are kept from one window to the next", is_advice=True)
     if not copies:
         return
     yield Need("SHOW VIEW", (), "the first copy reads definitions", databases)

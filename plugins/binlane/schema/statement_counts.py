@@ -32,7 +32,7 @@ class StatementCounts:
     """The counts of one server at one moment."""
 
     server: str
-    """Which server it is."""
+    """Which server it is, and which account asks: another one may see other objects."""
     at: int
     """The moment, in seconds of the server's clock, rounded down."""
     since: int

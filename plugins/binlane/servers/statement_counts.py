@@ -11,7 +11,11 @@ from binlane.schema.statement_counts import StatementCounts, may_change_definiti
 
 _STATUS: Final = "SHOW GLOBAL STATUS WHERE variable_name LIKE 'Com%' OR variable_name LIKE 'Uptime%'"
 _PREFIX: Final = "com_"
-_WHO: Final = "SELECT UNIX_TIMESTAMP(), CONNECTION_ID(), @@hostname, @@port, @@server_id"
+_WHO: Final = (
+    "SELECT UNIX_TIMESTAMP(), CONNECTION_ID(), @@hostname, @@port, @@server_id, CURRENT_USER() "
+    "/*!80000 , CURRENT_ROLE() */"
+)
+"""With the account: another one may see other objects. MySQL has roles since 8.0; MariaDB executes the comment, too."""
 _WORD: Final = re.compile(r"\s*(?:/\*(?![!M]).*?\*/\s*)*([a-z]+)", re.IGNORECASE | re.DOTALL)
 """The first word of a statement, behind comments that servers do not execute."""
 _HARMLESS: Final = frozenset(

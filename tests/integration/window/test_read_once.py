@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from binlane.errors import PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from binlane.precheck import definitions
 from binlane.precheck.account.privileges import Grants
+from binlane.precheck.definitions import noted as definitions
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.work import files

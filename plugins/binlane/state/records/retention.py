@@ -39,6 +39,17 @@ def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[s
     return tuple(row.work for row in rows)
 
 
+def newest_finished_work(connection: Connection, channel: str) -> str | None:
+    """The work folder of the newest finished window that has not been removed; None if there is none."""
+    found = connection.execute(
+        select(windows.c.work)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work != "")
+        .order_by(windows.c.number.desc())
+        .limit(1)
+    ).first()
+    return None if found is None else str(found.work)
+
+
 def forget_work(connection: Connection, channel: str, work: str) -> None:
     """Record that a finished window's folder was removed."""
     connection.execute(

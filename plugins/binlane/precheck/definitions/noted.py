@@ -1,4 +1,5 @@
-"""Definitions that a window's extraction has read, taken again by its precheck while no server has changed one since.
+"""Definitions that a window's extraction has read, taken again by its precheck, and by later windows, while no server
+has changed one since.
 
 Counts of statements (``schema.statement_counts``) are noted before the definitions are read. The precheck compares them
 with the counts of then, and reads everything anew if one differs, or if it cannot tell.
@@ -45,6 +46,9 @@ class ReadDefinitions:
     """The same for source_schema.json; None also if the source was not asked."""
     asked: frozenset[str] = frozenset()
     """The databases that source_schema.json is about, by the source's names."""
+    is_settled: bool = False
+    """No statement that may change a definition was running on the source when source_schema.json was read, so that it
+    holds for later windows as long as the counts do."""
 
 
 FILE: Final = Codec("remove the file and run the task again")
@@ -61,20 +65,23 @@ def counts_of_target(connection: Connection) -> StatementCounts | None:
     return None if unseen else counts
 
 
-def counts_of_source(connection: Connection) -> StatementCounts | None:
-    """The source's counts, before its definitions are read.
+def counts_of_source(connection: Connection) -> tuple[StatementCounts | None, bool]:
+    """The source's counts, before its definitions are read, and whether they tell of every change from now on.
 
-    A statement that is running by now changes nothing about the window's rows: their log was read before.
+    A statement that is running by now changes nothing about the window's rows: their log was read before. Of a later
+    window's rows it may, and only an account with PROCESS sees it.
     """
-    return read_statement_counts(connection)
+    counts = read_statement_counts(connection)
+    is_settled = not read_grants(connection).missing(("PROCESS",)) and not may_be_changing(connection)
+    return counts, is_settled
 
 
 def note_definitions(folder: WorkFolder, found: ReadDefinitions, target: Schema, source: Schema | None) -> None:
     """Write into a window's folder what its precheck may take again. ``source``: in its own names."""
-    known = ReadDefinitions(
-        found.target if _is_own(target) else None,
-        found.source if source is not None and _is_own(source) else None,
-        found.asked,
+    known = replace(
+        found,
+        target=found.target if _is_own(target) else None,
+        source=found.source if source is not None and _is_own(source) else None,
     )
     if source is not None and known.source is not None:
         _replace(folder, files.SOURCE_SCHEMA, schema_to_json(source))
@@ -94,7 +101,7 @@ def target_as_it_is(
     """The target's definitions of these databases: ``read_then`` if nothing has changed one since ``counts``."""
     if counts is None or not counts.hold_until(read_statement_counts(connection)):
         return read_schema(connection, databases)
-    return _with_settings_of_now(connection, read_then.of(databases))
+    return with_settings_of_now(connection, read_then.of(databases))
 
 
 def source_as_it_is(connection: Connection, databases: Set[str], known: ReadDefinitions, folder: WorkFolder) -> Schema:
@@ -106,11 +113,11 @@ def source_as_it_is(connection: Connection, databases: Set[str], known: ReadDefi
     if not databases & read_databases(connection) <= known.asked:
         return read_schema(connection, databases)
     read_then = schema_from_json(folder.read(files.SOURCE_SCHEMA), folder.path(files.SOURCE_SCHEMA))
-    return _with_settings_of_now(connection, read_then.of(databases))
+    return with_settings_of_now(connection, read_then.of(databases))
 
 
-def _with_settings_of_now(connection: Connection, known: Schema) -> Schema:
-    """SET GLOBAL is not counted as a change of definitions."""
+def with_settings_of_now(connection: Connection, known: Schema) -> Schema:
+    """The definitions with the server's present settings: SET GLOBAL is not counted as a change of definitions."""
     now = read_schema(connection, ())
     return replace(known, flavor=now.flavor, version=now.version, settings=now.settings, collations=now.collations)
 
