@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,11 +10,11 @@ from binlane.apply.lane.run_state import Checked
 from binlane.json_codec.codec import Codec
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import renamed_alterations
+from binlane.precheck.definitions.noted import partitioned_as_it_is, read_definitions
 from binlane.precheck.situation import Situation, databases_of
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
-from binlane.servers.catalog import read_partitioned
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
@@ -31,12 +32,13 @@ LEFT: Final = Codec("remove the file and run the task again", rows=frozenset({Ta
 def keep_for_lanes(situation: Situation) -> None:
     """Write what the lanes need to know beside the plan; what an earlier check has left, stays."""
     plan, plans = situation.plan, situation.plans
-    known = _known_definitions(situation)
-    if known.tables and not plans.exists(files.SOURCE_TABLES):
-        plans.write_once(files.SOURCE_TABLES, schema_to_json(known))
+    altered = _known_definitions(situation)
+    if altered.tables and not plans.exists(files.SOURCE_TABLES):
+        plans.write_once(files.SOURCE_TABLES, schema_to_json(altered))
     # MariaDB counts the rows of partitioned tables twice; a lane that finds no file, or a damaged one, asks
     if situation.target.flavor is Flavor.MARIADB and not plans.exists(files.PARTITIONED):
-        tables = situation.target.ask(read_partitioned, databases_of(plan)) & plan.applied_tables
+        known = read_definitions(WorkFolder(posixpath.dirname(plans.uri)))
+        tables = situation.target.ask(partitioned_as_it_is, databases_of(plan), known) & plan.applied_tables
         plans.write_once(files.PARTITIONED, canonical_json(LEFT.dump(Partitioned(tables))))
 
 

@@ -13,16 +13,17 @@ from sqlalchemy import Connection
 
 from binlane.errors import PrecheckError
 from binlane.formats import FORMATS_FILE
+from binlane.model import TableKey
 from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.precheck.definitions import kept
 from binlane.precheck.definitions import noted as definitions
 from binlane.schema.model import Schema
 from binlane.servers import statement_counts
-from binlane.servers.catalog import read_schema
+from binlane.servers.catalog import read_partitioned, read_schema
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from tests.integration.window.conftest import Channel, run_on
-from tests.integration.window.test_read_once import CHANGES, altering, extracted, pair
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
+from tests.integration.window.test_read_once import CHANGES, altering, extracted, pair, with_one_row
 
 __all__ = ["pair"]
 Read = list[tuple[int, frozenset[str]]]
@@ -42,6 +43,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
     monkeypatch.setattr(definitions, "read_schema", noted)
     monkeypatch.setattr(kept, "read_schema", noted)
     return found
+
+
+@pytest.fixture
+def mariadb_pair(channel_of: ChannelOf) -> Channel:
+    return with_one_row(channel_of("mariadb", "mariadb"))
 
 
 def servers(channel: Channel, read: Read) -> list[str]:
@@ -188,6 +194,34 @@ def test_a_database_that_is_new_on_the_target_alone_is_read_from_both(pair: Chan
     run_on(pair.target, *tenant, log=False)
     window_of(pair, 3)
     assert servers(pair, read) == ["source", "target"]
+
+
+def test_partitioned_tables_are_kept_as_long_as_the_definitions(
+    mariadb_pair: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MariaDB counts the rows of these tables twice, so a lane that does not know of one stops."""
+    asked: list[frozenset[str]] = []
+
+    def noted(connection: Connection, databases: frozenset[str]) -> frozenset[TableKey]:
+        asked.append(databases)
+        return read_partitioned(connection, databases)
+
+    monkeypatch.setattr(kept, "read_partitioned", noted)
+    monkeypatch.setattr(definitions, "read_partitioned", noted)
+    window_of(mariadb_pair, 2)
+    window_of(mariadb_pair, 3)
+    assert len(asked) == 1
+    for server in (mariadb_pair.source, mariadb_pair.target):
+        run_on(server, "ALTER TABLE tenant_1.t PARTITION BY HASH (id) PARTITIONS 2", log=False)
+    folder = window_of(mariadb_pair, 4)
+    assert len(asked) == 2
+    run_on(mariadb_pair.source, "INSERT INTO tenant_1.t VALUES (5, 2, 3)")
+    window = extracted(mariadb_pair)
+    run_on(mariadb_pair.target, "ALTER TABLE tenant_1.t REMOVE PARTITIONING", log=False)
+    mariadb_pair.go_on(window)
+    assert len(asked) == 3
+    plans = [folder.child(name) for name in folder.children() if folder.child(name).exists(files.PARTITIONED)]
+    assert [json.loads(plan.read(files.PARTITIONED)) for plan in plans] == [{"partitioned": [["tenant_1", "t"]]}]
 
 
 def test_settings_are_those_of_the_window(pair: Channel, read: Read) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import pytest
-from sqlalchemy import Connection
 
 from binlane.apply.rows.binlog import BinlogRows
 from binlane.errors import PlanError
@@ -72,10 +71,10 @@ def test_a_table_that_is_partitioned_otherwise_by_now_is_asked_about(
 ) -> None:
     """Somebody altered it between the check and the lane."""
 
-    def before(_: Connection, __: Collection[str]) -> frozenset[TableKey]:
+    def before(*_: object) -> frozenset[TableKey]:
         return frozenset(seen)
 
-    monkeypatch.setattr(results, "read_partitioned", before)
+    monkeypatch.setattr(results, "partitioned_as_it_is", before)
     run_on(pair.source, *ROWS)
 
     assert pair.run() is not None

@@ -34,7 +34,10 @@ CHANGES = {
 @pytest.fixture(params=["mariadb", "mysql"])
 def pair(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
     """A channel whose two servers have the same tables; one row is logged."""
-    channel = channel_of(request.param, request.param)
+    return with_one_row(channel_of(request.param, request.param))
+
+
+def with_one_row(channel: Channel) -> Channel:
     for server in (channel.source, channel.target):
         run_on(server, *SHOP, "CREATE TABLE tenant_1.other (id INT PRIMARY KEY, b INT, a INT)", log=False)
     run_on(channel.source, "INSERT INTO tenant_1.t VALUES (1, 2, 3)")

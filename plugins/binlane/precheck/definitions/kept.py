@@ -19,6 +19,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, WorkError
 from binlane.formats import FORMATS_FILE, OF_WINDOW, written_formats
+from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import sources_of
 from binlane.precheck.definitions.noted import (
     ReadDefinitions,
@@ -30,7 +31,7 @@ from binlane.precheck.definitions.noted import (
 from binlane.schema.codec import schema_from_json
 from binlane.schema.model import Schema
 from binlane.schema.statement_counts import StatementCounts
-from binlane.servers.catalog import read_databases, read_schema
+from binlane.servers.catalog import read_databases, read_partitioned, read_schema
 from binlane.servers.engines import engine_of, in_background
 from binlane.shards.renaming import Renaming
 from binlane.source.server import translated
@@ -106,11 +107,21 @@ def definitions_for(
     earlier = _Earlier.of(connection, channel.name)
     asked = sources_of(renaming, databases)
     with in_background(partial(_of_source, channel, endpoints, asked, earlier)) as source:
-        target = None if earlier is None else earlier.target(connection, databases, counts)
-        if target is None:
-            target = read_schema(connection, databases)
+        target, partitioned = _of_target(connection, databases, counts, earlier)
         theirs, source_counts, is_settled = source()
-    return WindowDefinitions(target, theirs, ReadDefinitions(counts, source_counts, asked, is_settled))
+    return WindowDefinitions(target, theirs, ReadDefinitions(counts, source_counts, asked, is_settled, partitioned))
+
+
+def _of_target(
+    connection: Connection, databases: frozenset[str], counts: StatementCounts | None, earlier: _Earlier | None
+) -> tuple[Schema, frozenset[TableKey] | None]:
+    """The target's definitions, and its partitioned tables if the precheck will need them and can take them again."""
+    kept = None if earlier is None else earlier.target(connection, databases, counts)
+    if kept is not None and earlier is not None:
+        return kept, earlier.read.partitioned
+    found = read_schema(connection, databases)
+    is_asked_for = counts is not None and found.flavor is Flavor.MARIADB
+    return found, read_partitioned(connection, databases) if is_asked_for else None
 
 
 def _of_source(

@@ -16,13 +16,14 @@ from sqlalchemy import Connection
 from binlane.apply.refusals import driver_errors
 from binlane.connections import Endpoint
 from binlane.json_codec.codec import Codec
+from binlane.model import TableKey
 from binlane.plan.transaction.rename import namesakes
 from binlane.precheck.account.privileges import read_grants
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
 from binlane.schema.statement_counts import StatementCounts
-from binlane.servers.catalog import read_databases, read_schema
+from binlane.servers.catalog import read_databases, read_partitioned, read_schema
 from binlane.servers.engines import engine_of
 from binlane.servers.statement_counts import may_be_changing, read_statement_counts
 from binlane.shards.renaming import Renaming
@@ -49,9 +50,11 @@ class ReadDefinitions:
     is_settled: bool = False
     """No statement that may change a definition was running on the source when source_schema.json was read, so that it
     holds for later windows as long as the counts do."""
+    partitioned: frozenset[TableKey] | None = None
+    """The target's partitioned tables, as of ``target``; None if they were not read."""
 
 
-FILE: Final = Codec("remove the file and run the task again")
+FILE: Final = Codec("remove the file and run the task again", rows=frozenset({TableKey}))
 
 
 def counts_of_target(connection: Connection) -> StatementCounts | None:
@@ -102,6 +105,14 @@ def target_as_it_is(
     if counts is None or not counts.hold_until(read_statement_counts(connection)):
         return read_schema(connection, databases)
     return with_settings_of_now(connection, read_then.of(databases))
+
+
+def partitioned_as_it_is(connection: Connection, databases: Set[str], known: ReadDefinitions) -> frozenset[TableKey]:
+    """The target's partitioned tables of these databases: those of then if nothing has changed one since."""
+    counts = known.target
+    if known.partitioned is None or counts is None or not counts.hold_until(read_statement_counts(connection)):
+        return read_partitioned(connection, databases)
+    return frozenset(key for key in known.partitioned if key.database in databases)
 
 
 def source_as_it_is(connection: Connection, databases: Set[str], known: ReadDefinitions, folder: WorkFolder) -> Schema:
