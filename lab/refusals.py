@@ -69,6 +69,11 @@ REFUSALS: Final = (
         "The same where only one server has the trigger",
     ),
     Refusal(
+        "a routine or view that statements reach and that the two servers do not have alike",
+        r"^PrecheckError.*\[stored-programs\]",
+        "The same where only one server has the routine or view",
+    ),
+    Refusal(
         "a loadable function whose library the target may not have",
         r"^PrecheckError.*\[libraries\]",
         "CREATE FUNCTION .. SONAME",

@@ -2,4 +2,4 @@
 . "${BINLANE_ACCOUNT:-/etc/binlane/mysql/account.sh}"
 account "
 GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO 'binlane'@'%';
-GRANT SELECT, TRIGGER, EVENT, EXECUTE ON *.* TO 'binlane'@'%';"
+GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, EXECUTE ON *.* TO 'binlane'@'%';"

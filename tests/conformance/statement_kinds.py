@@ -9,6 +9,7 @@ from tests.conformance.rows import Row, refused, supported
 
 _UNSUPPORTED: Final = "UnsupportedEventError"
 _NOT_APPLIED: Final = f"{proofs.DISSECT}::test_events_that_cannot_be_applied_are_refused_with_file_and_offset"
+_PROGRAMS: Final = "tests/integration/window/test_stored_programs.py"
 _FIRED: Final = "tests/integration/window/test_fired_triggers.py"
 
 STATEMENT_KINDS: Final[tuple[Row, ...]] = (
@@ -301,7 +302,8 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{_FIRED}::test_triggers_that_no_statement_fires_are_nobody_s_concern",
     ),
     refused(
-        "The same where only one server has the trigger, or another body, sql_mode or order; or where the account may "
+        "The same where only one server has the trigger, or another body, sql_mode, collation, order, or, where it "
+        "decides something, definer; or where the account may "
         "not see it on the source, or not read what stands in front of it",
         "named before the window begins, with the statement that fires it, unless `allow_unsafe` is set; an archive "
         "tells of no trigger",
@@ -311,6 +313,29 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{_FIRED}::test_triggers_behind_a_query_that_makes_a_table_are_named",
         f"{_FIRED}::test_triggers_that_fire_on_cascades_and_behind_texts_that_nobody_reads_are_named",
         f"{_FIRED}::test_triggers_that_the_source_s_account_does_not_see_are_asked_for",
+        f"{_PROGRAMS}::test_programs_that_do_something_else_on_the_target_are_named",
+    ),
+    supported(
+        "Routines that logged statements call and views that they read or write through, also behind triggers, views "
+        "and other routines",
+        "do on the target what they did on the source, where both servers have them alike, whatever their comments, "
+        "blanks and, where nobody asks for them, definers; what the log makes, drops and renames meanwhile is followed",
+        f"{_PROGRAMS}::test_programs_that_are_alike_and_those_of_the_log_do_the_same_on_both",
+        f"{_PROGRAMS}::test_programs_that_the_source_has_changed_behind_the_window_are_not_missed",
+        f"{_PROGRAMS}::test_programs_of_other_versions_and_families_and_of_renamed_databases_are_the_same",
+        f"{_PROGRAMS}::test_what_changes_no_row_is_nobody_s_concern",
+    ),
+    refused(
+        "The same where only one server has the routine or view, or another body, query, parameters, returned type, "
+        "sql_mode, collation, DETERMINISTIC, CHECK OPTION, ALGORITHM or, where it decides something, definer; or where "
+        "an account may not read it",
+        "named before the window begins, with the statement that reaches it, unless `allow_unsafe` is set; an archive "
+        "tells of none",
+        "PrecheckError",
+        f"{_PROGRAMS}::test_programs_that_do_something_else_on_the_target_are_named",
+        f"{_PROGRAMS}::test_what_the_window_defines_hides_no_program_of_one_server",
+        f"{_PROGRAMS}::test_texts_that_an_account_may_not_read_are_asked_for_where_statements_need_them",
+        f"{_PROGRAMS}::test_what_the_source_s_account_does_not_see_is_asked_for",
     ),
     supported(
         "Options of tables, columns and keys that the target does not know (MariaDB)",

@@ -20,7 +20,7 @@ BINLANE: Final = ROOT / "plugins" / "binlane"
 BASE: Final = ("errors", "formats", "model", "choices", "extension", "json_codec")
 CONFIG: Final = ("config", "connections")
 LOG: Final = (*BASE, "binlog.types", "binlog", "binlog.vector")
-STATEMENTS: Final = ("sql.parse", "schema", "sql")
+STATEMENTS: Final = ("sql.parse", "schema", "sql", "sql.programs")
 TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
 STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "state.records", "servers")
@@ -51,6 +51,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "sql.parse": BASE,
     "schema": (*BASE, "rename_rules", "binlog", "binlog.types", "sql.parse"),
     "sql": (*BASE, "binlog", "binlog.types", "sql.parse", "schema"),
+    "sql.programs": (*BASE, "sql.parse", "schema", "sql"),
     "shards": (*BASE, "rename_rules", *STATEMENTS),
     "plan.transaction": (*LOG, *STATEMENTS, "shards"),
     "plan.block": (*LOG, *STATEMENTS),

@@ -302,8 +302,8 @@ class ApplyConfig:
         BOOLEAN,
         False,
         "Run statements that give other values on another server (UUID(), LIMIT without ORDER BY, errors behind rows "
-        "in no order, other triggers, temporary tables of which nothing is known), and on MySQL those that may store 0 "
-        "for a NULL which the source has made the current time.",
+        "in no order, other triggers, routines or views, temporary tables of which nothing is known), and on MySQL "
+        "those that may store 0 for a NULL which the source has made the current time.",
     )
     writer: str = key(choice_or_class(Writer), Writer.BINLOG, "How rows are written.")
     allow_triggers: tuple[str, ...] = key(

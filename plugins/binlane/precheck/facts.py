@@ -23,8 +23,9 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants, proxies_to_grant, roles_to_grant, routine_grants
-from binlane.schema.model import Program, Schema, StoredTrigger
+from binlane.schema.model import Schema
 from binlane.schema.normalize import charset_name, collation_name
+from binlane.schema.programs import Program
 from binlane.servers.catalog import read_default_collations, read_schema
 from binlane.servers.engines import engine_of
 from binlane.servers.programs import read_programs, read_triggers
@@ -326,7 +327,7 @@ class Target(Server):
         return self.ask(read_programs)
 
     @cached_property
-    def triggers(self) -> tuple[StoredTrigger, ...]:
+    def triggers(self) -> tuple[Program, ...]:
         """The triggers that the account sees."""
         return self.ask(read_triggers)
 

@@ -1,22 +1,26 @@
 """Can the target take what the window's statements ask for, and hold what its rows were logged with?
 
 Which server knows what: the release notes and manuals of MySQL 5.7 to 9 and MariaDB 10.3 to 11. What is not in the
-table below the target's own parser is asked about (``statement_judge``).
+table below the target's own parser is asked about (``statement_judge``). A server tells of its libraries only by the
+functions that it has of them (``mysql.func``); no log holds a library. What is there as it is logged, the lanes leave
+(``apply.ddl``).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.facts import Target
+from binlane.precheck.facts import LoadableFunction, Target
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import (
     BARE_CHARSET,
     CASCADE_TRIGGERS,
@@ -45,6 +49,13 @@ from binlane.sql.requirements import (
 )
 
 _Version = tuple[int, int, int]
+_SONAME: Final = re.compile(
+    r"\bRETURNS\s+(?P<returns>\w+)\s+SONAME\s+(?P<quote>['\"])(?P<library>[^'\"]+)(?P=quote)", re.I
+)
+_RETURNS: Final = {"STRING": 0, "REAL": 1, "INT": 2, "INTEGER": 2, "DECIMAL": 4}
+"""``mysql.func.ret``: Item_result."""
+_SINCE_IF_NOT_EXISTS: Final = {Flavor.MARIADB: (10, 1, 3), Flavor.MYSQL: (8, 0, 29)}
+_CONDITION: Final = frozenset({"IF", "NOT", "EXISTS"})
 
 
 class Feature(NamedTuple):
@@ -256,3 +267,44 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "resource group": _MYSQL,
     "instance": Feature((5, 7, 0), None),
 }
+
+
+def check_libraries(situation: Situation) -> Iterator[Finding]:
+    """Loadable functions whose library the target does not have, or whose name is taken there."""
+    target = situation.target
+    made: list[tuple[LoggedText, str, LoadableFunction]] = []
+    dropped: dict[str, int] = {}
+    for statement in situation.asked.texts:
+        name = _name(statement)
+        if name is not None and statement.words[0] == "DROP":
+            dropped.setdefault(name, statement.seqno)
+        elif name is not None and (match := _SONAME.search(statement.sql)) is not None:
+            returns, is_aggregate = _RETURNS.get(match["returns"].upper()), "AGGREGATE" in statement.words[:4]
+            made.append((statement, name, LoadableFunction(returns, match["library"], is_aggregate)))
+    if not made or target.grants.missing(("SELECT",), "mysql"):
+        return  # which has a finding of its own
+    there = target.loadable_functions
+    libraries = {each.library for each in there.values()}
+    for statement, name, function in made:
+        found = there.get(name) if dropped.get(name, statement.seqno) >= statement.seqno else None
+        if function.library not in libraries:
+            todo = (
+                f"copy the library into {target.variables['plugin_dir']} of the target and make the function there by "
+                "hand, out of its binlog: where it is, the window leaves it"
+            )
+            yield Finding(Severity.FATAL, statement.where, f"the library {function.library}", "no function of it", todo)
+        elif found is not None and (found != function or target.number < _SINCE_IF_NOT_EXISTS[target.flavor]):
+            what = f"one of {found.library}, which returns another type" if found != function else "the same"
+            todo = f"DROP FUNCTION {name} on the target, out of its binlog: the server refuses the statement (1125)"
+            yield Finding(Severity.FATAL, statement.where, f"no other loadable function {name}", what, todo)
+
+
+def _name(statement: LoggedText) -> str | None:
+    """Of a function that is made or dropped without a database, in lower case."""
+    words = statement.words[:8]
+    if not words or words[0] not in ("CREATE", "DROP") or "FUNCTION" not in words:
+        return None
+    rest = [token for token in statement.tokens[words.index("FUNCTION") + 1 :][:4] if token.upper not in _CONDITION]
+    if not rest or (len(rest) > 1 and rest[1].text == "."):
+        return None
+    return rest[0].text.lower()

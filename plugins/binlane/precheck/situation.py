@@ -41,10 +41,11 @@ from binlane.precheck.parser import Asked, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
 from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
-from binlane.schema.model import Program, Schema, StoredTrigger
+from binlane.schema.model import Schema
+from binlane.schema.programs import Program
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, in_background
-from binlane.servers.programs import read_programs, read_triggers
+from binlane.servers.programs import read_program_names, read_programs, read_triggers
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
@@ -170,29 +171,34 @@ class Situation(TargetSituation):
         return renamed_schema(self.source.read_everything(), partial(name_of, self.renaming)), target
 
     @cached_property
-    def stored_triggers(self) -> tuple[tuple[StoredTrigger, ...], tuple[StoredTrigger, ...]]:
+    def stored_triggers(self) -> tuple[tuple[Program, ...], tuple[Program, ...]]:
         """Of source and target, all that the accounts see, in the target's names; for an archive, none of the source.
         Raises SourceError."""
-        ours = () if self.source is None else self.source.ask(read_triggers)
-        named = [(each, name_of(self.renaming, each.table.database)) for each in ours]
-        renamed = (
-            each if name == each.table.database else replace(each, table=TableKey(name, each.table.table))
-            for each, name in named
-            if name is not None
-        )
-        return tuple(renamed), self.target.triggers
+        return self._named(() if self.source is None else self.source.ask(read_triggers), self.target.triggers)
 
     @cached_property
-    def programs(self) -> tuple[Program, ...]:
-        """The routines and views of both servers, in the target's names. Raises SourceError."""
-        ours = () if self.source is None else self.source.ask(read_programs)
+    def stored_programs(self) -> tuple[tuple[Program, ...], tuple[Program, ...]]:
+        """The same of routines and views. Raises SourceError."""
+        return self._named(() if self.source is None else self.source.ask(read_programs), self.target.programs)
+
+    @cached_property
+    def program_names(self) -> frozenset[str]:
+        """The names of routines and views of either server, without their databases. Raises SourceError."""
+        ours = frozenset() if self.source is None else self.source.ask(read_program_names)
+        return frozenset(key.table for key in ours | self.target.ask(read_program_names))
+
+    def _named(
+        self, ours: tuple[Program, ...], theirs: tuple[Program, ...]
+    ) -> tuple[tuple[Program, ...], tuple[Program, ...]]:
+        if not self.renaming:
+            return ours, theirs
         named = [(each, name_of(self.renaming, each.key.database)) for each in ours]
-        renamed = (
-            replace(each, key=TableKey(name, each.key.table), text=self.renamed_text(each.text))
-            for each, name in named
-            if name is not None
+        sides = (
+            [replace(each, key=TableKey(name, each.key.table)) for each, name in named if name is not None],
+            theirs,
         )
-        return (*renamed, *self.target.programs)
+        first, second = (tuple(replace(each, text=self.renamed_text(each.text)) for each in side) for side in sides)
+        return first, second
 
     def renamed_text(self, text: str | None) -> str | None:
         """A body or query with the target's names of databases where they qualify a name, in backticks."""

@@ -1,15 +1,12 @@
-"""What stands against a window's statements: unsafe ones, those that the target's parser refuses, missing libraries,
-temporary tables of routines.
-
-A server tells of its libraries only by the functions that it has of them (``mysql.func``); no log holds a library. What
-is there as it is logged, the lanes leave as it is (``apply.ddl``).
+"""What stands against a window's statements: unsafe ones, those that the target's parser refuses, routines, views and
+triggers behind them that the two servers do not have alike, temporary tables of routines.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -19,7 +16,6 @@ from binlane.model import Flavor, ItemKind, TableKey
 from binlane.plan.transaction.rename import name_of, sources_of
 from binlane.precheck.account.privileges import read_grants
 from binlane.precheck.definers import check_definers, check_statement_privileges
-from binlane.precheck.facts import LoadableFunction
 from binlane.precheck.finding import Finding
 from binlane.precheck.parser import Verdict
 from binlane.precheck.portability import check_features
@@ -27,24 +23,16 @@ from binlane.precheck.situation import Situation
 from binlane.precheck.sql_writer import check_packets
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import LetterCase
-from binlane.sql.fired_triggers import (
-    Reach,
-    Text,
-    TriggerChange,
-    TriggerComparison,
-    TriggerDifference,
-    defined_names,
-    dropped_unmade,
-    folded,
-    names_in,
-    reach_of,
-    trigger_changes,
-)
+from binlane.schema.programs import Program
+from binlane.servers.variables import version_number
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.unsafe import WAITING
+from binlane.sql.programs.changes import ProgramChange, Since, defined_keys, dropped_unmade, program_changes
+from binlane.sql.programs.comparison import Alike, Comparison, Difference
+from binlane.sql.programs.equivalence import Equivalence
+from binlane.sql.programs.reach import Reach, Text, folded, names_in, plain_name, reach_of, routine_key
 from binlane.sql.requirements import CASCADE_TRIGGERS
-from binlane.sql.sql_modes import alike_modes
 from binlane.work.logged_statements import Logged
 
 if TYPE_CHECKING:
@@ -72,6 +60,14 @@ _TODO_TRIGGER: Final = (
     "make it on the target what it is on the source (SET sql_log_bin = 0 in front), or log such statements as rows "
     "(binlog_format=MIXED), or, if nothing that it writes is replicated, set allow_unsafe in the channel's file"
 )
+_TODO_PROGRAM: Final = (
+    "make it on the target what it is on the source (SET sql_log_bin = 0 in front), or log such statements as rows "
+    "(binlog_format=MIXED or ROW), or, if both mean the same, set allow_unsafe in the channel's file"
+)
+_TODO_HIDDEN: Final = (
+    "GRANT EXECUTE there TO the account, and to read texts SELECT ON *.* or SHOW_ROUTINE (MySQL), SELECT ON mysql.proc "
+    "(MariaDB), for a view SHOW VIEW, or, if both servers have the same, set allow_unsafe in the channel's file"
+)
 _TODO_DROPPED: Final = (
     "compare the tables that it has written; make it on the target as it was (SET sql_log_bin = 0 in front), or set "
     "allow_unsafe in the channel's file"
@@ -83,13 +79,6 @@ _TODO_UNREAD: Final = {
     + _OR_UNSAFE,
     Flavor.MARIADB: f"GRANT SELECT ON mysql.proc TO the account, for a view SHOW VIEW, {_OR_UNSAFE}",
 }
-_SONAME: Final = re.compile(
-    r"\bRETURNS\s+(?P<returns>\w+)\s+SONAME\s+(?P<quote>['\"])(?P<library>[^'\"]+)(?P=quote)", re.I
-)
-_RETURNS: Final = {"STRING": 0, "REAL": 1, "INT": 2, "INTEGER": 2, "DECIMAL": 4}
-"""``mysql.func.ret``: Item_result."""
-_SINCE_IF_NOT_EXISTS: Final = {Flavor.MARIADB: (10, 1, 3), Flavor.MYSQL: (8, 0, 29)}
-_CONDITION: Final = frozenset({"IF", "NOT", "EXISTS"})
 
 
 def check_unsafe(situation: Situation) -> Iterator[Finding]:
@@ -139,36 +128,6 @@ def _refusal(situation: Situation, logged: Logged, verdict: Verdict) -> Finding:
         _TODO,
         header.first_seqno,
     )
-
-
-def check_libraries(situation: Situation) -> Iterator[Finding]:
-    """Loadable functions whose library the target does not have, or whose name is taken there."""
-    target = situation.target
-    made: list[tuple[LoggedText, str, LoadableFunction]] = []
-    dropped: dict[str, int] = {}
-    for statement in situation.asked.texts:
-        name = _name(statement)
-        if name is not None and statement.words[0] == "DROP":
-            dropped.setdefault(name, statement.seqno)
-        elif name is not None and (match := _SONAME.search(statement.sql)) is not None:
-            returns, is_aggregate = _RETURNS.get(match["returns"].upper()), "AGGREGATE" in statement.words[:4]
-            made.append((statement, name, LoadableFunction(returns, match["library"], is_aggregate)))
-    if not made or target.grants.missing(("SELECT",), "mysql"):
-        return  # which has a finding of its own
-    there = target.loadable_functions
-    libraries = {each.library for each in there.values()}
-    for statement, name, function in made:
-        found = there.get(name) if dropped.get(name, statement.seqno) >= statement.seqno else None
-        if function.library not in libraries:
-            todo = (
-                f"copy the library into {target.variables['plugin_dir']} of the target and make the function there by "
-                "hand, out of its binlog: where it is, the window leaves it"
-            )
-            yield Finding(Severity.FATAL, statement.where, f"the library {function.library}", "no function of it", todo)
-        elif found is not None and (found != function or target.number < _SINCE_IF_NOT_EXISTS[target.flavor]):
-            what = f"one of {found.library}, which returns another type" if found != function else "the same"
-            todo = f"DROP FUNCTION {name} on the target, out of its binlog: the server refuses the statement (1125)"
-            yield Finding(Severity.FATAL, statement.where, f"no other loadable function {name}", what, todo)
 
 
 def check_temporary_tables(situation: Situation) -> Iterator[Finding]:
@@ -223,12 +182,12 @@ def _bodies(situation: Situation) -> Bodies:
 
     bodies, target = Bodies(), situation.target
     for each in target.programs:
-        add = bodies.add_routine if each.kind == "routine" else bodies.add_view
+        add = bodies.add_view if each.kind == "view" else bodies.add_routine
         name = each.key
         add(name.database, name.table, Body(0, name.database, tokens_of(each.text, target.flavor, each.sql_mode)))
     for trigger in target.triggers:
-        name = trigger.table
-        tokens = tokens_of(trigger.body, target.flavor, trigger.sql_mode)
+        name = trigger.key
+        tokens = tokens_of(trigger.text, target.flavor, trigger.sql_mode)
         bodies.add_trigger(name.database, name.table, Body(0, name.database, tokens))
     for text in situation.every_text:
         bodies.add_statement(text.tokens, text.context.database or "", text.seqno)
@@ -241,30 +200,94 @@ def check_fired_triggers(situation: Situation) -> Iterator[Finding]:
     Statements fire the triggers of the server that executes them, also behind views, routines and other triggers. For a
     window of rows alone, and for an archive, which tells of no trigger, there is nothing to compare.
     """
-    if situation.begun or situation.source is None or not _computes(situation):
+    if not _compares(situation):
         return
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     yield from (replace(each, severity=severity) for each in _unseen_triggers(situation))
-    changes = [(each.seqno, change) for each in situation.every_text for change in _changes(each)]
-    found = tuple(_compared_triggers(situation, [change for _, change in changes]))
-    if found and (behind := _changes_behind(situation)) is not None:
-        found = tuple(_compared_triggers(situation, [*(change for _, change in changes), *behind]))
-    fired = _first_fired(situation, {each.table for each in found}) if found else {}
-    there = (each for each in found if each.table in fired and situation.target.has_table(each.table))
-    for difference in islice(there, _MOST_FINDINGS):
-        seqno, where = fired[difference.table]
+    for difference, seqno, where in _reached(situation, Comparison.triggers, situation.stored_triggers):
         todo = f"{where} fires it: {_TODO_TRIGGER}"
-        place = f"{difference.table}: trigger {difference.name}"
-        yield Finding(severity, place, difference.expected, difference.found, todo, seqno)
-    yield from (replace(each, severity=severity) for each in _dropped_triggers(situation, changes))
+        yield Finding(severity, difference.where, difference.expected, difference.found, todo, seqno)
+    yield from (replace(each, severity=severity) for each in _dropped_triggers(situation))
 
 
-def _computes(situation: Situation) -> bool:
-    """Whether a statement of the window may fire a trigger."""
+def check_stored_programs(situation: Situation) -> Iterator[Finding]:
+    """Routines that the window's statements call, and views that they name, that the two servers do not have alike.
+
+    Also those behind triggers, views and other routines; for the same windows as triggers.
+    """
+    if not _compares(situation) or not _may_reach_programs(situation):
+        return
+    severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
+    for difference, seqno, where in _reached(situation, Comparison.programs, situation.stored_programs):
+        todo = _TODO_HIDDEN if difference.is_hidden else _TODO_PROGRAM
+        todo = f"{where} needs it: {todo}"
+        yield Finding(severity, difference.where, difference.expected, difference.found, todo, seqno)
+
+
+def _compares(situation: Situation) -> bool:
+    """Whether a statement of the window may run what both servers have for themselves, and both can be asked."""
+    if situation.begun or situation.source is None:
+        return False
     needs = situation.needs
     if needs.statements or needs.loads:
         return True
     return needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
+
+
+def _may_reach_programs(situation: Situation) -> bool:
+    """Whether a statement has the name of a routine or view, or of a table with triggers, which may reach one: names
+    are read in a fifth of the time of texts."""
+    texts = situation.every_text
+    made = {plain_name(key) for text in texts for key, _ in _defined(text)}
+    dropped = {each.name.table for text in texts for each in _changes(text) if each.name is not None}
+    names = situation.program_names | made | dropped
+    if not names:
+        return False
+    if any(each.feature == CASCADE_TRIGGERS for each in situation.plan.requirements):
+        return True
+    tables = {each.key.table for side in situation.stored_triggers for each in side}
+    return any(True for _ in situation.transactions_with(_naming({*names, *tables})))
+
+
+def _reached(
+    situation: Situation,
+    differences: Callable[[Comparison, Iterable[Program], Iterable[Program]], Iterable[Difference]],
+    sides: tuple[Sequence[Program], Sequence[Program]],
+) -> Iterator[tuple[Difference, int, str]]:
+    """Differences that a statement of the window reaches, each with the first that does: its seqno, and what it is."""
+    alike, changes = _alike(situation), [change for text in situation.every_text for change in _changes(text)]
+    fold = LetterCase(_folds_names(situation)).table
+
+    def differing(since: Sequence[ProgramChange]) -> list[Difference]:
+        return list(differences(Comparison(Since(since, fold), alike), *sides))
+
+    if not (found := differing(changes)):
+        return
+    reach = _reach(situation)
+
+    def told(found: Iterable[Difference]) -> list[Difference]:
+        return [each for each in found if not each.by_account or reach.asks_for_account(folded(each.key))]
+
+    found = told(found)
+    first = _first_reached(situation, reach, found)
+    # the log behind the window may be long
+    if first and (behind := _changes_behind(situation)) is not None:
+        found = told(differing([*changes, *behind]))
+        first = _first_reached(situation, reach, found)
+    yield from islice(((each, *first[each.key]) for each in found if each.key in first), _MOST_FINDINGS)
+
+
+def _folds_names(situation: Situation) -> bool:
+    assert situation.source_tables is not None
+    return situation.source_tables.folds_names or situation.tables.folds_names
+
+
+def _alike(situation: Situation) -> Alike:
+    source, target = situation.source_tables, situation.tables
+    assert source is not None
+    given = situation.settings.rules.collations.given
+    same = source.flavor is target.flavor and version_number(source.version) == version_number(target.version)
+    return Alike(Equivalence((source.flavor, target.flavor), target.collations, given), same and not given)
 
 
 def _unseen_triggers(situation: Situation) -> Iterator[Finding]:
@@ -280,12 +303,16 @@ def _unseen_triggers(situation: Situation) -> Iterator[Finding]:
         yield Finding(Severity.FATAL, f"source: privilege TRIGGER on {name}", "granted", "not granted", todo)
 
 
-def _changes(text: LoggedText) -> Iterator[TriggerChange]:
-    return trigger_changes(text.tokens, text.facts, text.context.database or "")
+def _defined(text: LoggedText) -> Iterator[tuple[TableKey, str]]:
+    return defined_keys(text.tokens, text.facts, text.context.database or "")
 
 
-def _changes_behind(situation: Situation) -> list[TriggerChange] | None:
-    """What the source's log has done to triggers since the window, with the target's names; None if that cannot be
+def _changes(text: LoggedText) -> Iterator[ProgramChange]:
+    return program_changes(text.tokens, text.facts, text.context.database or "")
+
+
+def _changes_behind(situation: Situation) -> list[ProgramChange] | None:
+    """What the source's log has done to programs since the window, with the target's names; None if that cannot be
     told."""
     texts = None if situation.source is None else situation.source.definitions_behind()
     if texts is None:
@@ -297,40 +324,23 @@ def _changes_behind(situation: Situation) -> list[TriggerChange] | None:
     return [change.renamed(name) for text in texts for change in _changes(text)]
 
 
-def _compared_triggers(situation: Situation, changes: Sequence[TriggerChange]) -> Iterator[TriggerDifference]:
-    source, target = situation.source_tables, situation.target
-    assert source is not None
-    folds, same_family = source.folds_names or situation.tables.folds_names, source.flavor is target.flavor
-    given = situation.settings.rules.collations.given
-
-    def same_body(ours: str, theirs: str) -> bool:
-        ours, theirs = (situation.renamed_text(text) or "" for text in (ours, theirs))
-        for old, new in given.items():
-            ours = re.sub(rf"\b{re.escape(old)}\b", new, ours)
-        return ours.strip() == theirs.strip()
-
-    def same_modes(ours: str, theirs: str) -> bool:
-        modes = frozenset(ours.split(",")), frozenset(theirs.split(","))
-        return modes[0] == modes[1] if same_family else alike_modes(ours) == alike_modes(theirs)
-
-    fold = LetterCase(folds).table
-    return TriggerComparison(changes, same_body, same_modes, fold).differences(*situation.stored_triggers)
-
-
-def _first_fired(situation: Situation, tables: Collection[TableKey]) -> dict[TableKey, tuple[int, str]]:
-    """Of each table whose triggers the window's statements fire, the first of these: its seqno, and what it is."""
-    reach, first = _reach(situation), dict[TableKey, tuple[int, str]]()
-    wanted = {folded(key): key for key in tables}
+def _first_reached(situation: Situation, reach: Reach, found: Sequence[Difference]) -> dict[TableKey, tuple[int, str]]:
+    """Of each program that the window's statements reach, or table whose triggers they fire, the first of these: its
+    seqno, and what it is."""
+    first = dict[TableKey, tuple[int, str]]()
+    wanted = {folded(each.key): each.key for each in found}
+    # what only the log names is not known to be called
+    called = reach.called.union(folded(each.key) for each in found if not each.is_trigger)
     leading, plan = reach.leading_to(wanted), situation.plan
     known: dict[frozenset[TableKey], frozenset[TableKey]] = {}
-    for logged, _ in situation.transactions_with(_naming(key.table for key in leading)):
+    for logged, _ in situation.transactions_with(_naming(map(plain_name, leading))) if wanted else ():
         seqno, source = logged.header.first_seqno, logged.header.source
         text = LoggedText.of(seqno, source, logged.item, plan.flavor)
         if logged.item.kind is ItemKind.DDL and text is not None and _fires_none(text):
             continue
         reached: Collection[TableKey] = wanted  # by a statement that cannot be read
         if text is not None:
-            names = leading.intersection(_firing(text, reach))
+            names = leading.intersection(_firing(text, called))
             if names not in known:
                 known[names] = reach.of(names)
             reached = wanted if not reach.unread.isdisjoint(known[names]) else known[names]
@@ -338,7 +348,9 @@ def _first_fired(situation: Situation, tables: Collection[TableKey]) -> dict[Tab
         for key in wanted.keys() & reached:
             if seqno < first.get(wanted[key], (seqno + 1, ""))[0]:
                 first[wanted[key]] = seqno, where
-    return first
+    has_table = situation.target.has_table
+    gone = {each.key for each in found if each.is_trigger and each.key in first and not has_table(each.key)}
+    return {key: each for key, each in first.items() if key not in gone}
 
 
 def _fires_none(text: LoggedText) -> bool:
@@ -347,40 +359,45 @@ def _fires_none(text: LoggedText) -> bool:
     return facts.kind in (StatementKind.DDL, StatementKind.GLOBAL) and not facts.create_select
 
 
-def _firing(text: LoggedText, reach: Reach) -> Iterable[TableKey]:
+def _firing(text: LoggedText, called: Collection[TableKey]) -> Iterable[TableKey]:
     """The names in a statement whose triggers, or texts, it executes: not those of tables that it only reads."""
     names, facts = names_in(text.tokens, text.context.database or ""), text.facts
     if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA):
         return names
     written = frozenset(map(folded, facts.written))
-    return (name for name in names if name in written or name in reach.called)
+    return (name for name in names if name in written or name in called)
 
 
 def _reach(situation: Situation) -> Reach:
     from binlane.sql.temporary_routines import tokens_of
 
     triggers, called = list[Text](), list[Text]()
-    for trigger in (*situation.stored_triggers[0], *situation.stored_triggers[1]):
-        tokens = tokens_of(trigger.body, situation.plan.flavor, trigger.sql_mode)
-        triggers.append((trigger.table, trigger.table.database, tokens))
-    for each in situation.programs:
-        called.append((each.key, each.key.database, tokens_of(each.text, situation.plan.flavor, each.sql_mode)))
+    flavor, (ours, theirs), (our_triggers, their_triggers) = (
+        situation.plan.flavor, situation.stored_programs, situation.stored_triggers,
+    )  # fmt: skip
+    for each in (*our_triggers, *their_triggers, *ours, *theirs):
+        tokens, key = tokens_of(each.text, flavor, each.sql_mode), each.key
+        is_routine = each.kind not in ("trigger", "view")
+        name = routine_key(key.database, key.table) if is_routine else key
+        kind = triggers if each.kind == "trigger" else called
+        kind.append(Text(name, key.database, tokens, "ORACLE" in each.sql_mode.split(",")))
     for text in situation.every_text:
-        facts, database = text.facts, text.context.database or ""
-        for key in defined_names(text.tokens, facts, database):
-            kind = triggers if key in facts.triggered else called
-            kind.append((key, database if key in facts.views else key.database, text.tokens))
+        for key, database in _defined(text):
+            kind = triggers if key in text.facts.triggered else called
+            kind.append(Text(key, database, text.tokens))
     cascades: Iterable[tuple[TableKey, TableKey]] = ()
     if any(each.feature == CASCADE_TRIGGERS for each in situation.plan.requirements):
         cascades = situation.tables.references
     return reach_of(triggers, called, cascades)
 
 
-def _dropped_triggers(situation: Situation, changes: Sequence[tuple[int, TriggerChange]]) -> Iterator[Finding]:
+def _dropped_triggers(situation: Situation) -> Iterator[Finding]:
     """Triggers that the window drops and the target does not have, although statements in front may have fired them: a
     DROP TRIGGER does not tell the table."""
-    there = {folded(TableKey(each.table.database, each.name)) for each in situation.stored_triggers[1]}
-    for name, seqno in dropped_unmade(changes):
+    there = {folded(TableKey(each.key.database, each.name)) for each in situation.stored_triggers[1]}
+    for name, seqno in dropped_unmade(
+        (each.seqno, change) for each in situation.every_text for change in _changes(each)
+    ):
         before = None if name in there else situation.first_written(name.database, 0)
         if before is not None and before < seqno:
             found = "no such trigger, and statements of its database in front that may have fired it on the source"
@@ -416,14 +433,3 @@ def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[Logged]]:
         database = text.context.database or ""
         behind = tuple(bodies.behind(text.tokens, database, header.last_seqno))
         yield Call(logged, text.context.thread_id, together, tuple(bodies.own(text.tokens, database)), behind)
-
-
-def _name(statement: LoggedText) -> str | None:
-    """Of a function that is made or dropped without a database, in lower case."""
-    words = statement.words[:8]
-    if not words or words[0] not in ("CREATE", "DROP") or "FUNCTION" not in words:
-        return None
-    rest = [token for token in statement.tokens[words.index("FUNCTION") + 1 :][:4] if token.upper not in _CONDITION]
-    if not rest or (len(rest) > 1 and rest[1].text == "."):
-        return None
-    return rest[0].text.lower()

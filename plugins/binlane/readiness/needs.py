@@ -72,6 +72,8 @@ def source_privileges(
         yield Need(name, (), why, databases, is_advice=not copies)
     yield Need("PROCESS", (), "definitions are kept from one window to the next", is_advice=True)
     if not copies:
+        yield Need("SHOW VIEW", (), "views that statements name are compared", databases, is_advice=True)
+        yield _routines(flavor, number)._replace(is_advice=True)
         return
     yield Need("SHOW VIEW", (), "the first copy reads definitions", databases)
     yield Need("RELOAD", (), "the first copy locks the source for a moment")

@@ -120,34 +120,6 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTrigger:
-    """A trigger with what it does, as a statement fires it."""
-
-    table: TableKey
-    name: str
-    time: str
-    """``AFTER INSERT``, for instance."""
-    order: int
-    """Among the triggers of one table and time; the same for all on servers that do not tell it."""
-    body: str
-    sql_mode: str
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A routine, view or trigger, as far as what it names matters."""
-
-    key: TableKey
-    """Database and name; of a trigger, its table."""
-    kind: str
-    """``routine``, ``view`` or ``trigger``."""
-    text: str | None
-    """Its body or query; None if the account may not read it."""
-    sql_mode: str = ""
-    """By which it is read."""
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A base table, or a MariaDB sequence (its changes are logged as row events)."""
 

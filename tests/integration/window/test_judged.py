@@ -82,8 +82,11 @@ def test_statements_that_the_targets_parser_refuses_stop_the_window_before_its_f
     with pytest.raises(PrecheckError) as error:
         channel.run()
 
-    head, *lines = str(error.value).splitlines()
+    head, *found = str(error.value).splitlines()
     assert head.startswith("precheck failed: ")
+    # the comparison of both servers' routines names the function, too, that only the source has
+    lines = [each for each in found if not each.endswith("[stored-programs]")]
+    assert len(found) - len(lines) == 1
     assert len(lines) == len(refused), lines
     for statement, what in refused.items():
         # a routine is logged with its definer and a name in backticks

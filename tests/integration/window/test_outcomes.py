@@ -203,6 +203,9 @@ def test_another_outcome_of_a_failed_statement_stops_the_lane_and_names_both(
     other = "CREATE OR REPLACE FUNCTION tenant_1.noted (n INT) RETURNS VARCHAR(20) DETERMINISTIC RETURN 'other'"
     half_way(channel, other)
     assert channel.cli("run", CHANNEL) == 1
+    assert "function tenant_1.noted: expected the source's, found another body" in capsys.readouterr().err
+    channel.write_channel(f"{ALLOWED}allow_unsafe = true\n")
+    assert channel.cli("run", CHANNEL) == 1
     said = capsys.readouterr().err
     assert "ended with error 1062 on the source, and without an error on the target" in said, said
 

@@ -23,7 +23,8 @@ from binlane.precheck.finding import raise_if_fatal
 from binlane.precheck.parser import Asked, Verdict
 from binlane.precheck.situation import Needs, Situation, TargetSituation
 from binlane.schema.compare import Severity
-from binlane.schema.model import Column, ForeignKey, Key, KeyColumn, Program, Table, Trigger
+from binlane.schema.model import Column, ForeignKey, Key, KeyColumn, Table, Trigger
+from binlane.schema.programs import Program
 from binlane.shards.selection import Selection
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, ROW_MODE, UNLOGGED_LENGTH, Requirement
@@ -81,7 +82,7 @@ ROUTINES: Final = {
     "drops": "BEGIN DROP TEMPORARY TABLE made; RETURN 1; END",
     "unread": None,
 }
-PROGRAMS: Final = tuple(Program(TableKey("shop", name), "routine", body) for name, body in ROUTINES.items())
+PROGRAMS: Final = tuple(Program(TableKey("shop", name), "function", body) for name, body in ROUTINES.items())
 
 
 def with_calls(*statements: str, blocks: tuple[int, ...] = (), **changes: Any) -> Situation:

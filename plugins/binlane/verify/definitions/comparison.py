@@ -27,8 +27,8 @@ from binlane.schema.normalize import SAME_COLLATION
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
+from binlane.sql.programs.equivalence import Equivalence
 from binlane.verify.definitions import accounts
-from binlane.verify.definitions.equivalence import Equivalence
 from binlane.verify.definitions.mend import Mend, nothing
 from binlane.verify.definitions.mend import one as one_statement
 from binlane.verify.definitions.object_mends import Creation, removal

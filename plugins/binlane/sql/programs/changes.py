@@ -1,0 +1,177 @@
+"""What the statements of a log do to routines, views and triggers: made, dropped, renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from binlane.model import TableKey
+from binlane.sql.parse.facts import StatementFacts
+from binlane.sql.parse.lexer import Token
+from binlane.sql.programs.reach import folded, routine_key
+
+_OBJECTS: Final = (
+    *("TRIGGER", "TABLE", "TABLES", "VIEW", "PROCEDURE", "FUNCTION", "PACKAGE", "EVENT", "DATABASE", "SCHEMA"),
+    *("INDEX", "USER"),
+)
+_ROUTINES: Final = ("FUNCTION", "PROCEDURE", "PACKAGE")
+_FOLLOWED: Final = ("TRIGGER", "VIEW", *_ROUTINES)
+_BEFORE_OBJECT: Final = 20
+"""CREATE OR REPLACE ALGORITHM = UNDEFINED DEFINER = `u` @ `h` SQL SECURITY DEFINER are 14 tokens."""
+_CONDITION: Final = frozenset({"IF", "NOT", "EXISTS"})
+
+
+class ProgramChange(NamedTuple):
+    """What a statement of the log does to routines, views and triggers."""
+
+    kind: str = ""
+    """``trigger``, ``view``, ``function``, ``procedure``, ``package`` or ``package body``."""
+    name: TableKey | None = None
+    """Database and name of what it makes or drops."""
+    makes: bool = False
+    is_certain: bool = True
+    """Without IF (NOT) EXISTS and OR REPLACE: it tells whether the object was there."""
+    renames: tuple[tuple[TableKey, TableKey], ...] = ()
+    replaced: frozenset[TableKey] = frozenset()
+    """Tables that it makes or drops; a whole database without a table's name."""
+
+    def renamed(self, name: Callable[[TableKey], TableKey]) -> ProgramChange:
+        """The same with other names of databases."""
+        return self._replace(
+            name=None if self.name is None else folded(name(self.name)),
+            renames=tuple((name(old), name(new)) for old, new in self.renames),
+            replaced=frozenset(map(name, self.replaced)),
+        )
+
+
+class Then(Enum):
+    """What the log tells of an object at the window's beginning."""
+
+    AS_NOW = auto()
+    THERE = auto()
+    MISSING = auto()
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What was done to objects since the window's beginning; all names are the target's."""
+
+    changes: Sequence[ProgramChange]
+    """Of the window and of the log behind it, in their order."""
+    fold: Callable[[TableKey], TableKey]
+    """The name as both servers compare it."""
+
+    def name_then(self, table: TableKey) -> TableKey | None:
+        """A table's, or view's, name at the window's beginning; None for one that the log makes."""
+        for change in reversed(self.changes):
+            if change.makes and change.kind == "view" and change.name == folded(table):
+                return None
+            for old, new in reversed(change.renames):
+                if self.fold(new) == table:
+                    table = self.fold(old)
+            if self._is_replaced(table, change):
+                return None
+        return table
+
+    def then(self, kind: str, name: TableKey, table: TableKey) -> Then:
+        """``table``: what may be renamed, by its name at the window's beginning; a trigger's table, a view itself."""
+        wanted = folded(name)
+        for change in self.changes:
+            if change.kind == kind and change.name == wanted:
+                if not change.is_certain:
+                    return Then.UNKNOWN
+                return Then.MISSING if change.makes else Then.THERE
+            for old, new in change.renames:
+                if self.fold(old) == table:
+                    table = self.fold(new)
+                    wanted = folded(table) if kind == "view" else wanted
+            if self._is_replaced(table, change):
+                return Then.UNKNOWN
+        return Then.AS_NOW
+
+    def _is_replaced(self, table: TableKey, change: ProgramChange) -> bool:
+        replaced = {self.fold(each) for each in change.replaced}
+        return not replaced.isdisjoint({table, TableKey(table.database, "")})
+
+
+def program_changes(tokens: Sequence[Token], facts: StatementFacts, database: str) -> Iterator[ProgramChange]:
+    """What a statement that commits by itself does to routines, views and triggers; most do nothing."""
+    at = _object(tokens)
+    verb, what = ("", "") if at is None else (tokens[0].upper, tokens[at].upper)
+    words = {token.upper for token in tokens[: (at or 0) + 5]}
+    if at is not None and what in _FOLLOWED and verb in ("CREATE", "DROP", "ALTER"):
+        yield from _of_program(tokens, at, database, is_certain=words.isdisjoint({*_CONDITION, "REPLACE"}))
+    elif facts.renames:
+        yield ProgramChange(renames=facts.renames)
+    elif at is None or facts.temporary:
+        return
+    elif verb == "DROP" and what in ("TABLE", "TABLES"):
+        yield ProgramChange(replaced=facts.tables)
+    elif (verb, what) == ("CREATE", "TABLE") and "EXISTS" not in words:
+        made = _named(tokens, at + 1, database)
+        yield ProgramChange(replaced=frozenset(() if made is None else (made,)))
+    elif verb == "DROP" and what in ("DATABASE", "SCHEMA"):
+        yield ProgramChange(replaced=frozenset(TableKey(each, "") for each in facts.databases))
+
+
+def _of_program(tokens: Sequence[Token], at: int, database: str, *, is_certain: bool) -> Iterator[ProgramChange]:
+    verb, kind = tokens[0].upper, tokens[at].upper.lower()
+    if verb == "ALTER" and kind != "view":
+        return  # a comment, or characteristics: the body stays
+    if kind == "package" and tokens[at + 1].upper == "BODY":
+        kind, at = "package body", at + 1
+    if kind == "function" and any(token.upper == "SONAME" for token in tokens):
+        return  # a loadable one
+    at += 1
+    while True:
+        name = _named(tokens, at, database)
+        if name is None:
+            return
+        # a view that is altered was there, with another query
+        yield ProgramChange(kind, folded(name), verb == "CREATE", is_certain)
+        if kind == "package":  # its body goes with it
+            yield ProgramChange("package body", folded(name), is_certain=False)
+        while at < len(tokens) and tokens[at].text != ",":
+            at += 1
+        at += 1
+        if verb != "DROP" or kind != "view":
+            return
+
+
+def defined_keys(tokens: Sequence[Token], facts: StatementFacts, database: str) -> Iterator[tuple[TableKey, str]]:
+    """What a statement makes, as ``Reach`` names it, with the database of names without one in its text: a routine, a
+    view, or the table that gets its trigger."""
+    at = _object(tokens)
+    if at is not None and tokens[0].upper in ("CREATE", "ALTER") and tokens[at].upper in _ROUTINES:
+        name = _named(tokens, at + 1 + (tokens[at].upper == "PACKAGE" and tokens[at + 1].upper == "BODY"), database)
+        if name is not None:
+            yield routine_key(name.database, name.table), name.database
+        return
+    yield from ((key, database) for key in facts.views)
+    yield from ((key, key.database) for key in facts.triggered)
+
+
+def _object(tokens: Sequence[Token]) -> int | None:
+    """Where a statement says what kind of object it makes, alters or drops."""
+    return next((at for at, token in enumerate(tokens[:_BEFORE_OBJECT]) if token.upper in _OBJECTS), None)
+
+
+def _named(tokens: Sequence[Token], at: int, database: str) -> TableKey | None:
+    rest = [token for token in tokens[at : at + 6] if token.upper not in _CONDITION]
+    if len(rest) > 2 and rest[1].text == ".":
+        return TableKey(rest[0].text, rest[2].text)
+    return TableKey(database, rest[0].text) if rest else None
+
+
+def dropped_unmade(changes: Iterable[tuple[int, ProgramChange]]) -> Iterator[tuple[TableKey, int]]:
+    """Triggers that a log drops and that it has not made: database and name, and the number beside the change."""
+    seen = set[TableKey]()
+    for number, change in changes:
+        if change.kind != "trigger" or change.name is None or change.name in seen:
+            continue
+        seen.add(change.name)
+        if not change.makes and change.is_certain:
+            yield change.name, number

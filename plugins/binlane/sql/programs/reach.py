@@ -1,0 +1,156 @@
+"""What statements reach: routines, views and tables with triggers, by their texts and those behind them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from binlane.model import TableKey
+from binlane.sql.parse.lexer import Token, TokenKind
+
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_CALL: Final = "()"
+_ACCOUNT: Final = frozenset(
+    {"CURRENT_USER", "CURRENT_ROLE", "INFORMATION_SCHEMA", "LOAD_FILE", "ROLES_GRAPHML", "HANDLER"}
+)
+"""Words of texts whose result depends on the account that runs them, without an error: its name and roles, what it sees
+of other objects, NULL instead of a file, and errors for lack of a privilege that a handler takes."""
+
+
+class Text(NamedTuple):
+    """The text behind a name."""
+
+    name: TableKey
+    """Of a table with a trigger, a view, or a routine as ``routine_key`` writes it."""
+    database: str
+    """Of names without one."""
+    tokens: Sequence[Token] | None
+    """None if nobody can read them."""
+    calls_bare: bool = False
+    """Routines may be called without CALL and parentheses (``sql_mode`` ORACLE)."""
+
+
+@dataclass(slots=True)
+class Reach:
+    """What statements reach.
+
+    Names are compared without regard to case, and each that may mean an object does: at worst one too many is found.
+    """
+
+    behind: Mapping[TableKey, Collection[TableKey]]
+    """By name: the names in the texts behind it."""
+    unread: frozenset[TableKey] = frozenset()
+    """Names of which the account may not read a text: they may reach everything."""
+    cascades: Mapping[TableKey, frozenset[TableKey]] = field(default_factory=dict)
+    """Children whose triggers fire with changes of their parents."""
+    called: frozenset[TableKey] = frozenset()
+    """Routines and views."""
+    by_account: frozenset[TableKey] = frozenset()
+    """Names with a text whose result may depend on the account that runs it."""
+
+    def of(self, names: Iterable[TableKey]) -> frozenset[TableKey]:
+        """All objects that a statement with these names may reach."""
+        found, left = set[TableKey](), set(names)
+        while left:
+            key = left.pop()
+            if key in found:
+                continue
+            found.add(key)
+            left |= self.cascades.get(key, frozenset())
+            left.update(self.behind.get(key, ()))
+        return frozenset(found)
+
+    def leading_to(self, wanted: Collection[TableKey]) -> frozenset[TableKey]:
+        """The objects behind which one of ``wanted`` is, with these: whoever names none of them reaches none."""
+        before: dict[TableKey, set[TableKey]] = defaultdict(set)
+        for key, names in self.behind.items():
+            for name in names:
+                before[name].add(key)
+        for parent, children in self.cascades.items():
+            for child in children:
+                before[child].add(parent)
+        found, left = set[TableKey](), {*wanted, *self.unread}
+        while left:
+            key = left.pop()
+            if key not in found:
+                found.add(key)
+                left |= before[key]
+        return frozenset(found)
+
+    def asks_for_account(self, name: TableKey) -> bool:
+        """Whether the account that runs a program may decide what it, or one behind it, does."""
+        found = self.of((name,))
+        return not (self.by_account.isdisjoint(found) and self.unread.isdisjoint(found))
+
+
+def reach_of(
+    triggers: Iterable[Text], called: Iterable[Text], cascades: Iterable[tuple[TableKey, TableKey]] = ()
+) -> Reach:
+    """``triggers``: by their tables; ``called``: routines and views; all of both servers and of the window.
+    ``cascades``: child and parent of foreign keys whose children's triggers fire."""
+    called = tuple(called)
+    behind: dict[TableKey, set[TableKey]] = defaultdict(set)
+    unread, by_account = set[TableKey](), set[TableKey]()
+    for text in (*triggers, *called):
+        name = folded(text.name)
+        if text.tokens is None:
+            unread.add(name)
+            continue
+        behind[name].update(names_in(text.tokens, text.database, calls_bare=text.calls_bare))
+        if not _ACCOUNT.isdisjoint(token.text.upper() for token in text.tokens if token.kind in _NAMES):
+            by_account.add(name)
+    children: dict[TableKey, set[TableKey]] = defaultdict(set)
+    for child, parent in cascades:
+        children[folded(parent)].add(folded(child))
+    return Reach(
+        behind,
+        frozenset(unread - behind.keys()),
+        {key: frozenset(each) for key, each in children.items()},
+        frozenset(folded(text.name) for text in called),
+        frozenset(by_account),
+    )
+
+
+def names_in(tokens: Sequence[Token], database: str, *, calls_bare: bool = False) -> Iterator[TableKey]:
+    """Each name of a text that may be a table's, a view's or, where it is called, a routine's, with its database."""
+    for at, token in enumerate(tokens):
+        if token.kind not in _NAMES or (at > 0 and _is(tokens, at - 1, ".")):
+            continue
+        chain = [token.text]
+        behind = at + 1
+        while behind + 1 < len(tokens) and _is(tokens, behind, ".") and len(chain) < 3:
+            chain.append(tokens[behind + 1].text)
+            behind += 2
+        yield _key(database, chain[0])
+        if len(chain) > 1:
+            yield _key(chain[0], chain[1])
+        if calls_bare or _is(tokens, behind, "(") or (at > 0 and tokens[at - 1].upper == "CALL"):
+            # of a package the first name, or the first two, are its own
+            yield routine_key(database, chain[0])
+            if len(chain) > 1:
+                yield routine_key(chain[0], chain[1])
+
+
+def routine_key(database: str, name: str) -> TableKey:
+    """A routine, as it is told from a table or a column of that name."""
+    return _key(database, f"{name}{_CALL}")
+
+
+def plain_name(key: TableKey) -> str:
+    """The name of an object without its database, as statements spell it."""
+    return key.table.removesuffix(_CALL)
+
+
+def _is(tokens: Sequence[Token], at: int, text: str) -> bool:
+    return at < len(tokens) and tokens[at].text == text and tokens[at].kind is TokenKind.SYMBOL
+
+
+def folded(key: TableKey) -> TableKey:
+    """The name without regard to case."""
+    return _key(key.database, key.table)
+
+
+def _key(database: str, name: str) -> TableKey:
+    return TableKey(database.casefold(), name.casefold())
