@@ -253,19 +253,14 @@ def _after_crash(
     statement, unchanged = item.payload, begun.fingerprint == now.stored
     if is_logged:
         return _repeated(item) if _HARMLESS.match(statement) or (unchanged and _LOGGED_FIRST.match(statement)) else None
-    if not unchanged and _CREATES_DATABASE.match(statement):
-        return _anew(session, item)
-    again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
-    return _repeated(item) if again else None
-
-
-def _anew(session: LaneSession, item: Item) -> Item | None:
-    """CREATE DATABASE of a database that an attempt has made, by now on MariaDB: perhaps a folder without its character
-    set. None if it is in use, and so complete."""
-    database = _CREATES_DATABASE.match(item.payload)
-    if database is None or not _is_empty(session, item):
+    database = _CREATES_DATABASE.match(statement)
+    if database is None or unchanged:
+        again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
+        return _repeated(item) if again else None
+    if not _is_empty(session, item):
         return None
-    return replace(item, payload=b"CREATE OR REPLACE DATABASE " + item.payload[database.end() :])
+    # what a killed server leaves may be a folder without its character set
+    return replace(item, payload=b"CREATE OR REPLACE DATABASE " + statement[database.end() :])
 
 
 def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
@@ -300,13 +295,9 @@ def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: Ddl
     now = fingerprint(session, item, with_ids=True)
     channel, seqno = place.key.channel, place.seqno
     stored = read_intent(session.cursor, channel, seqno)
-    if stored is None:
-        write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)
-    else:
-        attempt = None if stored.state == DONE else _undone(session, _repeated(item), stored, now, place)
-        if attempt is None:
-            return
-        item = attempt
+    if stored is not None and (stored.state == DONE or not _must_run_again(item.payload, stored, now, place)):
+        return
+    write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)
     try:
         writer.run(item, writer.prepare(item))
     except pymysql.err.MySQLError as exc:
@@ -319,14 +310,6 @@ def _forget_refused(session: LaneSession, writer: BlockWriter, place: DdlPlace, 
     if not _CLIENT_ERRORS[0] <= error_code(error) < _CLIENT_ERRORS[1]:
         writer.context.leave()
         forget_intent(session.cursor, place.key.channel, place.seqno)
-
-
-def _undone(session: LaneSession, item: Item, stored: DdlIntent, now: Fingerprint, place: DdlPlace) -> Item | None:
-    """What is left to run of a statement with an intent row; None if it has run. Raises UndecidableError."""
-    is_new = stored.fingerprint != now.stored and _CREATES_DATABASE.match(item.payload) is not None
-    if is_new and session.flavor is Flavor.MARIADB:
-        return _anew(session, item)
-    return item if _must_run_again(item.payload, stored, now, place) else None
 
 
 def _must_run_again(statement: bytes, stored: DdlIntent, now: Fingerprint, place: DdlPlace) -> bool:

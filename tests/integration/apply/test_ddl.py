@@ -482,35 +482,25 @@ def _run_through(
     assert pair.rows("SELECT * FROM binlane.ddl") == []
 
 
-@pytest.mark.parametrize("target", ["mariadb_target", "target_without_binlog"])
 @pytest.mark.parametrize("left", ["folder", "database"])
 def test_a_database_that_a_killed_server_has_made_without_its_character_set(
-    mariadb_source: PrivateServer,
-    target: str,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    left: str,
+    mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
-    with fresh_pair(mariadb_source, request.getfixturevalue(target)) as pair:
-        _make_without_character_set(pair, monkeypatch, left)
-
-
-def _make_without_character_set(pair: Pair, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
     statement = f"CREATE DATABASE {CREATED} CHARACTER SET latin1"
 
     def leave(session: LaneSession, item: Item) -> None:
         session.execute("SET SESSION gtid_seq_no = 0, gtid_domain_id = 0, sql_log_bin = 0")
         session.execute(f"CREATE DATABASE {CREATED}" if left == "folder" else item.payload.decode())
 
-    window = ddl_window(pair, statement)
-    start_window(pair.engine, window.plan)
+    window = ddl_window(mariadb_pair, statement)
+    start_window(mariadb_pair.engine, window.plan)
     with monkeypatch.context() as patch:
         lost(patch, leave)
         with pytest.raises(CrashError):
-            run_lane(pair.engine, window.plan, 2, window.source, QUICK)
-    run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+            run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
+    run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
     query = f"SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = '{CREATED}'"
-    assert pair.rows(query) == pair.source.query(query) == [("latin1",)]
+    assert mariadb_pair.rows(query) == mariadb_pair.source.query(query) == [("latin1",)]
 
 
 def test_a_table_that_a_killed_server_has_lost_is_an_error(mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
