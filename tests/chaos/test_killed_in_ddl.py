@@ -2,7 +2,7 @@
 
 Invariant 2. MariaDB finishes some statements when it starts again and logs them under GTIDs of its own, undoes others,
 and logs some before they are durable. ``strace`` kills the server at its n-th operation on files, so that every place
-can be tried, and again. Without strace there are the seams of ``integration/apply/test_ddl.py``.
+can be tried, and again. Without strace there are the seams of ``integration/apply/test_ddl_killed.py``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from tests.integration.apply.conftest import CREATED, DATABASE, start_window
 _OPERATIONS: Final = (
     "openat,rename,renameat,renameat2,unlink,unlinkat,write,pwrite64,pwritev,fsync,fdatasync,ftruncate,mkdir,rmdir"
 )
-_OPERATION_NUMBERS: Final = range(3, 45)
-"""Which operation of any thread of the server is its last one: statements end after 10 to 50."""
+_OPERATION_NUMBERS: Final = {"mariadb": range(3, 45), "mysql": range(1, 22)}
+"""Which operation of any thread of the server is its last one: statements end after 10 to 50, or 10 to 20."""
 _SETUP: Final = (
     "CREATE TABLE wide (id INT PRIMARY KEY, note VARCHAR(10), memo VARCHAR(10)) ENGINE=InnoDB",
     "INSERT INTO wide VALUES (1, 'x', 'X'), (2, 'y', 'Y')",
@@ -73,6 +73,7 @@ _STATEMENTS: Final = (
     "CREATE PROCEDURE made() SELECT 2",
     "DROP PROCEDURE old",
     f"CREATE DATABASE {CREATED} CHARACTER SET latin1",
+    f"ALTER DATABASE {DATABASE} CHARACTER SET latin1",
     f"CREATE USER {_ACCOUNT}@localhost",
     f"GRANT SELECT ON {DATABASE}.* TO {_ACCOUNT}_2@localhost",
     f"DROP USER {_ACCOUNT}_2@localhost",
@@ -91,14 +92,22 @@ _SHOWN: Final = (
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize(("family", "sample"), [("mariadb", 10), ("mysql", 4)])
+@pytest.mark.parametrize(
+    ("family", "log_bin", "sample"),
+    [
+        pytest.param("mariadb", True, 10, id="mariadb"),
+        pytest.param("mariadb", False, 5, id="mariadb without a log"),
+        pytest.param("mysql", True, 4, id="mysql"),
+    ],
+)
 def test_kill_9_of_the_target_at_a_file_operation_of_a_ddl(
-    family: str, sample: int, request: pytest.FixtureRequest, tmp_path: Path
+    family: str, log_bin: bool, sample: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     source = request.getfixturevalue(f"{family}_source")
-    points = [(statement, number) for statement in _STATEMENTS for number in _OPERATION_NUMBERS]
+    points = [(statement, number) for statement in _STATEMENTS for number in _OPERATION_NUMBERS[family]]
     windows: dict[str, tuple[Window, list[object]]] = {}
-    with private_server(tmp_path / "data", Flavor(family), name=f"killed_{family}", durable=True) as target:
+    name = f"killed_{family}"
+    with private_server(tmp_path / "data", Flavor(family), name=name, log_bin=log_bin, durable=True) as target:
         for statement, number in some(points, request.node.name, sample=sample, share=0.15):
             if statement not in windows:
                 _lay(source)
@@ -158,12 +167,10 @@ def _run_and_kill(target: PrivateServer, window: Window, number: int) -> bool:
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(apply)
-        while not running.done() and tracer.poll() is None:
+        while not running.done() and tracer.poll() is None and not _is_dead(target.pid):
             time.sleep(0.02)
-        killed = tracer.poll() is not None
-        if not killed:
-            tracer.send_signal(signal.SIGINT)
-        tracer.wait()
+        killed = tracer.poll() is not None or _is_dead(target.pid)
+        _end(tracer)
         if killed:
             target.kill()
             target.restart()
@@ -171,6 +178,24 @@ def _run_and_kill(target: PrivateServer, window: Window, number: int) -> bool:
     apply()
     engine.dispose()
     return killed
+
+
+def _is_dead(pid: int) -> bool:
+    """Whether the server has been killed, whoever has yet to hear of it."""
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return True
+
+
+def _end(tracer: subprocess.Popen[bytes]) -> None:
+    """It ends with its server; but sometimes it waits for ever for threads that have ended."""
+    tracer.send_signal(signal.SIGINT)
+    try:
+        tracer.wait(timeout=3.0)
+    except subprocess.TimeoutExpired:
+        tracer.kill()
+        tracer.wait()
 
 
 def _wait_until_traced(pid: int) -> None:

@@ -46,8 +46,8 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "exactly once, by the target's GTID and on MariaDB by the definitions before it, too; alone in its block",
         f"{proofs.DDL}::test_a_ddl_happens_once_through_a_crash",
         f"{proofs.DDL}::test_a_swap_of_equal_tables_happens_once_through_a_crash",
-        f"{proofs.DDL}::test_a_ddl_that_mariadb_s_recovery_has_finished_is_not_run_again",
-        f"{proofs.DDL}::test_a_ddl_that_mariadb_has_logged_and_lost_runs_again",
+        f"{proofs.DDL_KILLED}::test_a_ddl_that_mariadb_s_recovery_has_finished_is_not_run_again",
+        f"{proofs.DDL_KILLED}::test_a_ddl_that_mariadb_has_logged_and_lost_runs_again",
         "tests/chaos/test_killed_in_ddl.py::test_kill_9_of_the_target_at_a_file_operation_of_a_ddl",
     ),
     supported(

@@ -312,6 +312,8 @@ class _Task:
         skipped = sum(rows, RowCounts())
         self._account(skipped if self.planned is None else self.planned, RowCounts(), skipped)
         channel, seqno = self.place.key.channel, self.block.header.last_seqno
+        # the target may have run a part of a DDL before it refused the rest
+        forget_intent(self.session.cursor, channel, seqno)
         mark_skipped(self.session.cursor, channel, seqno, has_changes=bool(rows))
         return RowCounts()
 

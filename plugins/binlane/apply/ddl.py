@@ -2,12 +2,14 @@
 
 So the target itself must show whether the statement has run:
 
-- MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server silently skips a GTID that it has.
+- MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server silently skips a GTID that it has. DDL on
+  tables that are not InnoDB's is committed before its GTID: there a note decides as well, as on a target with neither.
 - MariaDB with a binlog: ``gtid_domain_id`` of the channel and lane, ``gtid_seq_no`` the seqno; ``@@gtid_binlog_state``
   is read before every attempt. Each lane has its domain, because lanes run their DDL out of seqno order. A server that
   is killed during a DDL can finish it when it starts again, and logs it under a GTID of its own; or it has logged a
   statement that it then loses (CREATE and DROP of routines, GRANT, CREATE TABLE ... SELECT). So the definitions of
-  everything that the statement may name are noted before it, and decide after a crash.
+  everything that the statement may name are noted before it, and decide after a crash. And a statement that fails may
+  have been logged with a part that has run.
 - neither: the note has *InnoDB's table ids* as well. A RENAME swap or EXCHANGE PARTITION keeps the definitions but
   moves the ids. If the outcome stays unknown, the operator decides.
 """
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.ddl_fingerprint import Fingerprint, fingerprint
+from binlane.apply.ddl_fingerprint import Fingerprint, fingerprint, has_only_innodb
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
@@ -31,7 +33,16 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.variables import version_number
 from binlane.sql.sql_modes import with_unknown_options
 from binlane.state.gtid_domains import gtid_domain, sequence_in
-from binlane.state.records.ddl_intents import BEGUN, DONE, INTENT, DdlIntent, forget_intent, read_intent, write_intent
+from binlane.state.records.ddl_intents import (
+    BEGUN,
+    DONE,
+    INTENT,
+    REFUSED,
+    DdlIntent,
+    forget_intent,
+    read_intent,
+    write_intent,
+)
 
 if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter
@@ -53,7 +64,7 @@ _VISIBLE: Final = re.compile(
 """Statements whose effect shows in definitions or table ids: an unchanged fingerprint means that they have not
 run."""
 _HARMLESS: Final = re.compile(
-    rb"\s*(?:GRANT\b|SET\s+PASSWORD\b|ALTER\s+USER\b(?![^;]*\bRETAIN\b)|FLUSH\b|ANALYZE\b|OPTIMIZE\b|CREATE\s+OR\s+REPLACE\b"
+    rb"\s*(?:GRANT\b|SET\s+PASSWORD\b|ALTER\s+USER\b(?![^;]*\bRETAIN\b)|ALTER\s+(?:DATABASE|SCHEMA)\b|FLUSH\b|ANALYZE\b|OPTIMIZE\b|TRUNCATE\b|CREATE\s+OR\s+REPLACE\b"
     rb"|(?:CREATE|DROP)\s(?:(?!\bDO\b)[^;(])*?\b(?:TABLES?|VIEW|SEQUENCE|INDEX|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION"
     rb"|PACKAGE|BODY|EVENT|USER|ROLE|SERVER)\s+IF\s+(?:NOT\s+)?EXISTS\b)",
     re.I,
@@ -62,6 +73,10 @@ _HARMLESS: Final = re.compile(
 twice."""
 _SEVERAL: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b[^;]*,", re.I)
 """Statements that are not atomic on every server: a changed fingerprint may mean that they have run in part."""
+_RENAMES_SEVERAL: Final = re.compile(rb"\s*RENAME\s+TABLES?\b[^;]*,", re.I)
+"""As ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
+_FILLS: Final = re.compile(rb"\s*CREATE\s+TABLE\b.*\bSELECT\b", re.I | re.S)
+"""As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows."""
 _DROPS: Final = re.compile(
     rb"(?P<verb>\s*DROP\s+(?:TABLES?|VIEW|SEQUENCE|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION|EVENT)\s+)(?!IF\s+EXISTS\b)",
     re.I,
@@ -79,6 +94,10 @@ _ALTERS_TABLE: Final = re.compile(
     rb"\s*ALTER\s+(?:ONLINE\s+|OFFLINE\s+|IGNORE\s+)*TABLE\b(?![^;]*\bCONVERT\s+TABLE\b)", re.I
 )
 """ALTER TABLE, but for the one that makes a table a partition of another."""
+_MOVES_COLUMNS: Final = re.compile(
+    rb"\s*ALTER\b[^;]*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
+)
+"""ALTER TABLE that may give two columns each other's name and place: nothing shows it, not even a table's id."""
 _LOGGED_FIRST: Final = re.compile(
     rb"\s*(?:CREATE|DROP)\b(?!\s+(?:USER|ROLE)\b)(?:[^;]*?\b(?:PROCEDURE|FUNCTION|PACKAGE|EVENT)\b|\s+TABLE\b)", re.I
 )
@@ -186,11 +205,42 @@ def _with_database(session: LaneSession, item: Item) -> Item:
 
 
 def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    gtid = f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}"
+    is_noted = False
+    begun = read_intent(session.cursor, place.key.channel, place.seqno)
+    if begun is not None or not has_only_innodb(session, item):
+        # MySQL changes other tables, and commits that, before it logs the statement with its GTID
+        attempt = _noted(session, _repeatable(item), place, begun, gtid)
+        if attempt is None:
+            return
+        item, is_noted = attempt, True
+    try:
+        _run_under_gtid(session, writer, item, gtid)
+    except pymysql.err.MySQLError as exc:
+        if is_noted:
+            _forget_refused(session, writer, place, exc)
+        raise
+
+
+def _noted(session: LaneSession, item: Item, place: DdlPlace, begun: DdlIntent | None, gtid: str) -> Item | None:
+    """What is left to run of a statement on MySQL that is not atomic; None if it has run. Raises UndecidableError."""
+    if begun is not None:
+        is_logged = session.value("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
+        if begun.state == DONE or is_logged:
+            return None
+    now = fingerprint(session, item, with_ids=False)
+    if begun is not None:
+        return _left_to_run(session, item, begun, now, place)
+    write_intent(session.cursor, place.key.channel, place.seqno, place.lane, item.payload, now.stored, INTENT)
+    return item
+
+
+def _run_under_gtid(session: LaneSession, writer: BlockWriter, item: Item, gtid: str) -> None:
     # the context first: any query of its would consume the GTID
     text = writer.prepare(item)
     try:
         # waits while another session owns this GTID, and skips the statement if that session commits it
-        session.next_gtid(f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}")
+        session.next_gtid(gtid)
         writer.run(item, text)
     finally:
         # a failed statement still owns the GTID, and any SET would fail with 1790
@@ -200,25 +250,40 @@ def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place:
 
 def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
     domain = gtid_domain(place.channel_uuid, place.lane)
-    is_logged = sequence_in(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= place.seqno
+    is_logged = _is_logged(session, domain, place.seqno)
     channel, seqno = place.key.channel, place.seqno
     begun = read_intent(session.cursor, channel, seqno)
-    if begun is None and is_logged:
+    if (begun is None and is_logged) or (begun is not None and begun.state == DONE):
         return
-    now = fingerprint(session, item, with_ids=False)
+    # an intent may also be from before the target had a binlog
+    asks = _MOVES_COLUMNS.match(item.payload) is not None if begun is None else begun.state == INTENT
+    now = fingerprint(session, item, with_ids=asks)
     if begun is None:
-        write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, BEGUN)
+        state = INTENT if asks else BEGUN
+        write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, state)
     else:
-        attempt = _after_crash(session, item, begun, now, is_logged=is_logged)
+        if asks and not is_logged:
+            attempt = _left_to_run(session, item, begun, now, place)
+        else:
+            attempt = _after_crash(session, item, begun, now, is_logged=is_logged)
         if attempt is None:
             return
         item = attempt
     try:
         _run_in_domain(session, writer, item, None if is_logged else (domain, seqno))
     except pymysql.err.MySQLError as exc:
-        if not is_logged:
-            _forget_refused(session, writer, place, exc)
+        if not is_logged and _is_refusal(exc):
+            writer.context.leave()
+            if _is_logged(session, domain, seqno):
+                # with the part that has run before it failed: DROP TABLE of several
+                write_intent(session.cursor, channel, seqno, place.lane, item.payload, REFUSED, BEGUN)
+            else:
+                forget_intent(session.cursor, channel, seqno)
         raise
+
+
+def _is_logged(session: LaneSession, domain: int, seqno: int) -> bool:
+    return sequence_in(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= seqno
 
 
 def _run_in_domain(session: LaneSession, writer: BlockWriter, item: Item, number: tuple[int, int] | None) -> None:
@@ -250,17 +315,27 @@ def _after_crash(
     channel's GTID, ALTER, its like and CREATE DATABASE may have run, and a DROP in part. With it, all have run but
     those that the server logs before they are durable.
     """
+    if begun.fingerprint == REFUSED:
+        return _repeated(item)
     statement, unchanged = item.payload, begun.fingerprint == now.stored
     if is_logged:
-        return _repeated(item) if _HARMLESS.match(statement) or (unchanged and _LOGGED_FIRST.match(statement)) else None
-    database = _CREATES_DATABASE.match(statement)
-    if database is None or unchanged:
-        again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
-        return _repeated(item) if again else None
-    if not _is_empty(session, item):
+        repeats = _HARMLESS.match(statement) or _ACCOUNTS.match(statement)
+        return _repeated(item) if repeats or (unchanged and _LOGGED_FIRST.match(statement)) else None
+    if _CREATES_DATABASE.match(statement) is not None and not unchanged:
+        return _replacing_database(session, item)
+    again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
+    return _repeated(item) if again else None
+
+
+def _replacing_database(session: LaneSession, item: Item) -> Item | None:
+    """What is left to run of a CREATE DATABASE that has made the database; None if that is whole.
+
+    What a killed MariaDB leaves may be a folder without its character set.
+    """
+    created = _CREATES_DATABASE.match(item.payload)
+    if created is None or session.flavor is not Flavor.MARIADB or not _is_empty(session, item):
         return None
-    # what a killed server leaves may be a folder without its character set
-    return replace(item, payload=b"CREATE OR REPLACE DATABASE " + statement[database.end() :])
+    return replace(item, payload=b"CREATE OR REPLACE DATABASE " + item.payload[created.end() :])
 
 
 def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
@@ -292,12 +367,17 @@ def _is_empty(session: LaneSession, item: Item) -> bool:
 
 
 def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
-    now = fingerprint(session, item, with_ids=True)
     channel, seqno = place.key.channel, place.seqno
     stored = read_intent(session.cursor, channel, seqno)
-    if stored is not None and (stored.state == DONE or not _must_run_again(item.payload, stored, now, place)):
-        return
-    write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)
+    # what was noted while the target had a binlog is without ids
+    now = fingerprint(session, item, with_ids=stored is None or stored.state != BEGUN)
+    if stored is None:
+        write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)
+    else:
+        attempt = None if stored.state == DONE else _left_to_run(session, item, stored, now, place)
+        if attempt is None:
+            return
+        item = attempt
     try:
         writer.run(item, writer.prepare(item))
     except pymysql.err.MySQLError as exc:
@@ -307,28 +387,40 @@ def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: Ddl
 
 def _forget_refused(session: LaneSession, writer: BlockWriter, place: DdlPlace, error: pymysql.err.MySQLError) -> None:
     """A server error means that the statement has not run; after a lost connection the outcome is unknown."""
-    if not _CLIENT_ERRORS[0] <= error_code(error) < _CLIENT_ERRORS[1]:
+    if _is_refusal(error):
         writer.context.leave()
         forget_intent(session.cursor, place.key.channel, place.seqno)
 
 
-def _must_run_again(statement: bytes, stored: DdlIntent, now: Fingerprint, place: DdlPlace) -> bool:
-    """Whether a statement with an intent row has not run. Raises UndecidableError if the outcome is unknown."""
-    if _HARMLESS.match(statement):
-        return True
+def _is_refusal(error: pymysql.err.MySQLError) -> bool:
+    """A server error, and no lost connection."""
+    return not _CLIENT_ERRORS[0] <= error_code(error) < _CLIENT_ERRORS[1]
+
+
+def _left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Fingerprint, place: DdlPlace) -> Item | None:
+    """What is left to run of a statement with an intent row; None if it has run. Raises UndecidableError if the outcome
+    is unknown."""
+    statement = item.payload
     changed = now.stored != stored.fingerprint
     # an earlier build looked at other databases, too
     comparable = ":" in stored.fingerprint
-    if comparable and changed and not _SEVERAL.match(statement):
-        return _is_damaged(statement, stored, now)
-    if not changed and now.has_ids and _VISIBLE.match(statement):
-        return True
+    if comparable and changed and _CREATES_DATABASE.match(statement) is not None:
+        return _replacing_database(session, item)
+    divides = session.flavor is Flavor.MYSQL and not now.has_ids
+    fills_in_part = divides and changed and _FILLS.match(statement) is not None
+    if _HARMLESS.match(statement) and not fills_in_part:
+        return item
+    in_part = fills_in_part or _SEVERAL.match(statement) or (divides and _RENAMES_SEVERAL.match(statement))
+    if comparable and changed and not in_part:
+        return item if _is_damaged(statement, stored, now) else None
+    if not changed and now.has_ids and _VISIBLE.match(statement) and not _MOVES_COLUMNS.match(statement):
+        return item
     raise UndecidableError(
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
         "and its outcome is unknown; the definitions on the target have "
         f"{'changed' if changed else 'not changed'} since, which proves neither outcome. Look at the target, "
         "record whether the statement has run (`binlane decide`), and run the lane again (a target with a "
-        "binlog, on MySQL with GTIDs, shows the outcome by itself):\n"
+        "binlog, on MySQL with GTIDs and of tables of InnoDB, shows the outcome by itself):\n"
         + statement[:1000].decode("utf-8", "backslashreplace")
     )
 

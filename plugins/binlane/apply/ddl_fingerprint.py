@@ -105,10 +105,8 @@ def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerpr
     one would. A statement whose databases cannot be read is applied while no other lane moves, so that all databases
     are looked at.
     """
-    context = item.context or SessionContext()
-    text = decoded(item.payload, context)
-    names = tuple(sorted(set(_names(text))))
-    databases = tuple(sorted(statement_facts(item.payload, context, session.flavor).databases))
+    text = decoded(item.payload, item.context or SessionContext())
+    names, databases = _named(session, item)
     digest = hashlib.sha256()
     tables = _TABLES.rows(session, names, databases)
     unreadable = False
@@ -128,6 +126,19 @@ def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerpr
         and all(str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind))
     )
     return Fingerprint(digest.hexdigest(), len(tables), has_ids, unreadable)
+
+
+def has_only_innodb(session: LaneSession, item: Item) -> bool:
+    """Whether all tables that the statement may name, of those that exist, are InnoDB's."""
+    tables = _TABLES.rows(session, *_named(session, item))
+    return all(str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind))
+
+
+def _named(session: LaneSession, item: Item) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names and the databases of a statement."""
+    context = item.context or SessionContext()
+    names = sorted(set(_names(decoded(item.payload, context))))
+    return tuple(names), tuple(sorted(statement_facts(item.payload, context, session.flavor).databases))
 
 
 def _names(statement: str) -> Iterator[str]:

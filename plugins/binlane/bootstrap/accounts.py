@@ -1,8 +1,11 @@
-"""Copies accounts and roles with their privileges, except the servers' own and those that the target already has."""
+"""Copies accounts and roles with their privileges, except the servers' own and those that the target already has.
+
+An account that an interrupted attempt has created may lack privileges, so the next attempt drops it first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,8 +65,13 @@ def read_accounts(session: Session) -> Accounts:
     return Accounts(tuple(made), tuple(grants))
 
 
-def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
-    """Create the accounts that the target lacks. Returns messages about privileges that could not be granted."""
+def make_accounts(
+    session: Session, accounts: Accounts, planned: Callable[[Collection[str]], None] = lambda names: None
+) -> tuple[str, ...]:
+    """Create the accounts that the target lacks. Returns messages about privileges that could not be granted.
+
+    ``planned`` is called with their names before the first one is created.
+    """
     if not accounts.made:
         return ()  # reading those that are there takes a privilege
     notes: list[str] = []
@@ -74,6 +82,7 @@ def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
         for name, _ in accounts.made
         if name in present
     ]
+    planned([name for name, _ in new.made])
     _make(session, new.made)
     for name, statement in new.grants:
         try:
@@ -85,6 +94,16 @@ def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
                 raise
             notes.append(f"account {name}: {statement.decode(errors='replace')}: {cause.args[1]}")
     return tuple(notes)
+
+
+def drop_accounts(session: Session, is_own: Callable[[str], bool]) -> None:
+    """Drop the accounts and roles that are the copy's own, by their names in SQL."""
+    role = "is_role = 'Y'" if session.flavor is Flavor.MARIADB else "FALSE"
+    for user, host, is_role in session.texts(f"SELECT user, host, {role} FROM mysql.user"):
+        name = quoted(user) if is_role == "1" else f"{quoted(user)}@{quoted(host)}"
+        if is_own(name):
+            with target_errors(f"account {name}"):
+                session.execute(f"DROP ROLE {identifier(user)}" if is_role == "1" else f"DROP USER {name}")
 
 
 def _make(session: Session, left: Sequence[tuple[str, bytes]]) -> None:

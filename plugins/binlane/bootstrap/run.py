@@ -19,7 +19,7 @@ from sqlalchemy import Engine, select
 
 from binlane.apply.refusals import driver_errors
 from binlane.binlog.types.literals import quoted
-from binlane.bootstrap.accounts import Accounts, make_accounts, no_accounts, read_accounts
+from binlane.bootstrap.accounts import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
 from binlane.bootstrap.catch_up import CatchUp, Kept
 from binlane.bootstrap.checks import check_empty, check_tables, chosen_databases
 from binlane.bootstrap.definitions import (
@@ -179,7 +179,7 @@ class FirstCopy:
                 f"{', '.join(before.databases)}, this one {', '.join(databases)}: use the same --databases, or "
                 "--replace, which drops these databases on the target and starts from the beginning"
             )
-        check_empty(contents(writer, databases), () if before is None else before.made, self.target)
+        check_empty(contents(writer, databases), () if before is None else before.objects, self.target)
         return before
 
     def _while_locked(self, lock: Session) -> Accounts:
@@ -202,10 +202,7 @@ class FirstCopy:
             definitions = read_definitions(reader, databases, schema.tables)
             sizes = _sizes(reader, databases)
         if self.options.replace and before is None:
-            for database in databases:
-                drop_database(writer, database)
-            with self.engines[1].begin() as connection:
-                bootstraps.forget_bootstrap(connection, self.channel.name)
+            self._drop_all(writer, databases)
         with ExitStack() as stack:
             compresses = self.options.compress.includes(Compressed.TARGET)
             writers = [
@@ -220,7 +217,7 @@ class FirstCopy:
         with self._reading() as reader:
             for sequence in definitions.sequences:
                 set_sequence(reader, writer, sequence)
-        self._notes += make_accounts(writer, accounts)
+        self._notes += make_accounts(writer, accounts, self._plan_accounts)
         self._notes += make_behind_rows(writer, definitions.behind_rows)
         result = CopyResult(
             databases=len(databases),
@@ -237,6 +234,25 @@ class FirstCopy:
         outcome = Outcome(self.channel.name, mark, result)
         self._end(outcome, start.identity)
         return outcome
+
+    def _drop_all(self, writer: Session, databases: Sequence[str]) -> None:
+        """Drop the databases, the accounts of an interrupted attempt, and its record."""
+        with self.engines[1].connect() as connection:
+            interrupted = bootstraps.read_bootstrap(connection, self.channel.name)
+        for database in databases:
+            drop_database(writer, database)
+        self._drop_accounts(writer, interrupted)
+        with self.engines[1].begin() as connection:
+            bootstraps.forget_bootstrap(connection, self.channel.name)
+
+    def _drop_accounts(self, writer: Session, before: Bootstrap | None) -> None:
+        """Drop the accounts of an interrupted attempt; without any, the account need not be allowed to."""
+        if before is not None and before.objects != before.made.keys():
+            drop_accounts(writer, before.has_account)
+
+    def _plan_accounts(self, names: Collection[str]) -> None:
+        with self.engines[1].begin() as connection:
+            bootstraps.plan_objects(connection, self.channel.name, map(bootstraps.account_object, names), {})
 
     def _schema(self, databases: Sequence[str]) -> Schema:
         """The source's tables to copy."""
@@ -257,7 +273,8 @@ class FirstCopy:
             return Kept()
         self.progress.phase("rows of the earlier attempt")
         # triggers would fire for the rows that are written again
-        for obj in before.made:
+        self._drop_accounts(writer, before)
+        for obj in before.objects:
             if obj.kind != TABLE:
                 drop(writer, obj)
         with self.engines[1].connect() as connection:

@@ -16,7 +16,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
 from binlane.state.windows import WindowBounds, open_window, set_plan
-from lab.servers import PrivateServer
+from lab.servers import PrivateServer, private_server
 from tests.emptied import drop_databases, empty_target
 from tests.integration.apply.capture import Recorder
 
@@ -74,6 +74,30 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
 def mariadb_pair(mariadb_source: PrivateServer, mariadb_target: PrivateServer) -> Iterator[Pair]:
     with fresh_pair(mariadb_source, mariadb_target) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def target_without_binlog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+    folder = tmp_path_factory.mktemp("no_binlog")
+    with private_server(folder / "data", name="no_binlog", log_bin=False, durable=False) as server:
+        yield server
+
+
+@pytest.fixture(params=["mariadb", "mysql", "without_binlog", "strict"])
+def any_pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """Every way to know whether a DDL has run."""
+    if request.param == "mysql":
+        source, target = request.getfixturevalue("mysql_source"), request.getfixturevalue("mysql_target")
+    else:
+        name = "target_without_binlog" if request.param == "without_binlog" else "mariadb_target"
+        source, target = request.getfixturevalue("mariadb_source"), request.getfixturevalue(name)
+    strict = request.param == "strict"
+    if strict:
+        target.query("SET GLOBAL gtid_strict_mode = 1")
+    with fresh_pair(source, target) as pair:
+        yield pair
+    if strict:
+        target.query("SET GLOBAL gtid_strict_mode = 0")
 
 
 @contextlib.contextmanager

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, Final
 
 import pytest
@@ -17,44 +16,20 @@ from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.binlog.types.literals import identifier
 from binlane.errors import ApplyError, TargetUnavailableError, UndecidableError
-from binlane.model import Flavor, Item, SessionContext
+from binlane.model import Flavor, SessionContext
 from binlane.state.gtid_domains import gtid_domain
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
 from binlane.state.windows import finish_window
-from lab.servers import PrivateServer, private_server
+from lab.servers import PrivateServer
 from tests.integration.apply.capture import Captured, Window, ddl_item
-from tests.integration.apply.conftest import CREATED, DATABASE, QUICK, Pair, fresh_pair, positions, start_window
+from tests.integration.apply.conftest import DATABASE, QUICK, Pair, fresh_pair, positions, start_window
 
 SWAP = "RENAME TABLE a TO x, b TO a, x TO b"
 
 
 class CrashError(Exception):
     """The process ends here."""
-
-
-@pytest.fixture(scope="module")
-def target_without_binlog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
-    folder = tmp_path_factory.mktemp("no_binlog")
-    with private_server(folder / "data", name="no_binlog", log_bin=False, durable=False) as server:
-        yield server
-
-
-@pytest.fixture(params=["mariadb", "mysql", "without_binlog", "strict"])
-def any_pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Every way to know whether a DDL has run."""
-    if request.param == "mysql":
-        source, target = request.getfixturevalue("mysql_source"), request.getfixturevalue("mysql_target")
-    else:
-        name = "target_without_binlog" if request.param == "without_binlog" else "mariadb_target"
-        source, target = request.getfixturevalue("mariadb_source"), request.getfixturevalue(name)
-    strict = request.param == "strict"
-    if strict:
-        target.query("SET GLOBAL gtid_strict_mode = 1")
-    with fresh_pair(source, target) as pair:
-        yield pair
-    if strict:
-        target.query("SET GLOBAL gtid_strict_mode = 0")
 
 
 def ddl_window(pair: Pair, *statements: str) -> Window:
@@ -297,8 +272,6 @@ def test_two_runners_of_one_ddl_without_a_lease_run_it_once_on_mysql(
     mysql_source: PrivateServer, mysql_target: PrivateServer
 ) -> None:
     from binlane.apply.block import BlockPlace, apply_block
-    from binlane.apply.rows.writers import BlockWriter
-    from binlane.apply.session.connection import LaneSession
     from binlane.apply.session.context import ContextSetter
     from binlane.state.positions import PlanKey
 
@@ -374,190 +347,3 @@ def test_a_ddl_under_modes_of_mysql_5_7_may_be_the_first_thing_of_a_session(
             run_lane(pair.engine, window.plan, lane, window.source, replace(QUICK, writer=writer))
         pair.assert_equal("of_5_7")
         assert positions(pair) == [1, 1, 1]
-
-
-def lost(monkeypatch: pytest.MonkeyPatch, leave: Callable[[LaneSession, Item], None]) -> None:
-    """The server dies while it runs the statement, and ``leave`` makes what its recovery leaves."""
-
-    def run(writer: BlockWriter, item: Item, _: object) -> None:
-        leave(writer.session, item)
-        raise CrashError
-
-    monkeypatch.setattr("binlane.apply.rows.writers.BlockWriter.run", run)
-
-
-def finished(session: LaneSession, item: Item) -> None:
-    """MariaDB's recovery finishes ALTER TABLE and its like, and logs it under a GTID of its own."""
-    session.execute("SET SESSION gtid_seq_no = 0, gtid_domain_id = 0")
-    session.execute(f"USE {DATABASE}")
-    session.send(item.payload)
-
-
-def logged_alone(session: LaneSession, _: Item) -> None:
-    """What MariaDB logs first: the channel's GTID is in its log, and the change is gone."""
-    session.execute(f"CREATE TABLE {DATABASE}.logged (id INT)")
-    session.execute("SET SESSION sql_log_bin = 0")
-    session.execute(f"DROP TABLE {DATABASE}.logged")
-
-
-_ONE = "CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT)"
-
-
-@pytest.mark.parametrize(
-    ("setup", "statement", "shown"),
-    [
-        pytest.param([_ONE], "ALTER TABLE t ADD KEY (b)", "SHOW CREATE TABLE t", id="key without a name"),
-        pytest.param(
-            [_ONE], "ALTER TABLE t ADD INDEX IF NOT EXISTS i (b), ADD KEY (c)", "SHOW CREATE TABLE t", id="if"
-        ),
-        pytest.param(
-            [_ONE, "INSERT INTO t VALUES (1, 2, 3)"],
-            "ALTER TABLE t CHANGE b c INT, CHANGE c b INT",
-            "SELECT a, b, c FROM t",
-            id="columns that swap names",
-        ),
-        pytest.param(
-            ["CREATE TABLE t (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 4"],
-            "ALTER TABLE t COALESCE PARTITION 1",
-            "SHOW CREATE TABLE t",
-            id="partitions",
-        ),
-        pytest.param([_ONE], "CREATE INDEX i ON t (b)", "SHOW CREATE TABLE t", id="index"),
-    ],
-)
-def test_a_ddl_that_mariadb_s_recovery_has_finished_is_not_run_again(
-    mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch, setup: list[str], statement: str, shown: str
-) -> None:
-    _run_through(mariadb_pair, monkeypatch, setup, statement, shown, finished)
-
-
-@pytest.mark.parametrize(
-    ("setup", "statement", "shown"),
-    [
-        pytest.param([], "CREATE PROCEDURE p() SELECT 1", "SHOW PROCEDURE STATUS WHERE db = 'shop'", id="procedure"),
-        pytest.param(
-            ["CREATE PROCEDURE p() SELECT 1"], "DROP PROCEDURE p", "SHOW PROCEDURE STATUS WHERE db = 'shop'", id="drop"
-        ),
-        pytest.param([], "CREATE TABLE t (a INT PRIMARY KEY) SELECT 1 AS a", "SELECT * FROM t", id="select"),
-        pytest.param(
-            ["CREATE OR REPLACE USER granted@localhost"],
-            "GRANT SELECT ON shop.* TO granted@localhost",
-            "SHOW GRANTS FOR granted@localhost",
-            id="grant",
-        ),
-    ],
-)
-def test_a_ddl_that_mariadb_has_logged_and_lost_runs_again(
-    mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch, setup: list[str], statement: str, shown: str
-) -> None:
-    _run_through(mariadb_pair, monkeypatch, setup, statement, shown, logged_alone)
-
-
-def _run_through(
-    pair: Pair,
-    monkeypatch: pytest.MonkeyPatch,
-    setup: list[str],
-    statement: str,
-    shown: str,
-    leave: Callable[[LaneSession, Item], None],
-) -> None:
-    pair.both(*setup)
-    window = Window(pair.recorder("SET SESSION binlog_format = 'STATEMENT'").format)
-    window.meet(2, (0, 1, 2), pair.recorder("SET SESSION binlog_format = 'STATEMENT'").ddl(statement))
-    start_window(pair.engine, window.plan)
-    with monkeypatch.context() as patch:
-        lost(patch, leave)
-        with pytest.raises(CrashError):
-            run_lane(pair.engine, window.plan, 2, window.source, QUICK)
-    assert read_status(pair.engine, "orders").undecided == (), "nobody is asked"
-    run_lane(pair.engine, window.plan, 2, window.source, QUICK)
-
-    def seen(server: PrivateServer) -> list[tuple[object, ...]]:
-        with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
-            cursor.execute(shown)
-            # without the times at which a routine was made
-            return [tuple(value for value in row if not isinstance(value, datetime)) for row in cursor.fetchall()]
-
-    assert seen(pair.target) == seen(pair.source)
-    assert pair.rows("SELECT * FROM binlane.ddl") == []
-
-
-@pytest.mark.parametrize("left", ["folder", "database"])
-def test_a_database_that_a_killed_server_has_made_without_its_character_set(
-    mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch, left: str
-) -> None:
-    statement = f"CREATE DATABASE {CREATED} CHARACTER SET latin1"
-
-    def leave(session: LaneSession, item: Item) -> None:
-        session.execute("SET SESSION gtid_seq_no = 0, gtid_domain_id = 0, sql_log_bin = 0")
-        session.execute(f"CREATE DATABASE {CREATED}" if left == "folder" else item.payload.decode())
-
-    window = ddl_window(mariadb_pair, statement)
-    start_window(mariadb_pair.engine, window.plan)
-    with monkeypatch.context() as patch:
-        lost(patch, leave)
-        with pytest.raises(CrashError):
-            run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
-    run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
-    query = f"SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = '{CREATED}'"
-    assert mariadb_pair.rows(query) == mariadb_pair.source.query(query) == [("latin1",)]
-
-
-def test_a_table_that_a_killed_server_has_lost_is_an_error(mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its definition has changed, but not into what the statement makes."""
-    mariadb_pair.both(_ONE)
-
-    def leave(session: LaneSession, _: Item) -> None:
-        session.execute("SET SESSION gtid_seq_no = 0, gtid_domain_id = 0")
-        session.execute(f"DROP TABLE {DATABASE}.t")
-
-    window = ddl_window(mariadb_pair, "ALTER TABLE t ADD d INT")
-    start_window(mariadb_pair.engine, window.plan)
-    with monkeypatch.context() as patch:
-        lost(patch, leave)
-        with pytest.raises(CrashError):
-            run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
-    for _ in range(2):
-        with pytest.raises(ApplyError, match=r"1146 .*shop\.t"):
-            run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
-
-
-def test_a_lane_s_ddl_does_not_pass_for_another_lane_s_on_a_table_of_the_same_name(
-    any_pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A migration of tenants: the same statement in each database, on as many lanes as there are."""
-    any_pair.both(
-        f"CREATE DATABASE IF NOT EXISTS {CREATED}",
-        f"CREATE TABLE {CREATED}.t (a INT PRIMARY KEY)",
-        "CREATE TABLE t (a INT PRIMARY KEY)",
-    )
-    window = Window(any_pair.recorder().format)
-    window.add(0, any_pair.recorder().ddl("ALTER TABLE t ADD b INT"))
-    window.add(1, any_pair.recorder().ddl(f"ALTER TABLE {CREATED}.t ADD b INT"))
-    start_window(any_pair.engine, window.plan)
-    with monkeypatch.context() as patch:
-        crash_before_ddl(patch)
-        with pytest.raises(CrashError):
-            run_lane(any_pair.engine, window.plan, 0, window.source, QUICK)
-    for lane in (1, 0):
-        run_lane(any_pair.engine, window.plan, lane, window.source, QUICK)
-    for database in (DATABASE, CREATED):
-        query = f"SHOW CREATE TABLE {database}.t"
-        assert any_pair.rows(query) == any_pair.source.query(query)
-
-
-def test_what_an_earlier_build_noted_of_a_ddl_proves_nothing(
-    mariadb_source: PrivateServer, target_without_binlog: PrivateServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It looked at tables of the same name in all databases."""
-    with fresh_pair(mariadb_source, target_without_binlog) as pair:
-        pair.both(_ONE)
-        window = ddl_window(pair, "ALTER TABLE t ADD d INT")
-        start_window(pair.engine, window.plan)
-        with monkeypatch.context() as patch:
-            crash_before_ddl(patch)
-            with pytest.raises(CrashError):
-                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
-        pair.target.query("UPDATE binlane.ddl SET fingerprint = SHA2('an earlier build', 256)")
-        with pytest.raises(UndecidableError, match="ALTER TABLE t ADD d"):
-            run_lane(pair.engine, window.plan, 2, window.source, QUICK)

@@ -6,19 +6,24 @@ import os
 import re
 import signal
 import time
+from collections.abc import Sequence
 from importlib import import_module
 from multiprocessing import get_context
 from typing import Final
 
+import pymysql
 import pytest
 
+from binlane.bootstrap import accounts
 from binlane.bootstrap.definitions import make_behind_rows
 from binlane.bootstrap.run import Options, Outcome
+from binlane.bootstrap.sessions import Session
 from binlane.errors import PrecheckError, TargetUnavailableError
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
 from binlane.state.records.bootstraps import read_bootstrap
+from lab.servers import PrivateServer
 from tests.integration.bootstrap.test_bootstrap import bootstrap, make_objects
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
@@ -221,3 +226,46 @@ def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Chan
     with pytest.raises(PrecheckError, match="its first copy, of od-d, shop, is complete"):
         attempt("third")
     mariadb.assert_equal()
+
+
+_ACCOUNTS: Final = (
+    "CREATE USER 'o''ne'@'%' IDENTIFIED BY 'x'",
+    "GRANT SELECT, INSERT ON shop.* TO 'o''ne'@'%'",
+    "CREATE ROLE readers",
+    "GRANT SELECT ON shop.parent TO readers",
+)
+
+
+@pytest.mark.parametrize("options", [(), ("--replace",)])
+def test_accounts_of_a_killed_attempt_have_their_privileges_in_the_end(
+    either: Channel, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """They were there already, as those that the operator has made, and without them."""
+    make_objects(either)
+    run_on(either.source, *_ACCOUNTS)
+    run_on(either.target, "CREATE USER mine@localhost")
+    run_on(either.source, "CREATE USER mine@localhost", "GRANT SELECT ON shop.* TO mine@localhost")
+
+    def lost(session: Session, left: Sequence[tuple[str, bytes]]) -> None:
+        real(session, left)
+        raise pymysql.err.OperationalError(2013, "lost")
+
+    real = accounts._make
+    with monkeypatch.context() as patch:
+        patch.setattr(accounts, "_make", lost)
+        assert bootstrap(either, "--users") != 0
+    assert len(_grants(either.target, "'o''ne'@'%'")) == 1, "created, and without its privilege"
+    run_on(either.source, "GRANT UPDATE ON shop.parent TO readers")
+    assert bootstrap(either, "--users", *options) == 0
+    for name in ("'o''ne'@'%'", "readers"):
+        assert _grants(either.target, name) == _grants(either.source, name)
+    assert len(_grants(either.target, "mine@localhost")) == 1
+    for server in (either.source, either.target):
+        run_on(server, "DROP USER mine@localhost")
+    either.assert_equal()
+    for server in (either.source, either.target):
+        run_on(server, "DROP USER 'o''ne'@'%'", "DROP ROLE readers")
+
+
+def _grants(server: PrivateServer, name: str) -> list[str]:
+    return sorted(str(grant) for (grant,) in server.query(f"SHOW GRANTS FOR {name}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -18,6 +19,7 @@ Key = tuple[str, ...]
 """The texts of a primary key's values, as ``verify.column_text`` has them."""
 PLANNED, DONE = "planned", "done"
 TABLE, VIEW = "table", "view"
+_ACCOUNT: Final = "account"
 TABLES: Final[tuple[Table, ...]] = (bootstrap_objects, bootstraps)
 """Tables whose rows stay when the channel's row is created: the copy's own record is updated after that."""
 
@@ -104,6 +106,15 @@ class Bootstrap:
     """Since the last attempt began to copy rows."""
     attempt_bytes: int
     """Bytes of the source's tables that were copied before it."""
+
+    @property
+    def objects(self) -> frozenset[SchemaObject]:
+        """The objects in databases: all that may have been created but accounts."""
+        return frozenset(obj for obj in self.made if obj.kind != _ACCOUNT)
+
+    def has_account(self, name: str) -> bool:
+        """Whether the copy may have created the account or role, by its name in SQL."""
+        return account_object(name) in self.made
 
     @property
     def done(self) -> frozenset[SchemaObject]:
@@ -200,6 +211,11 @@ def read_copied(connection: Connection, channel: str) -> Copied | None:
         return None
     result = value_of(CopyResult, row.outcome, bootstraps.c.outcome)
     return Copied(_databases(row), _snapshot(row), result, row.finished_for)
+
+
+def account_object(name: str) -> SchemaObject:
+    """An account or role, by its name in SQL, as it is recorded: its name may be longer than an object's."""
+    return SchemaObject(_ACCOUNT, "", hashlib.sha256(name.encode()).hexdigest())
 
 
 def save_snapshot(

@@ -25,6 +25,9 @@ DONE: Final = "done"
 HALF_RUN: Final = "half"
 """In place of a fingerprint: the statement failed, and the target keeps a part of its changes."""
 
+REFUSED: Final = "refused"
+"""In place of a fingerprint: the target has refused the statement, but run and logged a part of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class DdlIntent:
