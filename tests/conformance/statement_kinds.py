@@ -356,10 +356,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.UNSAFE}::test_unsafe_parts_of_statements_are_named",
     ),
     refused(
-        "A column that ALTER TABLE adds with UUID(), RAND(), NEXTVAL() and the like as its default (MariaDB)",
-        "refused unless `allow_unsafe` is set: each server fills the rows there are with other values",
+        "A column that ALTER TABLE adds with UUID(), RAND(), NEXTVAL() and the like as its default (MariaDB, and MySQL "
+        "with `binlog_format = STATEMENT`)",
+        "refused unless `allow_unsafe` is set: each server fills the rows there are with other values; on a MySQL "
+        "target with a binary log always, which refuses the statement itself (1674)",
         "PrecheckError",
         f"{proofs.OUTCOMES}::test_a_new_column_whose_default_differs_from_server_to_server_stops_the_window",
+        f"{proofs.OUTCOMES}::test_a_new_column_that_a_mysql_target_refuses_is_named_whatever_the_channel_allows",
     ),
     refused(
         "A statement that commits implicitly in the middle of a transaction",

@@ -24,6 +24,16 @@ STATEMENT_OUTCOMES: Final[tuple[Row, ...]] = (
         f"{proofs.OUTCOMES}::test_what_a_failed_statement_changed_behind_a_function_stays_on_a_target_with_gtids",
         f"{proofs.OUTCOMES}::test_another_outcome_of_a_failed_statement_stops_the_lane_and_names_both",
     ),
+    supported(
+        "The same on a table without an ENGINE in its CREATE that the window has made, and that the source does not "
+        "have any more, or with another engine",
+        "applied if the target's default has no transactions either: a failed statement that names no other table is "
+        "in the log only because the source's has none; so is a window whose table was made behind the statement, or "
+        "dropped before it",
+        f"{proofs.XA_ENGINES}::test_a_table_that_is_gone_needs_the_kind_that_its_failed_statement_shows",
+        f"{proofs.XA_ENGINES}::test_the_engine_that_the_source_has_now_is_not_that_of_a_failed_statement_before",
+        "tests/unit/sql/test_told_engines.py::test_a_failed_statement_shows_that_its_only_table_has_no_transactions",
+    ),
     refused(
         "The same on tables that have engines of two kinds, or other keys, on the two servers, that the source does "
         "not have any more, or that get their engine in the window, by an ALTER or by the servers' defaults, or from "

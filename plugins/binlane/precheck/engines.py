@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice, pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binlane.model import ANY_TABLE, Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
@@ -18,6 +18,9 @@ from binlane.schema.compare import Difference, Severity, compare_schemas, rules_
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema, Table
 from binlane.sql.logged_statement import LoggedText, index_of
 
+if TYPE_CHECKING:
+    from binlane.sql.told_engines import ToldEngines
+
 _Variables = Mapping[str, str]
 _INNODB: Final = "INNODB"
 _MOST_FINDINGS: Final = 20
@@ -25,6 +28,7 @@ _BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
 _SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
 _KIND_TODO: Final = "give the target's an engine of that kind until the window is applied"
 _DEFAULT_TODO: Final = "SET GLOBAL default_storage_engine on the target to the source's until the window is applied"
+_EACH: Final = re.compile(b"")
 _UNKNOWN_TODO: Final = "apply up to the statement (--until), then the statement by hand, and skip it"
 _ADVICE_MADE: Final = (
     "ALTER TABLE .. ENGINE=InnoDB on the target before the window, or set apply.allow_nontransactional "
@@ -134,9 +138,8 @@ def _given_in_the_window(
 
     ``source``: None for an archive. ``others``: all but ``keys``.
     """
-    named = set(map(_name, keys))
+    named, told = set(map(_name, keys)), None
     for statement in situation.asked.texts:
-        default = situation.target.variables.get("default_storage_engine", _INNODB)
         words, engine = statement.words, _option(statement, "ENGINE")
         if words[:1] not in (("CREATE",), ("ALTER",)) or "TABLE" not in words[:6]:
             continue
@@ -148,14 +151,57 @@ def _given_in_the_window(
                 expected = "one engine in the whole window, where a statement had an error or was rolled back"
                 found = f"perhaps another one up to {statement.where}"
                 yield Finding(Severity.FATAL, f"{key}: engine", expected, found, _UNKNOWN_TODO)
-            elif _is_new(statement) and engine is None and not _is_of_kind(ours, default):
-                expected = f"a kind as on the source ({'unknown' if ours is None else ours.engine})"
-                found = f"{default}, the target's default, since {statement.where} names none"
-                yield Finding(Severity.FATAL, f"{key}: engine", expected, found, _DEFAULT_TODO)
-            elif _is_new(statement) and engine is None and not _is_of_kind(ours, _INNODB) and situation.has_late_ends:
-                # the fold knows only of engines that the log names
-                expected = "a transactional one, or one that the log names: XA transactions end behind others"
-                yield Finding(Severity.FATAL, f"{key}: engine", expected, f"{default}, by default", _UNKNOWN_TODO)
+            elif _is_new(statement) and engine is None:
+                told = _told(situation) if told is None else told
+                yield from _made_by_default(situation, statement, key, ours, told)
+
+
+def _made_by_default(
+    situation: Situation, statement: LoggedText, key: TableKey, ours: Table | None, told: ToldEngines
+) -> Iterator[Finding]:
+    """A table whose engine may be of another kind on the source, if a statement had an error or was rolled back while
+    it was there. ``ours``: the source's, if it has it now."""
+    undone, is_late = told.first_undone(statement, key), situation.has_late_ends
+    if undone is None and not is_late:
+        return
+    default = situation.target.variables.get("default_storage_engine", _INNODB)
+    if told.is_ended(statement, key) or _has_another_since(situation, key):
+        ours = None
+    found = f"{default}, the target's default, since {statement.where} names none"
+    if _is_of_kind(ours, default):
+        if is_late and not _is_of_kind(ours, _INNODB):
+            # the fold knows only of engines that the log names
+            expected = "a transactional one, or one that the log names: XA transactions end behind others"
+            yield Finding(Severity.FATAL, f"{key}: engine", expected, f"{default}, by default", _UNKNOWN_TODO)
+        return
+    known, todo = "unknown: no such table now, or another" if ours is None else ours.engine, _DEFAULT_TODO
+    if ours is None and not is_late and told.is_without_transactions(statement, key):
+        if default.lower() not in TRANSACTIONAL_ENGINES:
+            return
+        known = f"one without transactions, since the failed statement of seqno {undone} is in the log"
+    elif ours is None:
+        # no default of the target would be known to be the source's
+        todo = _UNKNOWN_TODO if is_late else f"seqno {undone} failed or was rolled back behind it: {_UNKNOWN_TODO}"
+    yield Finding(Severity.FATAL, f"{key}: engine", f"a kind as on the source ({known})", found, todo)
+
+
+def _has_another_since(situation: Situation, key: TableKey) -> bool:
+    """Whether the source may have given a table another engine behind the window."""
+    if situation.source is None:
+        return False
+    behind = situation.source.engines_behind()
+    return behind is None or renamed_alterations(behind, situation.renaming).names(key)
+
+
+def _told(situation: Situation) -> ToldEngines:
+    """Reads all statements of the window, but where their seqnos are not those at which they are applied."""
+    # few windows need it
+    from binlane.sql.told_engines import ToldEngines
+
+    found = () if situation.has_late_ends else situation.transactions_with(_EACH)
+    statements = ((logged.header.last_seqno, logged.header.source, logged.item) for logged, _ in found)
+    is_clear = not situation.target.makes_temporary_tables
+    return ToldEngines.of(situation.every_text, statements, situation.plan.flavor, is_clear=is_clear)
 
 
 def _given_since(situation: Situation, target: Schema, keys: Collection[TableKey]) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ from binlane.schema.programs import Program
 from binlane.servers.variables import version_number
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.parse.unsafe import WAITING
+from binlane.sql.parse.unsafe import LOGGED_IN_PART, NEW_DEFAULT, WAITING, is_refused_by_mysql
 from binlane.sql.programs.changes import ProgramChange, Since, defined_keys, dropped_unmade, program_changes
 from binlane.sql.programs.comparison import Alike, Comparison, Difference
 from binlane.sql.programs.equivalence import Equivalence
@@ -48,6 +48,20 @@ _TODO: Final = (
 _TODO_UNSAFE: Final = (
     "the target would write other values than the source did: log it as rows (binlog_format=MIXED), or set "
     "allow_unsafe in the channel's file and compare the rows afterwards"
+)
+_TODO_DEFAULT: Final = (
+    "each server fills the rows there are by itself, whatever binlog_format is: set allow_unsafe in the channel's "
+    "file, and copy the table again behind the window (`binlane recopy CHANNEL --table ...`)"
+)
+_TODO_REFUSED: Final = (
+    "a MySQL target with a binary log refuses it (1674), with allow_unsafe, too: end a window before it (--until with "
+    "its GTID), run it on the target after SET SESSION binlog_format = STATEMENT, begin the channel behind it, and "
+    "copy the table again (`binlane recopy CHANNEL --table ...`), which each server has filled by itself"
+)
+_TODO_IN_PART: Final = (
+    "the log lacks the defaults that its rows have on the source: SET GLOBAL binlog_row_image = FULL there for those "
+    "to come; for these, set allow_unsafe in the channel's file, and copy the table again behind the window "
+    "(`binlane recopy CHANNEL --table ...`)"
 )
 _TODO_WAITING: Final = (
     f"the target would wait for transactions that it never has under the source's GTIDs or positions: {_TODO}"
@@ -84,13 +98,24 @@ _TODO_UNREAD: Final = {
 def check_unsafe(situation: Situation) -> Iterator[Finding]:
     """Statements whose result differs from server to server, such as UUID()."""
     for name, seqno in sorted(situation.plan.unsafe.items()):
-        waits = name in WAITING
-        if situation.channel.apply.allow_unsafe and not waits:
+        todo, is_always = _way_on(name, situation)
+        if situation.channel.apply.allow_unsafe and not is_always:
             continue
-        todo = _TODO_WAITING if waits else _TODO_UNSAFE
         yield Finding(
             Severity.FATAL, f"statement of seqno {seqno}", "what every server answers alike", name, todo, seqno
         )
+
+
+def _way_on(name: str, situation: Situation) -> tuple[str, bool]:
+    """What to do about an unsafe part, and whether it is refused with ``allow_unsafe``, too."""
+    target = situation.target
+    if name in WAITING:
+        return _TODO_WAITING, True
+    if is_refused_by_mysql(name) and target.flavor is Flavor.MYSQL and target.is_on("log_bin"):
+        return _TODO_REFUSED, True
+    if name.endswith(NEW_DEFAULT):
+        return _TODO_DEFAULT, False
+    return (_TODO_IN_PART if name.endswith(LOGGED_IN_PART) else _TODO_UNSAFE), False
 
 
 _NAMING: Final = (check_statement_privileges, check_definers, check_packets, check_unsafe, check_features)

@@ -361,7 +361,39 @@ def test_a_new_column_whose_default_differs_from_server_to_server_stops_the_wind
     assert channel.run() is not None
     channel.assert_equal()
     run_on(channel.source, f"ALTER TABLE tenant_1.t ADD d VARCHAR(40) DEFAULT {default}")
-    with pytest.raises(PrecheckError, match="as the default of a new column"):
+    with pytest.raises(PrecheckError, match=r"as the default of a new column; each server fills .*`binlane recopy"):
+        channel.run()
+
+
+@requires_mysql
+@pytest.mark.parametrize(
+    ("default", "is_refused"),
+    [("UUID()", True), ("RAND()", True), ("AES_ENCRYPT('a', 'key')", True), ("CONNECTION_ID()", False), ("PI()", None)],
+)
+def test_a_new_column_that_a_mysql_target_refuses_is_named_whatever_the_channel_allows(
+    channel_of: ChannelOf, default: str, is_refused: bool | None
+) -> None:
+    """A source with binlog_format = STATEMENT alone has logged it; lanes of a target with a log never have that."""
+    channel = channel_of("mysql", "mysql")
+    sessions(channel.source, ("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)"))
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    sessions(channel.source, (BY_STATEMENT, f"ALTER TABLE tenant_1.t ADD c VARBINARY(99) DEFAULT ({default})"))
+    if is_refused:
+        with pytest.raises(
+            PrecheckError, match=r"as the default of a new column; a MySQL target .* \(1674\), with allow"
+        ):
+            channel.run()
+        assert channel.target.query("SHOW COLUMNS FROM tenant_1.t LIKE 'c'") == []
+        return
+    assert channel.run() is not None
+    channel.assert_equal()
+    channel.write_channel("allow_unsafe = false\n")
+    sessions(channel.source, (BY_STATEMENT, f"ALTER TABLE tenant_1.t ADD d VARBINARY(99) DEFAULT ({default})"))
+    if is_refused is None:
+        assert channel.run() is not None
+        return
+    with pytest.raises(PrecheckError, match="as the default of a new column; each server fills"):
         channel.run()
 
 

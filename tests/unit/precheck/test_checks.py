@@ -366,6 +366,21 @@ def test_a_statement_that_would_wait_for_the_targets_place_as_a_replica_is_never
 
 
 @pytest.mark.parametrize(
+    ("target", "name", "is_named"),
+    [
+        (facts(log_bin="ON"), "UUID()", True),
+        (facts(log_bin="OFF"), "UUID()", False),
+        (facts(log_bin="ON"), "CONNECTION_ID()", False),
+        (facts(log_bin="ON", flavor=Flavor.MARIADB), "UUID()", False),
+    ],
+)
+def test_a_default_that_the_target_refuses_itself_is_never_allowed(target: Any, name: str, is_named: bool) -> None:
+    unsafe = plan(unsafe={f"{name} as the default of a new column": 5})
+    of = situation(target, unsafe, channel=applying(allow_unsafe=True))
+    assert bool(run_checks(of, {"unsafe-statements": CHECKS["unsafe-statements"]})) is is_named
+
+
+@pytest.mark.parametrize(
     ("target", "found"),
     [
         (facts(), None),

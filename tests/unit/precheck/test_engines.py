@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from binlane.binlog.wire import SegmentOffset
-from binlane.model import ANY_TABLE, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.model import ANY_TABLE, BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
 from binlane.plan.routing import Routing
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.xa import PreparedGroup
@@ -22,6 +22,7 @@ from binlane.schema.model import Column, Key, KeyColumn, Schema, Table, Trigger
 from binlane.sql.logged_statement import LoggedText
 from binlane.work import files
 from binlane.work.files import WorkFolder
+from binlane.work.logged_statements import Logged
 from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
 
 ALL = parse_grants(["GRANT ALL PRIVILEGES ON *.* TO `x`@`%` WITH GRANT OPTION"])
@@ -177,13 +178,27 @@ def text(sql: str) -> LoggedText:
 NEW = "CREATE TABLE t (id INT)"
 
 
+def undone_at(*seqnos: int) -> dict[str, Any]:
+    """What is read of the window: transactions that were rolled back."""
+    item = Item(ItemKind.STATEMENT, b"ROLLBACK TO SAVEPOINT s", context=SessionContext("shop"))
+    headers = [BlockHeader(each, each, 1, LogPosition("binlog.000001", each), "", 0.0) for each in seqnos]
+    found = [(Logged(0, header, item), header) for header in headers]
+    return {"transactions_with": lambda _pattern: iter(found), "every_text": (text(NEW),)}
+
+
 @pytest.mark.parametrize(
     ("sql", "source", "default", "found"),
     [
         pytest.param(NEW, "MyISAM", "InnoDB", "on the source (MyISAM), found InnoDB, the target's def", id="default"),
         pytest.param(NEW, "InnoDB", "InnoDB", "", id="the-same-default"),
         pytest.param(NEW, "Aria", "MyISAM", "", id="the-same-kind-by-default"),
-        pytest.param(NEW, None, "InnoDB", "as on the source (unknown), found InnoDB", id="gone-on-the-source"),
+        pytest.param(
+            NEW,
+            None,
+            "InnoDB",
+            "on the source (unknown: no such table now, or another), found",
+            id="gone-on-the-source",
+        ),
         pytest.param(f"{NEW} ENGINE=MyISAM", "MyISAM", "InnoDB", "", id="named"),
         pytest.param("CREATE TEMPORARY TABLE t (id INT)", "MyISAM", "InnoDB", "", id="temporary"),
         pytest.param("CREATE TABLE t LIKE other.log", "MyISAM", "InnoDB", "", id="likeness"),
@@ -200,11 +215,11 @@ def test_engines_that_the_window_gives_to_tables_are_named(
     server = schema() if source is None else schema(Table(NAMED, source, ()))
     made = replace(
         of(failed(undone), (server, schema()), schema(), source=server),
-        target=target_of(grants=ALL, variables={"default_storage_engine": default}),
+        target=target_of(grants=ALL, makes_temporary_tables=False, variables={"default_storage_engine": default}),
         read_statements=lambda: Asked(texts=[text(sql)]),
         plans=plans,
     )
-    vars(made).update(everything=(server, schema()), source_as_named=server)
+    vars(made).update(everything=(server, schema()), source_as_named=server, **undone_at(9))
     said_of = [line for line in said(made, CHECK) if line.startswith("shop.t: engine")]
     assert len(said_of) == (1 if found and undone != HIDDEN else 0)
     assert all(found in line for line in said_of)
@@ -219,7 +234,7 @@ def test_a_default_without_transactions_is_named_where_xa_transactions_end_late(
     server = schema(Table(NAMED, "MyISAM", ()))
     made = replace(
         of(failed(NAMED), (server, schema()), schema(), source=server),
-        target=target_of(grants=ALL, variables={"default_storage_engine": "MyISAM"}),
+        target=target_of(grants=ALL, makes_temporary_tables=False, variables={"default_storage_engine": "MyISAM"}),
         read_statements=lambda: Asked(texts=[text(NEW)]),
         plans=plans,
     )

@@ -25,6 +25,7 @@ from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
 from binlane.plan.segment.columns import UPDATE, SegmentColumns
 from binlane.plan.segment.logged_tables import logged_tables
+from binlane.sql.parse.unsafe import LOGGED_IN_PART
 
 _FIRST: Final = re.compile(rb"(?:\s|/\*(?:[^!M*]|\*(?!/)).*?\*/|--\s[^\n]*\n|#[^\n]*\n)*(\w+)", re.DOTALL)
 _REPLACES: Final = re.compile(rb"\bREPLACE\b", re.IGNORECASE)
@@ -70,7 +71,7 @@ class ReplacedRows:
     def name(self, event: int) -> str:
         """How a plan names it."""
         table = self.columns.tables[int(self.columns.number[event])]
-        return f"REPLACE of {table.database}.{table.table} with binlog_row_image MINIMAL or NOBLOB"
+        return f"REPLACE of {table.database}.{table.table}{LOGGED_IN_PART}"
 
 
 def _is_replaced(rows: RowsEvent, types: bytes, text: bytes) -> bool:

@@ -115,3 +115,6 @@ def test_a_cipher_that_no_log_has_is_named_where_the_source_can_choose_it() -> N
     sql = "INSERT INTO t VALUES (AES_ENCRYPT('a', 'key', 'iv'))"
     assert analyze(sql, database="a", flavor=Flavor.MYSQL).unsafe == "AES_ENCRYPT()"
     assert analyze(sql, database="a", flavor=Flavor.MARIADB).unsafe is None
+    sql = "ALTER TABLE t ADD c BLOB DEFAULT (AES_ENCRYPT('a', 'key'))"
+    assert analyze(sql, database="a", flavor=Flavor.MYSQL).unsafe == "AES_ENCRYPT() as the default of a new column"
+    assert analyze(sql, database="a", flavor=Flavor.MARIADB).unsafe is None
