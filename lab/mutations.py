@@ -146,7 +146,7 @@ MUTATIONS: Final = (
     Mutation(
         2,
         "a DDL runs again although the target has its GTID",
-        "apply/ddl.py",
+        "apply/ddl/run.py",
         '"SELECT @@global.gtid_binlog_state")), domain) >= seqno',
         '"SELECT @@global.gtid_binlog_state")), domain) < 0',
         ("integration/apply/test_ddl.py",),
@@ -154,15 +154,15 @@ MUTATIONS: Final = (
     Mutation(
         2,
         "a DDL that MariaDB's recovery has finished runs again",
-        "apply/ddl.py",
-        "            attempt = _after_crash(session, item, begun, now, is_logged=is_logged)\n",
+        "apply/ddl/run.py",
+        "            attempt = after_crash(session, item, begun, now, is_logged=is_logged)\n",
         "            attempt = None if is_logged else item\n",
         ("integration/apply/test_ddl_killed.py",),
     ),
     Mutation(
         2,
         "a lane's DDL passes for another lane's on a table of the same name",
-        "apply/ddl_fingerprint.py",
+        "apply/ddl/fingerprint.py",
         "tuple(sorted(statement_facts(item.payload, context, session.flavor).databases))",
         "()",
         ("integration/apply/test_ddl_killed.py",),
@@ -170,7 +170,7 @@ MUTATIONS: Final = (
     Mutation(
         2,
         "a DDL that MySQL does not commit with its GTID runs again",
-        "apply/ddl.py",
+        "apply/ddl/run.py",
         "if begun is not None or not has_only_innodb(session, item):",
         "if False:",
         ("integration/apply/test_ddl_killed.py",),
@@ -178,7 +178,7 @@ MUTATIONS: Final = (
     Mutation(
         2,
         "a DDL of which a part was logged before it was refused counts as run",
-        "apply/ddl.py",
+        "apply/ddl/run.py",
         "            if _is_logged(session, domain, seqno):",
         "            if False:",
         ("integration/apply/test_ddl_killed.py",),
@@ -186,7 +186,7 @@ MUTATIONS: Final = (
     Mutation(
         2,
         "a database without its character set passes for a whole one",
-        "apply/ddl.py",
+        "apply/ddl/outcome.py",
         "if comparable and changed and _CREATES_DATABASE.match(statement) is not None:",
         "if False:",
         ("integration/apply/test_ddl_killed.py",),

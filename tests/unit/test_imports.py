@@ -24,7 +24,7 @@ STATEMENTS: Final = ("sql.parse", "schema", "sql", "sql.programs")
 TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
 STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "state.records", "servers")
-APPLY: Final = ("apply.session", "apply.rows", "apply")
+APPLY: Final = ("apply.session", "apply.rows", "apply.ddl", "apply")
 PRECHECK: Final = ("precheck.account", "precheck.definitions", "precheck")
 VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "garbage", "work", *STATE, "source", *APPLY)
@@ -73,7 +73,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "source": (*PLAN, *CONFIG, "driver", "work"),
     "apply.session": (*LOG, *STATEMENTS, "plan.transaction", "servers"),
     "apply.rows": (*LOG, *STATEMENTS, "garbage", "plan.transaction", "state.records", "apply.session"),
-    "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows"),
+    "apply.ddl": (*PLAN, *STATE, "apply.session", "apply.rows"),
+    "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows", "apply.ddl"),
     "apply.lane": (*PLAN, *STATE, *APPLY),
     "precheck.account": WINDOW,
     "precheck.definitions": (*WINDOW, "precheck.account"),

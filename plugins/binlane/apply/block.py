@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pymysql
 
-from binlane.apply.ddl import DdlPlace, run_ddl
+from binlane.apply.ddl.outcome import DdlPlace
+from binlane.apply.ddl.run import run_ddl
 from binlane.apply.nontransactional import NontransactionalChanges
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders

@@ -24,7 +24,7 @@ from binlane.model import Flavor, Item, ItemKind, RowCounts
 from binlane.state.records.ddl_intents import DONE, HALF_RUN, read_intent, write_intent
 
 if TYPE_CHECKING:
-    from binlane.apply.ddl import DdlPlace
+    from binlane.apply.ddl.outcome import DdlPlace
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
 

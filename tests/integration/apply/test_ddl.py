@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from binlane.apply import block as block_module
-from binlane.apply.ddl import gtid_uuid, run_ddl
+from binlane.apply.ddl.run import gtid_uuid, run_ddl
 from binlane.apply.lane.runner import run_lane
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from binlane.apply.block import Applied, BlockPlace
-from binlane.apply.ddl import DdlPlace, run_ddl
+from binlane.apply.ddl.outcome import DdlPlace
+from binlane.apply.ddl.run import run_ddl
 from binlane.apply.lane.errors import as_a_whole
 from binlane.errors import PlanError
 from binlane.model import Barrier, Item, RowCounts

@@ -1,0 +1,149 @@
+"""What is left to run of a DDL that may have been running when the server or its connection was lost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from binlane.apply.ddl.fingerprint import Fingerprint
+from binlane.apply.ddl.text import ACCOUNTS, repeated
+from binlane.errors import UndecidableError
+from binlane.model import Flavor, Item, SessionContext
+from binlane.plan.transaction.decode import statement_facts
+from binlane.state.positions import PlanKey
+from binlane.state.records.ddl_intents import REFUSED, DdlIntent
+
+if TYPE_CHECKING:
+    from binlane.apply.session.connection import LaneSession
+
+_VISIBLE: Final = re.compile(
+    rb"\s*(?:CREATE|ALTER|DROP|RENAME|TRUNCATE)\s+(?:OR\s+REPLACE\s+)?(?:ONLINE\s+|OFFLINE\s+|UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)*"
+    rb"(?:IGNORE\s+)?(?:TABLE|INDEX|DATABASE|SCHEMA)\b|\s*TRUNCATE\s+\w"
+    rb"|\s*(?:CREATE|ALTER|DROP)\s+(?!USER|ROLE)(?:\S+\s+){0,6}?(?:VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT)\b",
+    re.I,
+)
+"""Statements whose effect shows in definitions or table ids: an unchanged fingerprint means that they have not
+run."""
+_HARMLESS: Final = re.compile(
+    rb"\s*(?:GRANT\b|SET\s+PASSWORD\b|ALTER\s+USER\b(?![^;]*\bRETAIN\b)|ALTER\s+(?:DATABASE|SCHEMA)\b|FLUSH\b|ANALYZE\b|OPTIMIZE\b|TRUNCATE\b|CREATE\s+OR\s+REPLACE\b"
+    rb"|(?:CREATE|DROP)\s(?:(?!\bDO\b)[^;(])*?\b(?:TABLES?|VIEW|SEQUENCE|INDEX|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION"
+    rb"|PACKAGE|BODY|EVENT|USER|ROLE|SERVER)\s+IF\s+(?:NOT\s+)?EXISTS\b)",
+    re.I,
+)
+"""Statements that may run twice without harm. ALTER ... IF EXISTS is none: a key without a name would be there
+twice."""
+_SEVERAL: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b[^;]*,", re.I)
+"""Statements that are not atomic on every server: a changed fingerprint may mean that they have run in part."""
+_RENAMES_SEVERAL: Final = re.compile(rb"\s*RENAME\s+TABLES?\b[^;]*,", re.I)
+"""As ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
+_FILLS: Final = re.compile(rb"\s*CREATE\s+TABLE\b.*\bSELECT\b", re.I | re.S)
+"""As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows."""
+_ALTERS_TABLE: Final = re.compile(
+    rb"\s*ALTER\s+(?:ONLINE\s+|OFFLINE\s+|IGNORE\s+)*TABLE\b(?![^;]*\bCONVERT\s+TABLE\b)", re.I
+)
+"""ALTER TABLE, but for the one that makes a table a partition of another."""
+_MOVES_COLUMNS: Final = re.compile(
+    rb"\s*ALTER\b[^;]*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
+)
+"""ALTER TABLE that may give two columns each other's name and place: nothing shows it, not even a table's id."""
+_LOGGED_FIRST: Final = re.compile(
+    rb"\s*(?:CREATE|DROP)\b(?!\s+(?:USER|ROLE)\b)(?:[^;]*?\b(?:PROCEDURE|FUNCTION|PACKAGE|EVENT)\b|\s+TABLE\b)", re.I
+)
+"""Statements that MariaDB logs before they are durable (in system tables of Aria, or with rows), and whose effect shows
+in definitions."""
+_CREATES_DATABASE: Final = re.compile(rb"\s*CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class DdlPlace:
+    """Identifies a DDL: the plan, the lane and the seqno of its transaction."""
+
+    key: PlanKey
+    channel_uuid: str
+    lane: int
+    seqno: int
+
+
+def asks_after_crash(statement: bytes) -> bool:
+    """Whether nothing on a MariaDB target tells if the statement has run but its GTID."""
+    return _MOVES_COLUMNS.match(statement) is not None
+
+
+def after_crash(
+    session: LaneSession, item: Item, begun: DdlIntent, now: Fingerprint, *, is_logged: bool
+) -> Item | None:
+    """What is left to run of a statement that MariaDB was executing when its connection was lost; None if it has run.
+
+    Found by killing the server at each of its file operations (``tests/chaos/test_killed_in_ddl.py``). Without the
+    channel's GTID, ALTER, its like and CREATE DATABASE may have run, and a DROP in part. With it, all have run but
+    those that the server logs before they are durable.
+    """
+    if begun.fingerprint == REFUSED:
+        return repeated(item)
+    statement, unchanged = item.payload, begun.fingerprint == now.stored
+    if is_logged:
+        repeats = _HARMLESS.match(statement) or ACCOUNTS.match(statement)
+        return repeated(item) if repeats or (unchanged and _LOGGED_FIRST.match(statement)) else None
+    if _CREATES_DATABASE.match(statement) is not None and not unchanged:
+        return _replacing_database(session, item)
+    again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
+    return repeated(item) if again else None
+
+
+def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Fingerprint, place: DdlPlace) -> Item | None:
+    """What is left to run of a statement with an intent row; None if it has run. Raises UndecidableError if the outcome
+    is unknown."""
+    statement = item.payload
+    changed = now.stored != stored.fingerprint
+    # an earlier build looked at other databases, too
+    comparable = ":" in stored.fingerprint
+    if comparable and changed and _CREATES_DATABASE.match(statement) is not None:
+        return _replacing_database(session, item)
+    divides = session.flavor is Flavor.MYSQL and not now.has_ids
+    fills_in_part = divides and changed and _FILLS.match(statement) is not None
+    if _HARMLESS.match(statement) and not fills_in_part:
+        return item
+    in_part = fills_in_part or _SEVERAL.match(statement) or (divides and _RENAMES_SEVERAL.match(statement))
+    if comparable and changed and not in_part:
+        return item if _is_damaged(statement, stored, now) else None
+    if not changed and now.has_ids and _VISIBLE.match(statement) and not _MOVES_COLUMNS.match(statement):
+        return item
+    raise UndecidableError(
+        f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
+        "and its outcome is unknown; the definitions on the target have "
+        f"{'changed' if changed else 'not changed'} since, which proves neither outcome. Look at the target, "
+        "record whether the statement has run (`binlane decide`), and run the lane again (a target with a "
+        "binlog, on MySQL with GTIDs and of tables of InnoDB, shows the outcome by itself):\n"
+        + statement[:1000].decode("utf-8", "backslashreplace")
+    )
+
+
+def _replacing_database(session: LaneSession, item: Item) -> Item | None:
+    """What is left to run of a CREATE DATABASE that has made the database; None if that is whole.
+
+    What a killed MariaDB leaves may be a folder without its character set.
+    """
+    created = _CREATES_DATABASE.match(item.payload)
+    if created is None or session.flavor is not Flavor.MARIADB or not _is_empty(session, item):
+        return None
+    return replace(item, payload=b"CREATE OR REPLACE DATABASE " + item.payload[created.end() :])
+
+
+def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
+    """Whether a table is missing or cannot be opened that ALTER TABLE leaves: then the server says so if it is run
+    again."""
+    if _ALTERS_TABLE.match(statement) is None:
+        return False
+    return now.unreadable or now.tables < int(begun.fingerprint.partition(":")[2])
+
+
+def _is_empty(session: LaneSession, item: Item) -> bool:
+    """Whether the databases that the statement names have no objects."""
+    databases = tuple(statement_facts(item.payload, item.context or SessionContext(), session.flavor).databases)
+    marks = ", ".join(["%s"] * len(databases))
+    kinds = (("tables", "table"), ("routines", "routine"), ("events", "event"))
+    return bool(databases) and not any(
+        session.rows(f"SELECT 1 FROM information_schema.{view} WHERE {kind}_schema IN ({marks}) LIMIT 1", databases)
+        for view, kind in kinds
+    )

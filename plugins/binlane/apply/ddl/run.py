@@ -1,0 +1,237 @@
+"""Runs a DDL unless it has run before. What a target shows of that is in the package's docstring."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+
+from binlane.apply.ddl.fingerprint import fingerprint, has_only_innodb
+from binlane.apply.ddl.outcome import DdlPlace, after_crash, asks_after_crash, left_to_run
+from binlane.apply.ddl.text import repeatable, with_condition, with_database
+from binlane.apply.session.connection import AUTOMATIC
+from binlane.apply.session.retry_verdicts import error_code
+from binlane.model import Flavor, Item
+from binlane.sql.sql_modes import with_unknown_options
+from binlane.state.gtid_domains import gtid_domain, sequence_in
+from binlane.state.records.ddl_intents import (
+    BEGUN,
+    DONE,
+    INTENT,
+    REFUSED,
+    DdlIntent,
+    forget_intent,
+    read_intent,
+    write_intent,
+)
+
+if TYPE_CHECKING:
+    from binlane.apply.rows.writers import BlockWriter
+    from binlane.apply.session.connection import LaneSession
+
+__all__ = ["DdlPlace", "gtid_uuid", "run_ddl"]
+_ALREADY_IN_BINLOG: Final = 1950
+"""ER_GTID_STRICT_OUT_OF_ORDER: in strict mode, a sequence number at or below one that was used. The DDL is not run
+then."""
+_UNKNOWN_OPTION: Final = 1911
+"""MariaDB's ER_UNKNOWN_OPTION."""
+_CLIENT_ERRORS: Final = (2000, 3000)
+
+
+def gtid_uuid(channel_uuid: str) -> str:
+    """The UUID of the channel's own GTIDs on a MySQL target; the target's replicas see it."""
+    return str(uuid.uuid5(uuid.UUID(channel_uuid), "ddl"))
+
+
+def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace, lock_wait_timeout: int) -> None:
+    """Run a DDL unless it has run before; the caller moves the position after it.
+
+    Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
+    and ApplyError.
+    """
+    item = with_database(session, with_condition(session, item))
+    # the source's session allowed it, and this variable is not in the log
+    history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""
+    session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}{history}")
+    try:
+        try:
+            _run_once(session, writer, item, place)
+        except pymysql.err.MySQLError as exc:
+            if error_code(exc) != _UNKNOWN_OPTION or item.context is None or item.context.sql_mode is None:
+                raise
+            # a server lets its own replica threads keep options that it does not know, of an engine that it lacks
+            mode = with_unknown_options(item.context.sql_mode)
+            _run_once(session, writer, replace(item, context=replace(item.context, sql_mode=mode)), place)
+        writer.context.leave()
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) == 1205:
+            raise _with_blockers(session, writer, exc) from exc
+        raise
+    finally:
+        writer.forget_tables()
+    session.execute(f"SET SESSION lock_wait_timeout = {int(session.limits.lock_wait_timeout)}")
+
+
+def _run_once(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    if session.flavor is Flavor.MYSQL and session.value("SELECT @@gtid_mode") == "ON":
+        _by_mysql_gtid(session, writer, item, place)
+    elif session.flavor is Flavor.MARIADB and session.value("SELECT @@log_bin AND @@sql_log_bin"):
+        _by_mariadb_gtid(session, writer, repeatable(item), place)
+    else:
+        _by_intent(session, writer, repeatable(item), place)
+
+
+def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    gtid = f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}"
+    is_noted = False
+    begun = read_intent(session.cursor, place.key.channel, place.seqno)
+    if begun is not None or not has_only_innodb(session, item):
+        # MySQL changes other tables, and commits that, before it logs the statement with its GTID
+        attempt = _noted(session, repeatable(item), place, begun, gtid)
+        if attempt is None:
+            return
+        item, is_noted = attempt, True
+    try:
+        _run_under_gtid(session, writer, item, gtid)
+    except pymysql.err.MySQLError as exc:
+        if is_noted:
+            _forget_refused(session, writer, place, exc)
+        raise
+
+
+def _noted(session: LaneSession, item: Item, place: DdlPlace, begun: DdlIntent | None, gtid: str) -> Item | None:
+    """What is left to run of a statement on MySQL that is not atomic; None if it has run. Raises UndecidableError."""
+    if begun is not None:
+        is_logged = session.value("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
+        if begun.state == DONE or is_logged:
+            return None
+    now = fingerprint(session, item, with_ids=False)
+    if begun is not None:
+        return left_to_run(session, item, begun, now, place)
+    write_intent(session.cursor, place.key.channel, place.seqno, place.lane, item.payload, now.stored, INTENT)
+    return item
+
+
+def _run_under_gtid(session: LaneSession, writer: BlockWriter, item: Item, gtid: str) -> None:
+    # the context first: any query of its would consume the GTID
+    text = writer.prepare(item)
+    try:
+        # waits while another session owns this GTID, and skips the statement if that session commits it
+        session.next_gtid(gtid)
+        writer.run(item, text)
+    finally:
+        # a failed statement still owns the GTID, and any SET would fail with 1790
+        session.rollback()
+        session.next_gtid(AUTOMATIC)
+
+
+def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    domain = gtid_domain(place.channel_uuid, place.lane)
+    is_logged = _is_logged(session, domain, place.seqno)
+    channel, seqno = place.key.channel, place.seqno
+    begun = read_intent(session.cursor, channel, seqno)
+    if (begun is None and is_logged) or (begun is not None and begun.state == DONE):
+        return
+    # an intent may also be from before the target had a binlog
+    asks = asks_after_crash(item.payload) if begun is None else begun.state == INTENT
+    now = fingerprint(session, item, with_ids=asks)
+    if begun is None:
+        state = INTENT if asks else BEGUN
+        write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, state)
+    else:
+        if asks and not is_logged:
+            attempt = left_to_run(session, item, begun, now, place)
+        else:
+            attempt = after_crash(session, item, begun, now, is_logged=is_logged)
+        if attempt is None:
+            return
+        item = attempt
+    try:
+        _run_in_domain(session, writer, item, None if is_logged else (domain, seqno))
+    except pymysql.err.MySQLError as exc:
+        if not is_logged and _is_refusal(exc):
+            writer.context.leave()
+            if _is_logged(session, domain, seqno):
+                # with the part that has run before it failed: DROP TABLE of several
+                write_intent(session.cursor, channel, seqno, place.lane, item.payload, REFUSED, BEGUN)
+            else:
+                forget_intent(session.cursor, channel, seqno)
+        raise
+
+
+def _is_logged(session: LaneSession, domain: int, seqno: int) -> bool:
+    return sequence_in(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= seqno
+
+
+def _run_in_domain(session: LaneSession, writer: BlockWriter, item: Item, number: tuple[int, int] | None) -> None:
+    """Run the statement under the GTID of a domain and sequence number; None: under one of the server's choice."""
+    usual = int(session.value("SELECT @@gtid_domain_id"))
+    text = writer.prepare(item)
+    try:
+        if number is not None:
+            session.execute(f"SET SESSION gtid_domain_id = {number[0]}")
+            try:
+                session.execute(f"SET SESSION gtid_seq_no = {number[1]}")
+            except pymysql.err.MySQLError as exc:
+                if error_code(exc) == _ALREADY_IN_BINLOG:
+                    return
+                raise
+        writer.run(item, text)
+    finally:
+        # if the statement wrote no event, the next transaction would get the number
+        session.execute("SET SESSION gtid_seq_no = 0")
+        session.execute(f"SET SESSION gtid_domain_id = {usual}")
+
+
+def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    channel, seqno = place.key.channel, place.seqno
+    stored = read_intent(session.cursor, channel, seqno)
+    # what was noted while the target had a binlog is without ids
+    now = fingerprint(session, item, with_ids=stored is None or stored.state != BEGUN)
+    if stored is None:
+        write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)
+    else:
+        attempt = None if stored.state == DONE else left_to_run(session, item, stored, now, place)
+        if attempt is None:
+            return
+        item = attempt
+    try:
+        writer.run(item, writer.prepare(item))
+    except pymysql.err.MySQLError as exc:
+        _forget_refused(session, writer, place, exc)
+        raise
+
+
+def _forget_refused(session: LaneSession, writer: BlockWriter, place: DdlPlace, error: pymysql.err.MySQLError) -> None:
+    """A server error means that the statement has not run; after a lost connection the outcome is unknown."""
+    if _is_refusal(error):
+        writer.context.leave()
+        forget_intent(session.cursor, place.key.channel, place.seqno)
+
+
+def _is_refusal(error: pymysql.err.MySQLError) -> bool:
+    """A server error, and no lost connection."""
+    return not _CLIENT_ERRORS[0] <= error_code(error) < _CLIENT_ERRORS[1]
+
+
+def _with_blockers(
+    session: LaneSession, writer: BlockWriter, error: pymysql.err.MySQLError
+) -> pymysql.err.OperationalError:
+    """The lock wait timeout, with the connections that may hold the lock."""
+    writer.context.leave()
+    query = (
+        "SELECT trx_mysql_thread_id, trx_started FROM information_schema.innodb_trx "
+        "WHERE trx_mysql_thread_id <> %s ORDER BY trx_started LIMIT 5"
+    )
+    try:
+        found = session.rows(query, (session.connection_id,))
+    except pymysql.err.MySQLError:
+        # no PROCESS privilege: the lock wait stays retryable without the list of connections
+        return pymysql.err.OperationalError(
+            1205, f"{error.args[-1]}; grant PROCESS to the account to see the session that holds the lock"
+        )
+    blockers = ", ".join(f"connection {number} since {started}" for number, started in found)
+    who = blockers or "none (look for LOCK TABLES or a backup lock)"
+    return pymysql.err.OperationalError(1205, f"{error.args[-1]}; open transactions, oldest first: {who}")

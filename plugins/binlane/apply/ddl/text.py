@@ -1,0 +1,81 @@
+"""The text of a DDL as the target has to get it, so that it can be run on it, and run again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from binlane.binlog.types.literals import identifier
+from binlane.model import Flavor, Item
+from binlane.plan.transaction.decode import statement_facts
+from binlane.servers.variables import version_number
+
+if TYPE_CHECKING:
+    from binlane.apply.session.connection import LaneSession
+
+_DROPS: Final = re.compile(
+    rb"(?P<verb>\s*DROP\s+(?:TABLES?|VIEW|SEQUENCE|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION|EVENT)\s+)(?!IF\s+EXISTS\b)",
+    re.I,
+)
+_DROPS_IF_EXISTS: Final = re.compile(rb"\s*DROP\s+TABLES?\s+IF\s+EXISTS\b", re.I)
+_LOADABLE: Final = re.compile(
+    rb"(?P<head>\s*CREATE\s+(?:AGGREGATE\s+)?FUNCTION\s+)(?!IF\s)(?=(?:`[^`]+`|\"[^\"]+\"|[\w$]+)\s+RETURNS\s+\w+\s+SONAME\b)",
+    re.I,
+)
+_SINCE_CONDITION: Final = (8, 0, 29)
+"""First MySQL version with CREATE FUNCTION IF NOT EXISTS."""
+ACCOUNTS: Final = re.compile(rb"(?P<verb>\s*(?:CREATE|DROP)\s+(?:USER|ROLE)\s+)(?!IF\b)", re.I)
+
+
+def repeatable(item: Item) -> Item:
+    """The item; for a DROP, with IF EXISTS.
+
+    A server that is killed during a DROP has dropped some of the objects. Its recovery logs that under a GTID of its
+    own (MariaDB) or not at all, so the channel's GTID is unused and the same text would fail with 1051. The precheck
+    has made sure that the objects exist before the window.
+    """
+    match = _DROPS.match(item.payload)
+    if match is None:
+        return item
+    return replace(item, payload=match["verb"] + b"IF EXISTS " + item.payload[match.end() :])
+
+
+def with_condition(session: LaneSession, item: Item) -> Item:
+    """The item; for CREATE FUNCTION ... SONAME, with IF NOT EXISTS: the library may have been installed together with
+    its function, which was compared before the window (``precheck.statements``)."""
+    match = _LOADABLE.match(item.payload)
+    if match is None:
+        return item
+    number = version_number(str(session.value("SELECT VERSION()")))
+    if session.flavor is Flavor.MYSQL and number < _SINCE_CONDITION:
+        return item
+    return replace(item, payload=match["head"] + b"IF NOT EXISTS " + item.payload[match.end() :])
+
+
+def with_database(session: LaneSession, item: Item) -> Item:
+    """The item; for DROP TABLE IF EXISTS in a default database that the target does not have, with qualified names.
+
+    MariaDB logs it for the tables that a DROP DATABASE has dropped before it failed. A replica selects the missing
+    database and drops nothing; a session cannot select it (1049).
+    """
+    database = None if item.context is None else item.context.database
+    if session.flavor is not Flavor.MARIADB or database is None or _DROPS_IF_EXISTS.match(item.payload) is None:
+        return item
+    if session.rows("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", (database,)):
+        return item
+    assert item.context is not None
+    tables = statement_facts(item.payload, item.context, Flavor.MARIADB).tables
+    names = ", ".join(f"{identifier(key.database)}.{identifier(key.table)}" for key in sorted(tables, key=str))
+    if not names or not names.isascii():
+        return item
+    return replace(item, payload=f"DROP TABLE IF EXISTS {names}".encode())
+
+
+def repeated(item: Item) -> Item:
+    """The item; for accounts, with IF [NOT] EXISTS: some of them may have been created or dropped."""
+    accounts = ACCOUNTS.match(item.payload)
+    if accounts is None:
+        return item
+    condition = b"IF EXISTS " if accounts["verb"].strip()[:4].upper() == b"DROP" else b"IF NOT EXISTS "
+    return replace(item, payload=accounts["verb"] + condition + item.payload[accounts.end() :])
