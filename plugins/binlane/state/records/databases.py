@@ -24,6 +24,12 @@ _BATCH: Final = 500
 _VERIFICATIONS: Final = 64
 """Verifications that are looked at, more than windows whose figures are kept."""
 _Figures = tuple[tuple[int, int, int, int, float], ...]
+_INSERTED: Final = insert(databases)
+_UPSERT: Final = _INSERTED.on_duplicate_key_update(
+    {each: _INSERTED.inserted[each] for each in ("lane", "seqno", "row_changes", "recent")}
+)
+"""One text for any number of rows, which the driver joins: rendering each row's parameters takes longer than sending
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +99,8 @@ def record_databases(connection: Connection, channel: str, number: int, found: M
             databases.c.channel == channel, databases.c.database_name.in_(names)
         )
         before = {row.database_name: _recent(row.recent) for row in connection.execute(known)}
-        statement = insert(databases).values(
-            [_values(channel, name, number, found[name], before.get(name, ())) for name in names]
-        )
-        changed = ("lane", "seqno", "row_changes", "recent")
-        connection.execute(statement.on_duplicate_key_update({each: statement.inserted[each] for each in changed}))
+        values = [_values(channel, name, number, found[name], before.get(name, ())) for name in names]
+        connection.execute(_UPSERT, values)
 
 
 def other_writers(connection: Connection, channel: str, names: Collection[str]) -> tuple[tuple[str, str], ...]:
