@@ -91,7 +91,7 @@ _SHOWN: Final = (
 )
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: apt install strace")
 @pytest.mark.parametrize(
     ("family", "log_bin", "sample"),
     [

@@ -96,6 +96,12 @@ def test_a_ddl_that_mariadb_s_recovery_has_finished_is_not_run_again(
             "SHOW GRANTS FOR granted@localhost",
             id="grant",
         ),
+        pytest.param(
+            ["DROP USER IF EXISTS made@localhost, made_2@localhost"],
+            "CREATE USER made@localhost, made_2@localhost",
+            "SELECT user, host FROM mysql.user WHERE user LIKE 'made%' ORDER BY 1",
+            id="accounts",
+        ),
     ],
 )
 def test_a_ddl_that_mariadb_has_logged_and_lost_runs_again(
