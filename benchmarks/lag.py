@@ -55,7 +55,7 @@ def binlane(lanes: int) -> Follower:
             for name, each in (("A", source), ("B", target))
         }
         environment = {**os.environ, **places, "BINLANE_CHANNELS": str(channels)}
-        program = [sys.executable, "-c", "from binlane.cli import main; main()"]
+        program = [sys.executable, "-c", "from binlane.cli import program; program()"]
         subprocess.run([*program, "init", "lag", "--start", "now"], env=environment, check=True, capture_output=True)
         with (folder / "follow.log").open("w") as log:
             process = subprocess.Popen(

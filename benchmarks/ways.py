@@ -266,7 +266,7 @@ def _command(job: Job, *options: str) -> Timing:
     file = file_of(job.channel, job.folder)
     typed = [
         "-c",
-        "from binlane.cli import main; main()",
+        "from binlane.cli import program; program()",
         "run",
         job.channel.name,
         *options,

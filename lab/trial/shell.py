@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-_PROGRAM: Final = (sys.executable, "-c", "from binlane.cli import main; main()")
+_PROGRAM: Final = (sys.executable, "-c", "from binlane.cli import program; program()")
 _WIDTH: Final = "127"
 _SECONDS: Final = 300.0
 _QUESTION: Final = "[y/N]: "

@@ -65,7 +65,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (home / "airflow").mkdir()
         settings = {"BINLANE_CHANNELS": str(channels)}
         airflow = new_airflow(home / "airflow", {"source": uri, "target": uri}, settings)
-        init = [sys.executable, "-c", "from binlane.cli import main; main()", "init", CHANNEL]
+        init = [sys.executable, "-c", "from binlane.cli import program; program()", "init", CHANNEL]
         subprocess.run(init, env=airflow.environment(), check=True)
         try:
             airflow.start(services=())

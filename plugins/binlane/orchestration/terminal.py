@@ -180,3 +180,13 @@ def flushed() -> bool:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return False
     return True
+
+
+def all_flushed() -> bool:
+    """Whether both outputs could be written to their end. If not, the rest stays for Python's own end to report."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return False
+    return True

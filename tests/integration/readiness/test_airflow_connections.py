@@ -44,7 +44,7 @@ def doctor(
 ) -> tuple[int, list[str]]:
     """Exit code and lines; the shell has no connection but those of ``environment``."""
     done = subprocess.run(
-        [sys.executable, "-c", "from binlane.cli import main; main()", "doctor", CHANNEL, *options],
+        [sys.executable, "-c", "from binlane.cli import program; program()", "doctor", CHANNEL, *options],
         env={
             **site.environment(),
             "BINLANE_CHANNELS": str(channel.channels),

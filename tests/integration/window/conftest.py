@@ -129,7 +129,7 @@ class Channel:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """``binlane`` in a process group of its own."""
         return subprocess.Popen(
-            [sys.executable, "-c", "from binlane.cli import main; main()", *arguments],
+            [sys.executable, "-c", "from binlane.cli import program; program()", *arguments],
             env={**os.environ, **self.environment, "BINLANE_CHANNELS": str(self.channels), "PYTHONPATH": str(PLUGINS)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
