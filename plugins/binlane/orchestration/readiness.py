@@ -40,3 +40,8 @@ def require_ready(channel: ChannelConfig, endpoints: Endpoints, source: EventSou
     """Raises PrecheckError before anything is written, with everything that stands in the way."""
     with readiness_of(channel, endpoints, source, asked) as situation:
         require(situation)
+
+
+def require_ready_to_begin(channel: ChannelConfig, endpoints: Endpoints, source: EventSource) -> None:
+    """As ``require_ready``, before a channel's first write."""
+    require_ready(channel, endpoints, source, Asked(copies=False, windows=False))

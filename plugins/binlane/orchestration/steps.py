@@ -1,6 +1,8 @@
 """The steps of a window, one function each, called by Airflow's tasks and by the command line.
 
 Each step can be repeated at any time: the target's state, not the files, decides what is already done.
+
+A window's beginning waits for this module's imports: what it does not need is imported by the step that does.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
-from binlane.apply.lane.runner import run_lane
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
@@ -27,7 +28,6 @@ from binlane.orchestration.effective_rules import forget_if_rules_have_changed, 
 from binlane.orchestration.extraction.reading import Reading, source_of
 from binlane.orchestration.inputs import settings_before, write_inputs
 from binlane.orchestration.lane_options import apply_options
-from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_old
 from binlane.orchestration.shorten_window import is_forgotten
@@ -40,9 +40,7 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan, without_digest
 from binlane.precheck.account.row_writer import chosen_writer
-from binlane.precheck.checks import check_window
 from binlane.precheck.results import checked_of
-from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.state.carried.files import Settlement
@@ -143,9 +141,10 @@ def _extract(
     if request.until_position is None:
         _require_no_recopy(endpoints, state)
     if state.watermark.seqno == 0 and not request.dry_run:
+        from binlane.orchestration.readiness import require_ready_to_begin
+
         # before the log is read and filtered, which may take an hour; reading it asks the source by itself
-        target_alone = Endpoints(None, endpoints.target)
-        require_ready(channel, target_alone, source_of(channel, endpoints), Asked(copies=False, windows=False))
+        require_ready_to_begin(channel, Endpoints(None, endpoints.target), source_of(channel, endpoints))
     return _extract_next(channel, endpoints, request, state, told, scan)
 
 
@@ -207,6 +206,8 @@ def adopt_plan(
     ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
     position of its lanes. ``filter_engine``: what made the plan, for people.
     """
+    from binlane.precheck.checks import check_window
+
     folder = WorkFolder(work)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
@@ -250,6 +251,9 @@ def apply_lane(
 
     ``interrupted``: once set, the lane ends at its next block boundary with StopRequestedError.
     """
+    # a command applies its lanes in other processes
+    from binlane.apply.lane.runner import run_lane
+
     folder = WorkFolder(plan_uri)
     if not folder.exists(files.PLAN) and (done := _finished(channel, endpoints, folder)) is not None:
         return {"lane": lane, "seqno": done.bounds.last_seqno, "blocks": 0, "transactions": 0, "stopped": False}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -28,11 +30,9 @@ from binlane.orchestration.filter_job.engines import (
 )
 from binlane.orchestration.filter_job.window_engine import engine_for
 from binlane.orchestration.lane_processes import LaneProcesses
-from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Bars, Terminal, View
 from binlane.orchestration.window_refusal import recorded_refusal
-from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
@@ -75,7 +75,9 @@ def init(name: str, folder: Path, start: str) -> str:
     with target_errors(str(endpoints.target)), engine.connect() as connection:
         is_new = not has_channel(connection, name)
     if is_new:
-        require_ready(channel, endpoints, source, Asked(copies=False, windows=False))
+        from binlane.orchestration.readiness import require_ready_to_begin
+
+        require_ready_to_begin(channel, endpoints, source)
     found = begin(source, start)
     with target_errors(str(endpoints.target)):
         create(engine)
@@ -157,19 +159,41 @@ def apply_window(
             window = steps.extract(channel, endpoints, request, _read_bytes(bars), early.told)
         if window["work"] is None:
             return window
+        # the serialized lane is one more
+        processes = (request.lanes or channel.lanes.count) + 1
+        begun = functools.partial(lanes.begin, channel.name, endpoints.target, processes)
         if window["plan"] is None:
-            with _timed(seconds, "filter", console), _counted_segments(window, console):
+            meanwhile = _prepared(begun) if engine != FilterEngine.SPARK else nullcontext()
+            with _timed(seconds, "filter", console), _counted_segments(window, console), meanwhile:
                 work = WorkFolder(window["work"])
                 with recorded_refusal(endpoints.target, channel.name, window["window"]):
                     filter_engine = _filter(channel, engine, work, window["segments"], early)
-    # the serialized lane is one more
-    lanes.begin(channel.name, endpoints.target, (request.lanes or channel.lanes.count) + 1)
+    begun()
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"], filter_engine=filter_engine)
     with _timed(seconds, "apply", console):
         lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
         return steps.advance(channel, endpoints, adopted["plan"])
+
+
+@contextmanager
+def _prepared(begin_lanes: Callable[[], None]) -> Iterator[None]:
+    """Around a filter job of this machine: this process waits for the job's processes, and meanwhile prepares the steps
+    behind it. 0.1 s, which a window of seconds would notice."""
+
+    def prepare() -> None:
+        # an error is the step's own to raise
+        with suppress(Exception):
+            import_module("binlane.precheck.checks")
+            begin_lanes()
+
+    thread = threading.Thread(target=prepare, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def _read_bytes(bars: Bars) -> step_progress.Told:

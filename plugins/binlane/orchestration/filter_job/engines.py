@@ -22,7 +22,6 @@ from binlane.orchestration.filter_job.spark_submit import (
     without_airflow,
     without_secrets,
 )
-from binlane.readiness.machine import spark_submit
 from binlane.work.files import PLAN, WorkFolder
 from binlane.work.filter.early_scans import EarlyScans
 from binlane.work.filter.errors import error_of
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 
 REMOTE: Final = "SPARK_REMOTE"
 """Environment variable with the URL of a Spark Connect server, as Spark itself reads it."""
-_LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.warm")
+_LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.runner", "binlane.apply.lane.warm")
 """Modules that the fork server imports, because lanes are forked later from the same server as the filter's
 processes."""
 SERVED: Final = ("binlane.work.filter.kernels", *_LANES)
@@ -80,6 +79,8 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     if remote := os.environ.get(REMOTE):
         connect(channel, work.uri, remote)
         return
+    from binlane.readiness.machine import spark_submit
+
     given = spark_properties(channel.spark.conf)
     program, path = spark_submit()
     if program is None:

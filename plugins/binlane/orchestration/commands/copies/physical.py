@@ -13,8 +13,7 @@ from binlane.errors import ConfigError, PrecheckError
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.extraction.reading import source_of
-from binlane.orchestration.readiness import require_ready
-from binlane.readiness.situation import Asked
+from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.servers.catalog import SYSTEM_DATABASES, read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import Extent
@@ -55,7 +54,7 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
         recorded = read_clone(theirs) if backup is None else read_backup(backup)
         start = begin(source, str(recorded.position))
         require_restored(recorded, start, ours, theirs, includes)
-        require_ready(channel, endpoints, source, Asked(copies=False, windows=False))
+        require_ready_to_begin(channel, endpoints, source)
         create(engine)
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         create_channel(engine, name, start.identity, mark)
