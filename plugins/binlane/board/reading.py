@@ -40,7 +40,7 @@ from binlane.state.records.history import (
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import block_outlines
-from binlane.work.plan_inputs import cached_inputs, read_routing
+from binlane.work.plan_inputs import read_inputs, read_routing
 from binlane.work.planned import read_transactions
 
 Found = TypeVar("Found")
@@ -258,7 +258,7 @@ def plan_of(window: PastWindow) -> tuple[WindowPlan, WorkFolder]:
 
 def _plans(work: str) -> str:
     try:
-        return posixpath.join(work, cached_inputs(WorkFolder(work)).key)
+        return posixpath.join(work, read_inputs(WorkFolder(work)).key)
     except PlanError as exc:
         raise NotFound(str(exc)) from exc
 
@@ -285,7 +285,7 @@ def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -
 def _found(work: str, lane: int, header: BlockHeader, first: int) -> Generator[RoutedTransaction]:
     """The block's transactions from seqno ``first`` on."""
     folder = WorkFolder(work)
-    inputs = cached_inputs(folder)
+    inputs = read_inputs(folder)
     routing = read_routing(work, inputs.key)
     first = max(header.first_seqno, first)
     for each in read_transactions(folder, inputs, routing, first, header.last_seqno, header, verifies=False):

@@ -6,6 +6,8 @@ is refused and never half understood.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -280,6 +282,13 @@ class WindowPlan:
         """Canonical bytes: the same plan gives the same ones."""
         return b"".join(self.json_pieces())
 
+    def sealed(self) -> tuple[WindowPlan, bytes]:
+        """This plan with its digest, and the bytes of ``to_json``, which are spelled once: for a fleet that takes as
+        long as to read its settings."""
+        data = dataclasses.replace(self, digest="").to_json()
+        digest = hashlib.sha256(data).hexdigest()
+        return dataclasses.replace(self, digest=digest), data.replace(_NO_DIGEST, _digest_key(digest), 1)
+
     def json_pieces(self) -> Iterator[bytes]:
         """The bytes of ``to_json``, with the files of no more than one lane at a time."""
         values = PLAN.dump(self)
@@ -317,7 +326,14 @@ the member ``demands``."""
 
 def without_digest(data: bytes, digest: str) -> bytes:
     """The bytes of a plan.json as they were when its digest was taken: ``to_json`` without the digest."""
-    return data.replace(b'"digest": "%s"' % digest.encode(), b'"digest": ""', 1)
+    return data.replace(_digest_key(digest), _NO_DIGEST, 1)
+
+
+def _digest_key(digest: str) -> bytes:
+    return b'"digest": "%s"' % digest.encode()
+
+
+_NO_DIGEST: Final = _digest_key("")
 
 
 def _range(barrier: Barrier) -> str:

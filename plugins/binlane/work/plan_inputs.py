@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
+from typing import Final
 
 from blake3 import blake3
 
@@ -34,9 +35,7 @@ from binlane.work.prepared_groups import SegmentGroups
 class Inputs:
     """The inputs of a window's plan. ``key`` names the plan's folder, so each input has a folder of its own."""
 
-    def __init__(self, folder: WorkFolder) -> None:
-        check_formats(folder, OF_WINDOW)
-        data = _input_files(folder)
+    def __init__(self, folder: WorkFolder, data: Mapping[str, bytes]) -> None:
         self.manifest = Manifest.from_json(data[files.MANIFEST], f"{folder.uri}/{files.MANIFEST}")
         self.settings = FilterSettings.from_json(data[files.CHANNEL], f"{folder.uri}/{files.CHANNEL}")
         self.schema = schema_from_json(data[files.SCHEMA], f"{folder.uri}/{files.SCHEMA}")
@@ -94,7 +93,7 @@ def plan_digest(work: str) -> str | None:
     """The digest of the plan in a window's folder, None if there is no plan. Raises PlanError for files of another
     release that this one cannot read."""
     folder = WorkFolder(work)
-    plans = folder.child(Inputs(folder).key)
+    plans = folder.child(read_inputs(folder).key)
     if not plans.exists(files.PLAN):
         return None
     check_formats(plans, OF_PLAN)
@@ -104,7 +103,7 @@ def plan_digest(work: str) -> str | None:
 @lru_cache(maxsize=2)
 def inputs_of(uri: str, key: str) -> Inputs:
     """The inputs named by ``key``, for a worker. Raises PlanError if the folder holds other inputs by now."""
-    inputs = Inputs(WorkFolder(uri))
+    inputs = read_inputs(WorkFolder(uri))
     if inputs.key != key:
         raise PlanError(
             f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them; "
@@ -115,15 +114,22 @@ def inputs_of(uri: str, key: str) -> Inputs:
     return inputs
 
 
-def cached_inputs(folder: WorkFolder) -> Inputs:
-    """The inputs that the folder has now, as ``inputs_of`` keeps them: parsed once, however often a page of a window is
-    asked for."""
-    return inputs_of(folder.uri, _key(_input_files(folder)))
-
-
 def read_inputs(folder: WorkFolder) -> Inputs:
-    """Read manifest, settings and schema, without the cache of ``inputs_of``."""
-    return Inputs(folder)
+    """Manifest, settings and schema, as the folder has them now. Parsed once, if they are asked for again before
+    another window's: the steps of a command, and a page of a window, ask several times."""
+    check_formats(folder, OF_WINDOW)
+    data = _input_files(folder)
+    key = folder.uri, _key(data)
+    inputs = _NEWEST.get(key)
+    if inputs is None:
+        inputs = Inputs(folder, data)
+        _NEWEST.clear()
+        _NEWEST[key] = inputs
+    return inputs
+
+
+_NEWEST: Final[dict[tuple[str, str], Inputs]] = {}
+"""No more than one: of a folder and a key."""
 
 
 @lru_cache(maxsize=2)

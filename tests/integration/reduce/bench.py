@@ -152,7 +152,7 @@ def filtered(
     reasons = {key.table: why_not_folded(target, routing.excluded, key) for key in target.tables}
     return Filtered(
         tuple(sorted(blocks, key=lambda block: block[1].first_seqno)),
-        make_plan(manifest, routing, MappedWindow.of([summary]), folded),
+        make_plan(manifest, routing, MappedWindow.of([summary]), folded).sealed()[0],
         {table: reason for table, reason in reasons.items() if reason is not None},
     )
 

@@ -54,6 +54,11 @@ def test_a_file_that_says_the_same_in_other_bytes_is_read(
     assert read_plan(plans.uri) == written[1]
 
 
+def test_a_plan_is_parsed_once_by_the_steps_of_a_command(plans: WorkFolder) -> None:
+    first = read_plan(plans.uri)
+    assert read_plan(plans.uri) is first
+
+
 @pytest.mark.parametrize("name", ["channel", "window_id", "source", "end_gtid_set", "digest"])
 def test_a_file_that_says_anything_else_is_refused(plans: WorkFolder, name: str) -> None:
     said = json.loads(plans.read(files.PLAN))

@@ -253,7 +253,8 @@ def filtered(
         assert reducer is not None
         folded = [fold_lane(lane, blocks, routing, chosen, reducer) for lane, blocks in lanes.items()]
         lanes, whole = {each.lane: blocks for each, blocks in folded}, [each for each, _ in folded]
-    plan = make_plan(manifest, routing, MappedWindow.of(summaries), whole, chosen.renaming, of_one_kind=of_one_kind)
+    unsealed = make_plan(manifest, routing, MappedWindow.of(summaries), whole, chosen.renaming, of_one_kind=of_one_kind)
+    plan, _ = unsealed.sealed()
     return Filtered(routing, plan, lanes)
 
 

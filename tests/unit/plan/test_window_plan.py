@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from binlane.errors import PlanError
 from binlane.model import Barrier, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.block.row_size import Widest
 from binlane.plan.transaction.altered_tables import Alterations
-from binlane.plan.window_plan import TableCounts, WindowPlan
+from binlane.plan.window_plan import TableCounts, WindowPlan, without_digest
 from binlane.sql.requirements import Requirement
 
 BARRIERS = (
@@ -45,6 +46,13 @@ PLAN = WindowPlan(
 def test_a_plan_comes_back_from_its_file_the_same() -> None:
     assert WindowPlan.from_json(PLAN.to_json()) == PLAN
     assert WindowPlan.from_json(PLAN.to_json()).to_json() == PLAN.to_json()
+
+
+def test_a_sealed_plan_has_the_digest_of_its_content() -> None:
+    sealed, data = PLAN.sealed()
+    assert (replace(sealed, digest="d"), sealed.to_json()) == (PLAN, data)
+    assert sealed.digest == sha256(without_digest(data, sealed.digest)).hexdigest() == PLAN.sealed()[0].digest
+    assert replace(PLAN, last_seqno=21).sealed()[0].digest != sealed.digest
 
 
 def test_a_plan_answers_for_its_lanes() -> None:

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 from binlane.work.files import CHANNEL, WorkFolder
-from binlane.work.plan_inputs import cached_inputs
+from binlane.work.plan_inputs import read_inputs
 from lab.stored_windows import stored
 
 
@@ -14,10 +14,10 @@ def test_inputs_are_parsed_once_until_they_are_replaced(tmp_path: Path) -> None:
     with zipfile.ZipFile(stored()[0]) as window:
         window.extractall(tmp_path)
     folder = next(tmp_path.rglob("manifest.json")).parent
-    first = cached_inputs(WorkFolder(str(folder)))
-    assert cached_inputs(WorkFolder(str(folder))) is first
+    first = read_inputs(WorkFolder(str(folder)))
+    assert read_inputs(WorkFolder(str(folder))) is first
     with (folder / CHANNEL).open("a") as file:
         file.write("\n")
-    second = cached_inputs(WorkFolder(str(folder)))
+    second = read_inputs(WorkFolder(str(folder)))
     assert (second is first, second.key == first.key) == (False, False)
     assert second.schema == first.schema

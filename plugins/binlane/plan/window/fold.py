@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -278,7 +277,8 @@ def make_plan(
     known: Collection[TableKey] = (),
     of_one_kind: Collection[TableKey] = (),
 ) -> WindowPlan:
-    """The window's plan, from its mapped segments. ``folded``: the lanes, if they were folded across segments.
+    """The window's plan, not yet sealed, from its mapped segments. ``folded``: the lanes, if they were folded across
+    segments.
 
     ``renaming``: the channel's. ``known``: the target's tables, since a temporary table may have the name of one.
     ``of_one_kind``: see ``fold_window``.
@@ -327,15 +327,7 @@ def make_plan(
         size=routing.size,
     )
     _check_shares(plan)
-    return dataclasses.replace(plan, digest=_digest(plan))
-
-
-def _digest(plan: WindowPlan) -> str:
-    """The SHA-256 of the plan's JSON, which is never in memory as a whole."""
-    digest = hashlib.sha256()
-    for piece in plan.json_pieces():
-        digest.update(piece)
-    return digest.hexdigest()
+    return plan
 
 
 def _met(manifest: Manifest, routing: Routing) -> tuple[Epoch, ...]:

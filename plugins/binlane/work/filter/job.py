@@ -176,8 +176,9 @@ def _planned(folder: WorkFolder, engine: Engine, scanned: Scanned | None) -> Win
         task = partial(fold_task, folder.uri, inputs.key, parts)
         folded = [unpacked(row) for row in engine.run("fold", task, [[lane] for lane in parts])]
     known = inputs.schema.tables
-    plan = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming, known, of_one_kind)
+    unsealed = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming, known, of_one_kind)
+    plan, data = unsealed.sealed()
     # before the plan, whose presence says that everything is there
     plans.write_once(files.DATABASES, window.activity.to_json())
-    plans.write_once(files.PLAN, plan.to_json())
+    plans.write_once(files.PLAN, data)
     return plan

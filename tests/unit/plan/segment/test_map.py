@@ -53,7 +53,7 @@ def outcome(path: Path, version: Any, *, reduce: bool, seconds: int = 0, damaged
         summary = version.map_segment(data, segment, routing, chosen, open_sink, reducer, None, AllTables())
     except BinlaneError as exc:
         return type(exc)
-    plan = make_plan(manifest, routing, MappedWindow.of([summary])).to_json()
+    plan = make_plan(manifest, routing, MappedWindow.of([summary])).sealed()[1]
     return scan, plan, summary.activity, sorted(sinks, key=lambda sink: sink.lane)
 
 
