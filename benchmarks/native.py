@@ -139,6 +139,9 @@ def main(
         int, typer.Option(min=0, help="Transactions that each way applies before its clock starts: a later window.")
     ] = 0,
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
+    binlog_cache: Annotated[
+        int, typer.Option(min=0, help="binlog_cache_size of every server, MiB; 0: the server's default.")
+    ] = 0,
     data: Annotated[Path | None, typer.Option(help="Folder for the servers' data; default: a temporary one.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Result file; default: benchmarks/results/native-....json.")
@@ -153,9 +156,10 @@ def main(
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
         "fold_gap": fold_gap, "writers": writers, "divide": divide, "commit": commit, "row_images": row_images,
         "runs": runs, "after": after, "buffer_pool_mib": buffer_pool,
+        "binlog_cache_mib": binlog_cache,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
-        lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)
+        lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool, binlog_cache)
         result: dict[str, Any] = {"benchmark": "native", "arguments": arguments, "machine": machine.machine(lab.folder)}
         try:
             result |= _measure_all(lab, WORKLOADS[workload], transactions, after, Tuned(block, fold_gap), runs, chosen)

@@ -35,11 +35,11 @@ _COMPRESSED: Final = {
     Flavor.MYSQL: ["--binlog-transaction-compression=ON"],
 }
 MEASURED_SETTINGS: Final = (
-    "binlog_format", "binlog_row_image", "gtid_mode", "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit",
-    "innodb_flush_method", "innodb_log_file_size", "innodb_redo_log_capacity", "innodb_doublewrite", "log_bin",
-    "log_replica_updates", "log_slave_updates", "max_allowed_packet", "replica_parallel_workers",
-    "replica_preserve_commit_order", "slave_parallel_max_queued", "slave_parallel_mode", "slave_parallel_threads",
-    "sync_binlog", "table_definition_cache", "table_open_cache",
+    "binlog_cache_size", "binlog_format", "binlog_row_image", "gtid_mode", "innodb_buffer_pool_size",
+    "innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_log_file_size", "innodb_redo_log_capacity",
+    "innodb_doublewrite", "log_bin", "log_replica_updates", "log_slave_updates", "max_allowed_packet",
+    "replica_parallel_workers", "replica_preserve_commit_order", "slave_parallel_max_queued",
+    "slave_parallel_mode", "slave_parallel_threads", "sync_binlog", "table_definition_cache", "table_open_cache",
 )  # fmt: skip
 
 
@@ -52,6 +52,8 @@ class Lab:
     durable: bool
     target_log: bool
     buffer_pool_mib: int
+    binlog_cache_mib: int = 0
+    """``binlog_cache_size`` of every server; 0: the server's own default, 32 kB."""
 
     def start(
         self, name: str, *, options: Sequence[str] = (), log: bool = True, durable: bool | None = None
@@ -83,7 +85,9 @@ class Lab:
     def _options(self) -> tuple[str, ...]:
         redo = "innodb-log-file-size" if self.flavor is Flavor.MARIADB else "innodb-redo-log-capacity"
         # as a server of thousands of tables has them; no other workload needs the room
-        caches = (f"--table-open-cache={_CACHED_TABLES}", f"--table-definition-cache={_CACHED_TABLES}")
+        caches: tuple[str, ...] = (f"--table-open-cache={_CACHED_TABLES}", f"--table-definition-cache={_CACHED_TABLES}")
+        if self.binlog_cache_mib:
+            caches = (*caches, f"--binlog-cache-size={self.binlog_cache_mib}M")
         return (f"--innodb-buffer-pool-size={self.buffer_pool_mib}M", f"--{redo}=512M", "--max-binlog-size=1G", *caches)
 
 

@@ -98,6 +98,13 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.NARROW}::test_machine_code_and_plain_python_give_the_same_bytes",
     ),
     supported(
+        "Large BINLOG statements (MariaDB)",
+        "the events are values of two user variables, which the server empties; with the effect of a literal",
+        f"{proofs.EVENT_VARIABLES}::test_events_are_stored_and_executed",
+        f"{proofs.EVENT_VARIABLES}::test_an_error_leaves_nothing_that_a_second_statement_would_execute",
+        f"{proofs.EVENT_VARIABLES}::test_a_server_without_room_for_a_prepared_statement_gets_literals",
+    ),
+    supported(
         "Extra data of rows events version 2",
         "skipped by its length; a wrong tag is an error",
         f"{proofs.ROWS}::test_v2_extra_data_is_kept_and_stepped_over",

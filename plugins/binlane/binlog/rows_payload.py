@@ -54,9 +54,14 @@ def payload_limit(packet: int) -> int:
     return max(1, min(int(packet * PACKET_SHARE), (packet - STATEMENT_OVERHEAD) // 4 * 3))
 
 
-def statement_of(payload: bytes) -> bytes:
-    """The BINLOG statement that sends the events."""
-    return b"BINLOG '" + pybase64.b64encode(payload) + b"'"
+def encoded(payload: bytes) -> bytes:
+    """Events as a BINLOG statement takes them: base64."""
+    return pybase64.b64encode(payload)
+
+
+def statement_of(text: bytes) -> bytes:
+    """The BINLOG statement that sends events which are ``encoded``."""
+    return b"BINLOG '" + text + b"'"
 
 
 def events_of(payload: bytes) -> Iterator[bytes]:

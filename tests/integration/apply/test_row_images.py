@@ -16,6 +16,7 @@ from binlane.apply.rows.cross_family import rows_events
 from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.session.connection import LaneSession
+from binlane.binlog.rows_payload import events_of, is_table_map
 from binlane.binlog.vector import narrow_rows
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
@@ -26,6 +27,8 @@ from tests.integration.apply.capture import Recorder
 from tests.integration.apply.conftest import DATABASE, QUICK, Pair
 
 LONG = "REPEAT('x', 3000)"
+SOME, OTHER = "REPEAT('x', 400)", "REPEAT('o', 400)"
+"""Of which a server logs several rows in one event."""
 COLUMNS = "w1 VARCHAR(200), w2 TEXT, n INT"
 FILL = f"INSERT INTO t (id, w1, w2, n) VALUES (1, 'a', {LONG}, 1), (2, 'b', {LONG}, 2), (3, NULL, NULL, 3)"
 CHANGES = ("UPDATE t SET n = n + 10", "UPDATE t SET w1 = NULL, w2 = 's' WHERE id = 2", "DELETE FROM t WHERE id = 3")
@@ -43,6 +46,8 @@ class Case:
     is_short: bool = True
     """Whether the table gets short images."""
     has_foreign_keys: bool = False
+    several: bool = False
+    """Whether events of updates are sent as several."""
 
 
 def table(definition: str, *work: str, **options: object) -> Case:
@@ -87,6 +92,27 @@ CASES = {
         "UPDATE t SET u = 1 WHERE id = 2",
         "UPDATE t SET w2 = 'm'",
         "DELETE FROM t WHERE u = 10",
+    ),
+    "updates-of-other-columns": table(
+        f"(id INT PRIMARY KEY, {COLUMNS}, x LONGTEXT, u INT UNIQUE, v INT, UNIQUE (v, w1))",
+        f"INSERT INTO t VALUES (1, 'a', {SOME}, 1, {SOME}, 1, 1), (2, 'b', {SOME}, 2, {SOME}, 2, 1), "
+        f"(3, 'c', {SOME}, 3, NULL, 3, 1), (4, 'd', NULL, 4, {SOME}, NULL, 1)",
+        # each row's long columns in another event
+        f"UPDATE t SET w2 = IF(id IN (1, 4), {OTHER}, w2), x = IF(id IN (2, 3), {OTHER}, x), n = n + 1 ORDER BY id",
+        f"UPDATE t SET w2 = IF(id = 2, {OTHER}, w2), x = IF(id = 1, NULL, x) ORDER BY id DESC",
+        # values of unique keys that one row hands to another, in the order of the log
+        f"UPDATE t SET u = IFNULL(u, 4) + 1, x = IF(id = 2, {SOME}, x) ORDER BY u DESC",
+        "UPDATE t SET id = id + 1, w2 = IF(id = 3, NULL, w2), x = IF(id = 4, 'x', x) ORDER BY id DESC",
+        f"UPDATE t SET v = id, w1 = 'same', w2 = IF(id = 4, {SOME}, w2) ORDER BY id",
+        several=True,
+    ),
+    "updates-of-other-columns-with-partitions": table(
+        f"(id INT, p INT, {COLUMNS}, x LONGTEXT, PRIMARY KEY (p, id)) PARTITION BY HASH (p) PARTITIONS 4",
+        f"INSERT INTO t VALUES (1, 1, 'a', {SOME}, 1, {SOME}), (2, 1, 'b', {SOME}, 2, {SOME}), "
+        f"(3, 2, 'c', {SOME}, 2, {SOME})",
+        f"UPDATE t SET w2 = IF(id = 1, {OTHER}, w2), x = IF(id = 2, {OTHER}, x), n = n + 1",
+        f"UPDATE t SET p = p + 1, w2 = IF(id = 3, {OTHER}, w2), x = IF(id = 2, 'x', x)",
+        several=True,
     ),
     "foreign-keys": Case(
         [
@@ -220,6 +246,7 @@ def test_short_images_have_the_effect_of_whole_ones(pair: Pair, name: str) -> No
     assert found[0].log == found[1].log
     assert all(("OK" in line or "status" not in line) for line in found[1].checked), found[1].checked
     assert (found[1].sent < found[0].sent) == case.is_short
+    assert (found[1].events > found[0].events) == case.several
     if not case.target or case.is_short:
         source = contents(pair.source)
         assert {table: rows for table, rows in found[1].tables.items() if "/" not in table} == {
@@ -283,6 +310,8 @@ class Applied:
     checked: list[str]
     sent: int
     """Bytes of events."""
+    events: int
+    """Rows events."""
 
 
 def applied(
@@ -301,21 +330,22 @@ def applied(
     file, position = end(target)
     engine = create_engine(target.url(), poolclass=NullPool)
     session = LaneSession.open(engine, QUICK.limits)
-    sent = 0
+    sent = events = 0
     with contextlib.closing(session), reader(target) as tables:
         guard = TableGuard(Alterations(), target.flavor, tables.read)
         images = ShortImages(guard) if short else None
         writer = BinlogRows(session, guard, images)
         writer.prepare(recorder.format)
         for number, item in enumerate(items):
-            sent += len(item.payload if images is None else images.of(item.payload, item.rows))
+            payload = item.payload if images is None else images.of(item.payload, item.rows)
+            sent, events = sent + len(payload), events + sum(not is_table_map(each) for each in events_of(payload))
             session.begin()
             writer.write(iter((item,)), 1)
             session.commit()
             if number == 0:
                 run(target, *drift)
     engine.dispose()
-    return Applied(contents(target), logged(target, file, position), checked(target), sent)
+    return Applied(contents(target), logged(target, file, position), checked(target), sent, events)
 
 
 def recorded(recorder: Recorder, case: Case) -> list[Item]:

@@ -18,6 +18,8 @@ PLAIN = {
     EventType.UPDATE_ROWS_V2,
     EventType.DELETE_ROWS_V2,
 }
+EVENT_COST = 160
+"""As in the module."""
 Values = list[bytes | None]
 """The bytes of each column's value, with its length; None: NULL."""
 
@@ -40,12 +42,45 @@ def _narrowed(event: bytes, table: TableMap, key: Sequence[int]) -> bytes:
     is_whole = all(mask[n >> 3] >> (n & 7) & 1 for mask in masks for n in everything)
     if not key or event[4] not in PLAIN or not is_whole:
         return event
-    changes = list(_changes(rows, table))
-    changed = sorted({n for before, after in changes for n in everything if after and after[n] != before[n]}) or key
-    head = event[HEADER.size : HEADER.size + rows.images_at - len(masks) * len(masks[0])]
+    front = rows.images_at - len(masks) * len(masks[0])
+    head = event[HEADER.size : HEADER.size + front]
     head = head[:6] + bytes([head[6] & ~8]) + head[7:]
-    sent = [key, changed] if rows.kind is RowsKind.UPDATE else [key]
-    body = head + b"".join(bitmap([n in columns for n in everything]) for columns in sent)
+    unended = head[:6] + bytes([head[6] & ~1]) + head[7:]
+    changes = list(_changes(rows, table))
+    if rows.kind is not RowsKind.UPDATE:
+        return _event(event, head, changes, [key], table.width)
+    runs = list(_runs(changes, HEADER.size + rows.images_at + EVENT_COST))
+    out = [
+        _event(event, head if number == len(runs) else unended, run, [key, changed or key], table.width)
+        for number, (run, changed) in enumerate(runs, 1)
+    ]
+    return event if sum(map(len, out)) > len(event) else b"".join(out)
+
+
+def _runs(
+    changes: Sequence[tuple[Values, Values]], limit: int
+) -> Iterable[tuple[list[tuple[Values, Values]], list[int]]]:
+    """Updates that are sent with the same columns, and these columns."""
+    run, sent = list[tuple[Values, Values]](), set[int]()
+    for before, after in changes:
+        changed = {n for n, value in enumerate(after) if value != before[n]}
+        longer = _length([after], sent - changed) + _length([each for _, each in run], changed - sent)
+        if run and longer > limit:
+            yield run, sorted(sent)
+            run, sent = [], set()
+        run.append((before, after))
+        sent |= changed
+    yield run, sorted(sent)
+
+
+def _length(rows: Iterable[Values], columns: Iterable[int]) -> int:
+    return sum(len(values[n] or b"") for n in columns for values in rows)
+
+
+def _event(
+    event: bytes, head: bytes, changes: Iterable[tuple[Values, Values]], sent: Sequence[Sequence[int]], width: int
+) -> bytes:
+    body = head + b"".join(bitmap([n in columns for n in range(width)]) for columns in sent)
     for images in changes:
         body += b"".join(_image(values, columns) for values, columns in zip(images, sent, strict=False))
     return with_body(event, body)

@@ -8,13 +8,15 @@ connections: a REPEATABLE READ snapshot never sees progress.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE
-from binlane.binlog.rows_payload import statement_of
+from binlane.apply.session.event_variables import BINLOG_OF_VARIABLES, EventVariables
+from binlane.binlog.rows_payload import encoded, statement_of
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 from binlane.servers.engines import keep_alive
@@ -64,6 +66,10 @@ class LaneSession:
     _database: str = ""
     """The default database; a failed ``select_database`` does not change it."""
     _used_at: float = field(default_factory=time.monotonic)
+    _round_trip: float = math.inf
+    """Seconds between this client and the server: those of the fastest statement so far."""
+    _variables: EventVariables | None = None
+    """None: this server's BINLOG takes a literal alone."""
 
     @classmethod
     def open(cls, engine: Engine, limits: SessionLimits) -> LaneSession:
@@ -78,6 +84,8 @@ class LaneSession:
             connection.autocommit(True)
             session._set_limits()
             [(packet, version)] = session.rows("SELECT @@max_allowed_packet, VERSION()")
+            if flavor is Flavor.MARIADB:
+                session._variables = EventVariables(connection)
             session.max_allowed_packet, session.version = int(packet), version_number(str(version))
         except BaseException:
             connection.close()
@@ -92,7 +100,9 @@ class LaneSession:
     def execute(self, statement: str, arguments: tuple[object, ...] = ()) -> int:
         """Run one statement; returns the number of rows that it matched."""
         self._used_at = time.monotonic()
-        return self.cursor.execute(statement, arguments or None)
+        rows = self.cursor.execute(statement, arguments or None)
+        self._round_trip = min(self._round_trip, time.monotonic() - self._used_at)
+        return rows
 
     def value(self, statement: str, arguments: tuple[object, ...] = ()) -> Any:
         """The first column of the only row of a query, None if it has no row."""
@@ -170,14 +180,22 @@ class LaneSession:
     def binlog(self, events: bytes) -> None:
         """Send events as one BINLOG statement. Raises ApplyError, before sending, if it is longer than the target's
         max_allowed_packet."""
-        statement = statement_of(events)
-        if len(statement) + 1 > self.max_allowed_packet:
+        text = encoded(events)
+        size, packet = len(text) + _BINLOG_OVERHEAD, self.max_allowed_packet
+        if size > packet:
             raise ApplyError(
-                f"{len(events):,} bytes of events need a BINLOG statement of {len(statement):,} bytes; the "
-                f"target has max_allowed_packet = {self.max_allowed_packet:,}: raise it above "
-                f"{len(statement) + _BINLOG_OVERHEAD:,}"
+                f"{len(events):,} bytes of events need a BINLOG statement of {size - 1:,} bytes; the "
+                f"target has max_allowed_packet = {packet:,}: raise it above {size - 1 + _BINLOG_OVERHEAD:,}"
             )
-        self.send(statement)
+        variables = self._variables
+        if (
+            variables is not None
+            and variables.are_worth_it(len(text), self._round_trip)
+            and variables.store(text, packet)
+        ):
+            self.send(BINLOG_OF_VARIABLES)
+        else:
+            self.send(statement_of(text))
 
     def select_database(self, database: str) -> None:
         """Select the default database, with its present definition. Raises the driver's errors: 1049 if missing.

@@ -83,6 +83,16 @@ def little(data: Bytes, at: int, length: int) -> int:
 
 
 @kernel
+def put(data: Bytes, start: int, end: int, out: Bytes, at: int) -> int:
+    """Copies [start, end) to ``at``; returns the end of the copy. Assigning one range to another takes 5 to 25 times as
+    long, and so would indexes with a sign, which numba would have to check for a place from the end."""
+    place, origin = np.uint64(at), np.uint64(start)
+    for byte in range(np.uint64(end - start)):
+        out[place + byte] = data[origin + byte]
+    return at + end - start
+
+
+@kernel
 def packed(data: Bytes, at: int, end: int, longest: int) -> tuple[int, int]:
     """A length-encoded integer of up to ``longest`` bytes (3, or 8 below 2**63) and the offset behind it; (-1, at) if
     it is invalid."""

@@ -58,28 +58,33 @@ def payloads(draw: st.DrawFn) -> tuple[bytes, dict[int, Sequence[int]]]:
 
     def value(column: Column) -> bytes | None:
         prefix, fixed = column.length
-        return None if dice.random() < 0.2 else dice.randbytes(fixed if prefix == 0 else dice.randrange(20))
+        return (
+            None
+            if dice.random() < 0.2
+            else dice.randbytes(fixed if prefix == 0 else dice.randrange(dice.choice((20, 200))))
+        )
 
     for table_id in range(1, draw(st.integers(1, 3)) + 1):
         columns = draw(st.lists(st.sampled_from(list(EVERY_COLUMN.values())), min_size=1, max_size=18))
         width = len(columns)
         keys[table_id] = sorted(draw(st.sets(st.integers(0, width - 1), max_size=3)))
         out.append(event(T.TABLE_MAP, table_map_body(table_id, columns, f"db{table_id}")))
-        for _ in range(draw(st.integers(1, 3))):
+        events = draw(st.integers(1, 3))
+        for number in range(1, events + 1):
             code, (before, after) = draw(st.sampled_from(list(KINDS.items())))
             masks = [[True] * width for _ in range(before + after)]
             if draw(st.integers(0, 5)) == 0:
                 masks = [[dice.random() < 0.8 or n == 0 for n in range(width)] for _ in masks]
             data = b""
-            for _ in range(draw(st.integers(1, 4))):
+            for _ in range(draw(st.integers(1, 6))):
                 old = [value(column) for column in columns]
                 new = [
                     value(column) if dice.random() < 0.2 else kept for column, kept in zip(columns, old, strict=True)
                 ]
                 data += b"".join(image(columns, mask, one) for mask, one in zip(masks, (old, new), strict=False))
-            out.append(
-                event(code, rows_body(code, table_id, width, [bitmap(mask) for mask in masks], data, ends=False))
-            )
+            ends = number == events and draw(st.booleans())
+            body = rows_body(code, table_id, width, [bitmap(mask) for mask in masks], data, ends=ends)
+            out.append(event(code, body))
     return b"".join(out), keys
 
 
@@ -114,6 +119,36 @@ def test_an_update_is_its_key_and_the_columns_that_change_in_any_row() -> None:
     ]
     body = rows_body(T.UPDATE_ROWS_V1, 1, 4, [b"\1", b"\x0a"], b"".join(rows))
     assert short(payload, {1: [0]}) == maps + event(T.UPDATE_ROWS_V1, body)
+
+
+def test_updates_of_other_columns_are_events_of_their_own_where_that_is_shorter_in_the_same_order() -> None:
+    old = [b"\1\0\0\0", b"abc", b"x" * 500, b"12345678"]
+    one, other = [old[0], b"abd", *old[2:]], [*old[:2], b"y" * 500, old[3]]
+    payload = update((old, one), (old, one), (old, other), (old, one))
+    maps = event(T.TABLE_MAP, table_map_body(1, WIDE))
+    key = image(WIDE, [True, False, False, False], old)
+    few, many = [False, True, False, False], [False, False, True, False]
+
+    def sent(mask: list[bool], *rows: Sequence[bytes | None], ends: bool) -> bytes:
+        images = b"".join(key + image(WIDE, mask, row) for row in rows)
+        return event(T.UPDATE_ROWS_V1, rows_body(T.UPDATE_ROWS_V1, 1, 4, [b"\1", bitmap(mask)], images, ends=ends))
+
+    assert short(payload, {1: [0]}) == (
+        maps + sent(few, one, one, ends=False) + sent(many, other, ends=False) + sent(few, one, ends=True)
+    )
+
+
+def test_an_event_that_would_get_longer_is_copied() -> None:
+    """Every second update changes the key, whose bytes an event of its own saves once; what stands before the images
+    is long, and every event has it."""
+    columns, whole, extra = [EVERY_COLUMN["blob"], EVERY_COLUMN["tiny"]], [True, True], bytes(1000)
+    a, b, c = (bytes([n]) * 1300 for n in range(3))
+    rows = [(a, b"\0"), (b, b"\0")], [(b, b"\0"), (b, b"\1")], [(b, b"\1"), (c, b"\1")]
+    images = b"".join(image(columns, whole, values) for row in rows for values in row)
+    body = rows_body(T.UPDATE_ROWS_V2, 1, 2, [bitmap(whole)] * 2, images)
+    body = body[:8] + (2 + len(extra)).to_bytes(2, "little") + extra + body[10:]
+    payload = event(T.TABLE_MAP, table_map_body(1, columns)) + event(T.UPDATE_ROWS_V2, body)
+    assert short(payload, {1: [0]}) == payload == narrowed_plainly(payload, lambda _: [0])
 
 
 def test_an_update_that_changes_nothing_still_has_a_row() -> None:
