@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from binlane.binlog.vector.arrays import Bytes, Flags
-from binlane.binlog.vector.compiled import copying
+from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.frame_kernels import put
 from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER
 
 _WHOLE_PACKET: Final = 0xFF_FFFF
@@ -17,7 +18,7 @@ _LEAST: Final = 1 + HEADER.size
 _ARTIFICIAL: Final = int(ARTIFICIAL)
 
 
-@copying
+@kernel
 def take(
     data: Bytes, at: int, filled: int, special: Flags, events: Bytes, taken: int, last: int
 ) -> tuple[int, int, int]:
@@ -37,6 +38,5 @@ def take(
             break
         if special[data[event + 4]] or data[event + FLAGS_AT] & _ARTIFICIAL:
             break
-        events[taken : taken + size] = data[event:end]
-        last, taken, at = taken, taken + size, end
+        last, taken, at = taken, put(data, event, end, events, taken), end
     return at, taken, last

@@ -19,8 +19,8 @@ from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
 from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Sizes
-from binlane.binlog.vector.compiled import copying, kernel
-from binlane.binlog.vector.frame_kernels import little, packed
+from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.frame_kernels import little, packed, put
 from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets, as_array
 from binlane.binlog.wire import HEADER, EventType
 
@@ -301,7 +301,7 @@ def _events(data: Bytes, start: Ints, end: Ints) -> int:
     return count
 
 
-@copying
+@kernel
 def _lay_out(
     data: Bytes, offset: Ints, size: Sizes, event: Ints, inner: Bytes, start: Ints, end: Ints, tail: int,
     out: Bytes, at: Ints, source: Ints,
@@ -311,8 +311,7 @@ def _lay_out(
         until = offset[event[place]] if place < event.size else data.size
         at[piece], source[piece] = used, copied
         piece += 1
-        out[used : used + until - copied] = data[copied:until]
-        used += until - copied
+        used = put(data, copied, until, out, used)
         if place == event.size:
             break
         copied = until + size[event[place]]
@@ -321,9 +320,10 @@ def _lay_out(
             length = little(inner, begin + _SIZE_AT, 4)
             at[piece], source[piece] = used, until
             piece += 1
-            out[used : used + length] = inner[begin : begin + length]
+            put(inner, begin, begin + length, out, used)
             for byte in range(4):
                 out[used + _SIZE_AT + byte] = ((length + tail) >> (8 * byte)) & 0xFF
-            out[used + length : used + length + tail] = 0
+            for byte in range(tail):
+                out[used + length + byte] = 0
             used += length + tail
             begin += length

@@ -16,7 +16,7 @@ import numpy as np
 
 from binlane.binlog import rows as plain
 from binlane.binlog.vector.arrays import Bytes, Halves, Ints, Numbers, Sizes, Words
-from binlane.binlog.vector.compiled import copying, kernel
+from binlane.binlog.vector.compiled import kernel
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 
 OK: Final = 0
@@ -344,7 +344,7 @@ def appearances(number: Numbers, seen: Numbers, used: Ints, first: Ints) -> int:
     return count
 
 
-@copying
+@kernel
 def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
     """Bytes written, or (-1 - index) of the first range that is outside ``data`` or does not fit into ``out``."""
     used = 0
@@ -352,12 +352,11 @@ def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
         at, length = offsets[index], lengths[index]
         if at < 0 or length < 0 or length > data.size - at or length > out.size - used:
             return -1 - index
-        out[used : used + length] = data[at : at + length]
-        used += length
+        used = put(data, at, at + length, out, used)
     return used
 
 
-@copying
+@kernel
 def strip(data: Bytes, offset: Ints, size: Sizes, wanted: Ints, header_len: int, tail: int, out: Bytes) -> int:
     """Bytes written. ``out`` has room for all ``wanted`` events, which are numbers into ``offset``."""
     used = 0
@@ -365,12 +364,11 @@ def strip(data: Bytes, offset: Ints, size: Sizes, wanted: Ints, header_len: int,
         at = offset[wanted[index]]
         body = size[wanted[index]] - header_len - tail
         length = body + HEADER_LENGTH
-        out[used : used + _SIZE_AT] = data[at : at + _SIZE_AT]
+        put(data, at, at + _SIZE_AT, out, used)
         for byte in range(4):
             out[used + _SIZE_AT + byte] = (length >> (8 * byte)) & 0xFF
             out[used + _LOG_POS_AT + byte] = 0
         out[used + _LOG_POS_AT + 4] = data[at + _LOG_POS_AT + 4]
         out[used + _LOG_POS_AT + 5] = data[at + _LOG_POS_AT + 5]
-        out[used + HEADER_LENGTH : used + length] = data[at + header_len : at + header_len + body]
-        used += length
+        used = put(data, at + header_len, at + header_len + body, out, used + HEADER_LENGTH)
     return used

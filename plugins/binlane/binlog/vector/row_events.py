@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from binlane.binlog.rows import RowsFlag
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints
-from binlane.binlog.vector.compiled import copying, kernel
+from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.frame_kernels import put
 from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import RowCounts
@@ -126,7 +127,7 @@ def payloads(
     _write(
         data, rows.images, np.append(first, rows.table.size), table, _CODES[fronts.is_v2.astype(np.int64)[table], kind],
         size, has_map, is_last, np.append(-1, np.flatnonzero(is_last)),
-        fronts.maps(), map_size, fronts.width, fronts.is_v2, out,
+        fronts.maps(), np.cumsum(map_size) - map_size, map_size, fronts.width, fronts.is_v2, out,
     )  # fmt: skip
     counts = rows.counts(np.repeat(payload, np.diff(np.append(first, rows.table.size))), last.size)
     edges = [0, *end[last].tolist()]
@@ -177,14 +178,16 @@ def _little(value: int, length: int, out: Bytes, at: int) -> int:
     return at + length
 
 
-@copying
-def _head(table_map: Bytes, code: int, size: int, flags: int, width: int, is_v2: bool, out: Bytes, at: int) -> int:
-    """Writes a rows event up to its bitmaps; log_pos and the header's flags are 0."""
-    out[at : at + _HEADER] = table_map[:_HEADER]
+@kernel
+def _head(
+    maps: Bytes, begin: int, code: int, size: int, flags: int, width: int, is_v2: bool, out: Bytes, at: int
+) -> int:
+    """Writes a rows event up to its bitmaps; log_pos and the header's flags are 0. ``begin``: of its TABLE_MAP."""
+    put(maps, begin, begin + _HEADER, out, at)
     out[at + _TYPE_AT] = code
     _little(size, 4, out, at + _SIZE_AT)
     _little(0, _HEADER - _LOG_POS_AT, out, at + _LOG_POS_AT)
-    out[at + _HEADER : at + _HEADER + 6] = table_map[_HEADER : _HEADER + 6]
+    put(maps, begin + _HEADER, begin + _HEADER + 6, out, at + _HEADER)
     at = _little(flags, 2, out, at + _HEADER + 6)
     if is_v2:
         at = _little(_NO_EXTRA, _NO_EXTRA, out, at)
@@ -193,16 +196,15 @@ def _head(table_map: Bytes, code: int, size: int, flags: int, width: int, is_v2:
     return _little(width, 2, out, _little(252, 1, out, at))
 
 
-@copying
+@kernel
 def _write(
     data: Bytes, images: Ints, first: Ints, table: Ints, code: Bytes, size: Ints, has_map: Flags, is_last: Flags,
-    group: Ints, maps: Bytes, map_size: Ints, width: Ints, is_v2: Flags, out: Bytes,
+    group: Ints, maps: Bytes, map_at: Ints, map_size: Ints, width: Ints, is_v2: Flags, out: Bytes,
 ) -> None:  # fmt: skip
     """Writes all events; ``first`` has one entry more than the number of events.
 
     ``group``: -1, then the last event of each group; a group begins with the TABLE_MAPs of its events.
     """
-    map_at = np.cumsum(map_size) - map_size
     at, place = 0, 0
     for event in range(table.size):
         if event == group[place] + 1:
@@ -210,11 +212,10 @@ def _write(
             for other in range(event, group[place] + 1):
                 if has_map[other]:
                     start, length = map_at[table[other]], map_size[table[other]]
-                    out[at : at + length] = maps[start : start + length]
-                    at += length
+                    at = put(maps, start, start + length, out, at)
         number = table[event]
         flags = _STMT_END if is_last[event] else 0
-        at = _head(maps[map_at[number] :], code[event], size[event], flags, width[number], is_v2[number], out, at)
+        at = _head(maps, map_at[number], code[event], size[event], flags, width[number], is_v2[number], out, at)
         both = images[first[event], 0] >= 0 and images[first[event], 2] >= 0
         for _ in range(2 if both else 1):
             for column in range(0, width[number], 8):
@@ -225,5 +226,4 @@ def _write(
             for half in range(0, 4, 2):
                 start, end = images[row, half], images[row, half + 1]
                 if start >= 0:
-                    out[at : at + end - start] = data[start:end]
-                    at += end - start
+                    at = put(data, start, end, out, at)
