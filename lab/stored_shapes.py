@@ -27,10 +27,12 @@ from binlane.model import ItemKind, SessionContext
 from binlane.plan import database_activity, manifest, routing, settings, window_facts, window_plan
 from binlane.precheck import results
 from binlane.precheck.definitions import noted as definitions
+from binlane.precheck.definitions import programs
 from binlane.repair import plan as repair_plan
 from binlane.schema import codec as schema_codec
 from binlane.schema.model import Schema
 from binlane.shards import selection
+from binlane.sql.programs import known
 from binlane.state import json_columns, tables
 from binlane.work import lane_files
 
@@ -44,6 +46,7 @@ RECORDS: Final[Mapping[str, tuple[tuple[Codec, Any], ...]]] = {
     "channel.json": ((settings.SETTINGS, settings.FilterSettings), (selection.SELECTION, selection.Selection)),
     "schema.json": ((schema_codec.SCHEMA, schema_codec.Document), (schema_codec.SCHEMA, Schema)),
     "definitions.json": ((definitions.FILE, definitions.ReadDefinitions),),
+    "programs.json": ((programs.FILE, known.KnownPrograms),),
     "context.json": ((routing.CONTEXT, routing.Routing),),
     "lane files": ((lane_files.SESSION, SessionContext), (lane_files.SESSION, ItemKind)),
     "databases.json": ((database_activity.ACTIVITY, database_activity.WindowActivity),),

@@ -48,6 +48,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "channel.json": Format(3, oldest=1),
     "schema.json": Format(2, oldest=2),
     "definitions.json": Format(2, oldest=1),
+    "programs.json": Format(1, oldest=1),
     "context.json": Format(4, oldest=1),
     "lane files": Format(4, oldest=1),
     "databases.json": Format(1, oldest=1),
@@ -55,7 +56,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "plan.json": Format(4, oldest=1),
     "repair plans": Format(1, oldest=1),
 }
-OF_WINDOW: Final = ("segments", "manifest.json", "channel.json", "schema.json", "definitions.json")
+OF_WINDOW: Final = ("segments", "manifest.json", "channel.json", "schema.json", "definitions.json", "programs.json")
 """The formats in a window's folder."""
 OF_PLAN: Final = ("context.json", "lane files", "databases.json", "partitioned.json", "plan.json")
 """The formats in the folder of a window's plan."""

@@ -8,33 +8,22 @@ can be tried, and again. Without strace there are the seams of ``integration/app
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 import pytest
-from sqlalchemy.exc import DBAPIError
 
-from binlane.apply.lane.runner import run_lane
-from binlane.apply.session.retry_verdicts import Verdict, judge
-from binlane.errors import BinlaneError
 from binlane.model import Flavor
 from binlane.state.migrations.run import create
 from lab.servers import PrivateServer, private_server
 from tests.chaos.faults import plain_engine
 from tests.chaos.rounds import some, survived
-from tests.chaos.scene import PATIENT
+from tests.chaos.server_kill import run_and_kill
 from tests.emptied import empty_target
 from tests.integration.apply.capture import Recorder, Window
-from tests.integration.apply.conftest import CREATED, DATABASE, start_window
+from tests.integration.apply.conftest import CREATED, DATABASE
 
-_OPERATIONS: Final = (
-    "openat,rename,renameat,renameat2,unlink,unlinkat,write,pwrite64,pwritev,fsync,fdatasync,ftruncate,mkdir,rmdir"
-)
 _OPERATION_NUMBERS: Final = {"mariadb": range(3, 45), "mysql": range(1, 22)}
 """Which operation of any thread of the server is its last one: statements end after 10 to 50, or 10 to 20."""
 _SETUP: Final = (
@@ -119,7 +108,7 @@ def test_kill_9_of_the_target_at_a_file_operation_of_a_ddl(
             if not empty_target(target):
                 create(plain_engine(target.url()))
             _lay(target)
-            killed = _run_and_kill(target, window, number)
+            killed = run_and_kill(target, window, number)
             assert list(_contents(target)) == expected, f"{statement}: killed at file operation {number}"
             assert target.query("SELECT * FROM binlane.ddl") == []
             survived[f"{family} killed inside a DDL"] += killed
@@ -146,61 +135,3 @@ def _contents(server: PrivateServer) -> Iterator[object]:
         rows = server.query(f"SELECT * FROM {DATABASE}.{table}")
         yield server.query(f"SHOW CREATE TABLE {DATABASE}.{table}"), sorted(map(repr, rows))
     yield from (server.query(query) for query in _SHOWN)
-
-
-def _run_and_kill(target: PrivateServer, window: Window, number: int) -> bool:
-    """Apply the window while the server dies at its operation ``number``, and then to its end; False if the server had
-    fewer."""
-    engine = plain_engine(target.url())
-    start_window(engine, window.plan)
-    inject = ["-e", f"trace={_OPERATIONS}", "-e", f"inject={_OPERATIONS}:signal=SIGKILL:when={number}"]
-    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(target.pid), *inject])
-    _wait_until_traced(target.pid)
-
-    def apply() -> None:
-        try:
-            for lane in window.plan.all_lanes:
-                run_lane(engine, window.plan, lane, window.source, PATIENT)
-        except (DBAPIError, BinlaneError) as exc:
-            if judge(exc) is not Verdict.RETRY:
-                raise
-
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(apply)
-        while not running.done() and tracer.poll() is None and not _is_dead(target.pid):
-            time.sleep(0.02)
-        killed = tracer.poll() is not None or _is_dead(target.pid)
-        _end(tracer)
-        if killed:
-            target.kill()
-            target.restart()
-        running.result(timeout=120)
-    apply()
-    engine.dispose()
-    return killed
-
-
-def _is_dead(pid: int) -> bool:
-    """Whether the server has been killed, whoever has yet to hear of it."""
-    try:
-        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
-        return True
-
-
-def _end(tracer: subprocess.Popen[bytes]) -> None:
-    """It ends with its server; but sometimes it waits for ever for threads that have ended."""
-    tracer.send_signal(signal.SIGINT)
-    try:
-        tracer.wait(timeout=3.0)
-    except subprocess.TimeoutExpired:
-        tracer.kill()
-        tracer.wait()
-
-
-def _wait_until_traced(pid: int) -> None:
-    status = Path(f"/proc/{pid}/status")
-    end = time.monotonic() + 10.0
-    while "TracerPid:\t0\n" in status.read_text():
-        assert time.monotonic() < end, "strace could not attach to the server"
-        time.sleep(0.01)

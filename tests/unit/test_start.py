@@ -42,7 +42,7 @@ PARTS: Final = {
     *("cli", "config", "json_codec", "orchestration", "orchestration.announcing"),
     *("orchestration.commands", "orchestration.extraction", "orchestration.filter_job", "plan", "plan.block"),
     *("plan.segment", "plan.transaction", "plan.window", "precheck", "precheck.account", "precheck.definitions"),
-    *("schema", "servers", "shards", "source", "sql", "sql.parse", "state"),
+    *("schema", "servers", "shards", "source", "sql", "sql.parse", "sql.programs", "state"),
     *("state.carried", "state.migrations", "state.orders", "state.records", "work", "work.filter"),
 }
 """The packages of binlane with a part in a window."""

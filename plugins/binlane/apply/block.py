@@ -15,12 +15,13 @@ import pymysql
 
 from binlane.apply.ddl.outcome import DdlPlace
 from binlane.apply.ddl.run import run_ddl
-from binlane.apply.nontransactional import NontransactionalChanges
+from binlane.apply.kept_changes import KeptNote, begin_whole, forget_if_undone
+from binlane.apply.nontransactional import NontransactionalChanges, takes_gtids
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.orders.skips import mark_skipped
 from binlane.state.positions import Counted, PlanKey, lock_position, move_position, settle
-from binlane.state.records.ddl_intents import forget_intent
+from binlane.state.records.ddl_intents import forget_intent, read_intent
 from binlane.state.splits import add_piece
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def apply_block(
     planned: RowCounts | None = None,
     *,
     nontransactional: bool = False,
+    may_keep: Callable[[Item], bool] = lambda _: True,
 ) -> Applied | Orders | None:
     """Apply a block. Returns None and changes nothing if its lanes do not stand where it begins.
 
@@ -77,11 +79,13 @@ def apply_block(
     transactions to skip together with others. If its only transaction is to be skipped, only the position moves.
     ``end`` is called after the items are consumed and returns the seqno to leave the lanes at, which for the last block
     before a barrier or the window's end lies behind the block's last seqno. ``planned``: for a piece, the row changes
-    of its whole block. ``nontransactional``: the only transaction changes non-transactional tables, statement by
-    statement (``apply.nontransactional``). After an error the transaction is rolled back or the session closed.
+    of its whole block. ``nontransactional``: the only transaction changes non-transactional tables: statement by
+    statement, where the target has GTIDs for them (``apply.nontransactional``), or behind a note
+    (``apply.kept_changes``). ``may_keep``: whether an item may change such a table. After an error the
+    transaction is rolled back or the session closed.
     """
     writer.begin_block(block.format)
-    task = _Task(session, writer, place, block, end, planned)
+    task = _Task(session, writer, place, block, end, planned, may_keep=may_keep)
     items = iter(block.items)
     first = next(items, None)
     if first is not None and (nontransactional or first.kind is ItemKind.DDL):
@@ -209,9 +213,14 @@ class _Task:
     planned: RowCounts | None
     rewrite: Callable[[], RowCounts] | None = None
     """Writes the block; None to write its items."""
+    may_keep: Callable[[Item], bool] = lambda _: True
+    """Whether an item may change a table without transactions."""
 
-    def transaction(self, items: Iterator[Item], after_ddl: DdlPlace | None = None) -> Applied | Orders | None:
-        """The transaction that moves the position. ``after_ddl``: the DDL that has run before it."""
+    def transaction(
+        self, items: Iterator[Item], after_ddl: DdlPlace | None = None, undone: Callable[[], None] | None = None
+    ) -> Applied | Orders | None:
+        """The transaction that moves the position. ``after_ddl``: the DDL that has run before it. ``undone``: called
+        behind its ROLLBACK."""
         session, place = self.session, self.place
         session.begin()
         try:
@@ -225,6 +234,8 @@ class _Task:
             place.moved(session.cursor, seqno)
         except BaseException:
             undo(session)
+            if undone is not None:
+                undone()
             raise
         session.commit()
         return Applied(seqno, counted)
@@ -253,7 +264,7 @@ class _Task:
     ) -> Applied | Orders | None:
         """A DDL and the rows of the table that it creates, exactly once: the DDL by its GTID, the rows by the position.
 
-        ``nontransactional``: the rows by GTIDs as well, and there may be no DDL before them.
+        ``nontransactional``: the rows by GTIDs as well, or by a note, and there may be no DDL before them.
         """
         session, place, header = self.session, self.place, self.block.header
         session.begin()
@@ -270,20 +281,43 @@ class _Task:
             raise
         session.commit()
         ddl_place = DdlPlace(place.key, place.channel_uuid, place.lane, header.last_seqno)
-        if item.kind is ItemKind.DDL:
+        has_ddl = item.kind is ItemKind.DDL
+        # the note of its rows has taken the place of the DDL's, which has run
+        note = KeptNote.of(read_intent(session.cursor, place.key.channel, header.last_seqno))
+        if has_ddl and note is None:
             try:
                 run_ddl(session, self.writer, item, ddl_place, lock_wait_timeout)
             except pymysql.err.MySQLError:
                 self._ddl_failed()
                 raise
-        else:
+        elif not has_ddl:
             rest = chain((item,), rest)
         if not nontransactional:
             return self.transaction(rest, ddl_place)
+        if not takes_gtids(session):
+            return self._noted(tuple(rest), ddl_place, note, has_ddl=has_ddl)
         written = self._nontransactional(
-            NontransactionalChanges.of(session, self.writer, rest, ddl_place), has_ddl=item.kind is ItemKind.DDL
+            NontransactionalChanges.of(session, self.writer, rest, ddl_place, self.may_keep), has_ddl=has_ddl
         )
         return replace(self, rewrite=lambda: written).transaction(iter(()), ddl_place)
+
+    def _noted(
+        self, items: tuple[Item, ...], place: DdlPlace, note: KeptNote | None, *, has_ddl: bool
+    ) -> Applied | Orders | None:
+        """The transaction, behind a note, since the target keeps a part of it whatever becomes of the transaction."""
+        if not begin_whole(self.session, place, note, items):
+            written = sum((item.rows for item in items), RowCounts())
+            return replace(self, rewrite=lambda: written).transaction(iter(()), place)
+
+        def undone() -> None:
+            if forget_if_undone(self.session, place) and not has_ddl:
+                self._ddl_failed()
+
+        applied = self.transaction(iter(items), place, undone)
+        if applied is None:
+            # another runner has moved the lanes, and has removed its own note
+            forget_intent(self.session.cursor, place.key.channel, place.seqno)
+        return applied
 
     def _nontransactional(self, changes: NontransactionalChanges, *, has_ddl: bool) -> RowCounts:
         try:

@@ -3,25 +3,39 @@
 With ``enforce_gtid_consistency = ON`` MySQL refuses to change a non-transactional table in a transaction that has
 changed another table (1785). Every block does: its first statement moves the lane's position. So a transaction of the
 source that meets this error runs outside of a target transaction: each of its statements and rows events commits by
-itself under a GTID of the channel's own. After a crash the target knows which of them have run; the position follows in
-a transaction of its own, as after a DDL (``apply.ddl``).
+itself under a GTID of the channel's own. As long as the server runs, it knows which of them have run; the position
+follows in a transaction of its own, as after a DDL (``apply.ddl``). A server that is killed may have made a change of
+MyISAM and not logged it, and the other way round. So each has a note before it, with the start of the server, and the
+operator decides about the one that a note of another start names (``apply.kept_changes``).
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pymysql
 
+from binlane.apply.kept_changes import KeptNote, ask, running_server, write_note
 from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.cross_family import FamilyRows, rows_events
+from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import ApplyError, BinlaneError, UndecidableError
 from binlane.model import Flavor, Item, ItemKind, RowCounts
-from binlane.state.records.ddl_intents import DONE, HALF_RUN, read_intent, write_intent
+from binlane.state.records.ddl_intents import (
+    AGAIN,
+    BEGUN,
+    DONE,
+    HALF_RUN,
+    DdlIntent,
+    forget_intent,
+    read_intent,
+    write_intent,
+)
 
 if TYPE_CHECKING:
     from binlane.apply.ddl.outcome import DdlPlace
@@ -38,14 +52,27 @@ _Unit = tuple[Item, ...]
 
 def is_refused(error: BaseException, session: LaneSession) -> bool:
     """Whether the target refuses a change only because it shares the position's transaction."""
-    if session.flavor is not Flavor.MYSQL or error_code(error) != _REFUSED:
+    return error_code(error) == _REFUSED and takes_gtids(session)
+
+
+def takes_gtids(session: LaneSession) -> bool:
+    """Whether the target refuses such changes beside others, so that each is made under a GTID.
+
+    It does so only for what it logs: without a binlog nothing is refused, whatever its GTIDs are set to.
+    """
+    if session.flavor is not Flavor.MYSQL:
         return False
-    return bool(session.value("SELECT @@gtid_mode") == "ON")
+    query = "SELECT @@gtid_mode = 'ON' AND @@enforce_gtid_consistency = 'ON' AND @@log_bin AND @@sql_log_bin"
+    return bool(session.value(query))
 
 
-def gtid_uuid(channel_uuid: str, number: int) -> str:
-    """UUID of the GTIDs of statement ``number``, from 0, of any transaction; the seqno is their sequence number."""
-    return str(uuid.uuid5(uuid.UUID(channel_uuid), f"statement {number}"))
+def gtid_uuid(channel_uuid: str, number: int, attempt: int = 0) -> str:
+    """UUID of the GTIDs of statement ``number``, from 0, of any transaction; the seqno is their sequence number.
+
+    ``attempt``: how often an operator has let it run again.
+    """
+    again = f" again {attempt}" if attempt else ""
+    return str(uuid.uuid5(uuid.UUID(channel_uuid), f"statement {number}{again}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +83,64 @@ class NontransactionalChanges:
     writer: BlockWriter
     place: DdlPlace
     units: tuple[_Unit, ...]
+    may_keep: Callable[[Item], bool]
+    """Whether it may change a table without transactions."""
 
     @classmethod
     def of(
-        cls, session: LaneSession, writer: BlockWriter, items: Iterable[Item], place: DdlPlace
+        cls,
+        session: LaneSession,
+        writer: BlockWriter,
+        items: Iterable[Item],
+        place: DdlPlace,
+        may_keep: Callable[[Item], bool] = lambda _: True,
     ) -> NontransactionalChanges:
         """Reads all items into memory. Raises ApplyError for items that cannot be applied like this."""
         units = tuple(_units(items, session.flavor if writer.guard is None else writer.guard.source))
         if any(unit[0].kind is ItemKind.ROWS for unit in units):
             _check_writer(writer, units)
-        return cls(session, writer.with_rows(BinlogRows(session, writer.guard)), place, units)
+        return cls(session, writer.with_rows(BinlogRows(session, writer.guard)), place, units, may_keep)
 
     def write(self) -> RowCounts:
         """Run the units that have not run before; returns the row changes of all.
 
-        Raises UndecidableError if a unit has failed half-way before, and the errors of the units.
+        Raises UndecidableError if a unit has failed half-way before, or may have run in part, and the errors of the
+        units.
         """
-        self._check_decided()
-        first = max(self._done(), default=-1) + 1
-        for number in range(first, len(self.units)):
-            self._run(number)
+        stored = read_intent(self.session.cursor, self.place.key.channel, self.place.seqno)
+        self._check_decided(stored)
+        number, attempt = self._next(KeptNote.of(stored))
+        server = running_server(self.session)
+        while number < len(self.units):
+            self._run(number, attempt, server)
+            number, attempt = number + 1, 0
         return sum((item.rows for unit in self.units for item in unit), RowCounts())
 
     def has_begun(self) -> bool:
         """Whether a unit has run, in full or in part: then the transaction cannot be withdrawn."""
         return bool(self._done())
+
+    def _next(self, note: KeptNote | None) -> tuple[int, int]:
+        """The first unit to run, and its attempt. Raises UndecidableError."""
+        if note is None:
+            return max(self._done(), default=-1) + 1, 0
+        if note.unit < 0:
+            # from before the target had GTIDs
+            if note.state not in (DONE, AGAIN):
+                raise ask(self.session, self.place, note, chain.from_iterable(self.units))
+            return (len(self.units), 0) if note.state == DONE else (0, 0)
+        number, attempt = note.unit, note.attempt
+        is_logged = self._is_logged(number, attempt)
+        if note.state == DONE:
+            if not is_logged:
+                self._log(self._gtid(number, attempt))
+            return number + 1, 0
+        if note.state == AGAIN:
+            return number, attempt + 1 if is_logged else attempt
+        # a server that was killed may have made a change and not logged it, or have logged one and lost its rows
+        if note.server != running_server(self.session) and any(map(self.may_keep, self.units[number])):
+            raise ask(self.session, self.place, note, self.units[number])
+        return (number + 1, 0) if is_logged else (number, attempt)
 
     def _done(self) -> list[int]:
         """Units that have run. A unit that is missing here, with a later one present, has changed nothing."""
@@ -89,32 +149,50 @@ class NontransactionalChanges:
         missing = str(self.session.value(query, (",".join(gtids),)) or "") if gtids else ""
         return [number for number, gtid in enumerate(gtids) if gtid.partition(":")[0] not in missing]
 
-    def _gtid(self, number: int) -> str:
-        return f"{gtid_uuid(self.place.channel_uuid, number)}:{int(self.place.seqno)}"
+    def _is_logged(self, number: int, attempt: int) -> bool:
+        query = "SELECT GTID_SUBSET(%s, @@global.gtid_executed)"
+        return bool(self.session.value(query, (self._gtid(number, attempt),)))
 
-    def _run(self, number: int) -> None:
+    def _gtid(self, number: int, attempt: int = 0) -> str:
+        return f"{gtid_uuid(self.place.channel_uuid, number, attempt)}:{int(self.place.seqno)}"
+
+    def _log(self, gtid: str) -> None:
+        """Count the GTID as used."""
+        self.session.next_gtid(gtid)
+        try:
+            self.session.execute("BEGIN")
+            self.session.commit()
+        finally:
+            self.session.next_gtid(AUTOMATIC)
+
+    def _run(self, number: int, attempt: int, server: str) -> None:
+        note = KeptNote(number, attempt, server, BEGUN)
+        write_note(self.session, self.place, note, self.units[number])
         try:
             is_statement = self.units[number][0].kind is not ItemKind.ROWS
-            with self.session.under_gtid(self._gtid(number), begins=is_statement):
+            with self.session.under_gtid(self._gtid(number, attempt), begins=is_statement):
                 self.writer.write(self.units[number], self.place.seqno)
         except (pymysql.err.MySQLError, BinlaneError) as exc:
             if not _LOST[0] <= error_code(exc) < _LOST[1]:
-                self._note_half(number)
+                self._failed(note)
             raise
 
-    def _note_half(self, number: int) -> None:
-        """Record a failed unit that has used its GTID: it has changed rows before it failed."""
+    def _failed(self, note: KeptNote) -> None:
+        """Record a failed unit that has used its GTID: it has changed rows before it failed. Another has changed
+        nothing."""
         self.writer.context.leave()
-        if number not in self._done():
-            return
-        item, place = self.units[number][0], self.place
-        text = item.payload if item.kind is not ItemKind.ROWS else f"rows event {number + 1}".encode()
-        self.session.own_clock()
-        write_intent(self.session.cursor, place.key.channel, place.seqno, place.lane, text, HALF_RUN)
+        place, unit = self.place, self.units[note.unit]
+        if self._is_logged(note.unit, note.attempt):
+            text = unit[0].payload if unit[0].kind is not ItemKind.ROWS else f"rows event {note.unit + 1}".encode()
+            self.session.own_clock()
+            write_intent(self.session.cursor, place.key.channel, place.seqno, place.lane, text, HALF_RUN)
+        elif note.attempt:
+            write_note(self.session, place, replace(note, state=AGAIN), unit)
+        else:
+            forget_intent(self.session.cursor, place.key.channel, place.seqno)
 
-    def _check_decided(self) -> None:
+    def _check_decided(self, stored: DdlIntent | None) -> None:
         place = self.place
-        stored = read_intent(self.session.cursor, place.key.channel, place.seqno)
         if stored is not None and stored.fingerprint == HALF_RUN and stored.state != DONE:
             raise UndecidableError(
                 f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: a statement of this "

@@ -295,8 +295,8 @@ class ApplyConfig:
     allow_nontransactional: bool = key(
         BOOLEAN,
         False,
-        "Write to tables of engines without transactions (MyISAM). A crash can then apply rows twice, except on "
-        "a MySQL target with GTIDs: [the cost](compatibility.md#non-transactional-engines).",
+        "Write to tables of engines without transactions (MyISAM). A transaction of them that is interrupted becomes a "
+        "question to you: [the cost](compatibility.md#non-transactional-engines).",
     )
     allow_unsafe: bool = key(
         BOOLEAN,

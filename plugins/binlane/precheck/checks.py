@@ -26,7 +26,7 @@ from binlane.precheck import (
     tables,
 )
 from binlane.precheck.finding import Finding, raise_if_fatal
-from binlane.precheck.results import keep_for_lanes
+from binlane.precheck.results import keep_for_lanes, keep_for_next_window
 from binlane.precheck.situation import Situation, TargetSituation, situation_of
 from binlane.schema.compare import Severity
 from binlane.shards.selection import Selection
@@ -119,6 +119,7 @@ def check_window(
                 log.info("precheck: %s", finding)
         raise_if_fatal(findings)
         keep_for_lanes(situation)
+        keep_for_next_window(situation)
 
 
 def run_checks(situation: _Looked, checks: Mapping[str, Callable[[_Looked], Iterable[Finding]]]) -> tuple[Finding, ...]:

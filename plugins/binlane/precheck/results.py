@@ -11,10 +11,13 @@ from binlane.json_codec.codec import Codec
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.definitions.noted import partitioned_as_it_is, read_definitions
+from binlane.precheck.definitions.programs import keep_known
 from binlane.precheck.situation import Situation, databases_of
+from binlane.precheck.statements import alike_behind
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
+from binlane.sql.programs.known import KnownPrograms
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
@@ -40,6 +43,16 @@ def keep_for_lanes(situation: Situation) -> None:
         known = read_definitions(WorkFolder(posixpath.dirname(plans.uri)))
         tables = situation.target.ask(partitioned_as_it_is, databases_of(plan), known) & plan.applied_tables
         plans.write_once(files.PARTITIONED, canonical_json(LEFT.dump(Partitioned(tables))))
+
+
+def keep_for_next_window(situation: Situation) -> None:
+    """Write what this precheck knows and the next one cannot ask; a window that has begun has it already."""
+    folder = WorkFolder(posixpath.dirname(situation.plans.uri))
+    if situation.begun or situation.source is None or folder.exists(files.PROGRAMS):
+        return
+    programs, plan = alike_behind(situation), situation.plan
+    if programs:
+        keep_known(folder, KnownPrograms(plan.source, plan.last_seqno, programs))
 
 
 def _known_definitions(situation: Situation) -> Schema:

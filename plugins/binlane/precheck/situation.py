@@ -36,6 +36,7 @@ from binlane.plan.window.fold import EMPTY
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.row_writer import writer_of, written_by_sql
 from binlane.precheck.definitions.noted import read_definitions, source_as_it_is, source_schema_of, target_as_it_is
+from binlane.precheck.definitions.programs import read_known
 from binlane.precheck.facts import Source, Target
 from binlane.precheck.parser import Asked, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
@@ -51,6 +52,7 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
+from binlane.sql.programs.known import Known
 from binlane.sql.requirements import COMPUTED_ZONE
 from binlane.state.records.databases import other_writers
 from binlane.state.windows import read_window
@@ -180,6 +182,12 @@ class Situation(TargetSituation):
     def stored_programs(self) -> tuple[tuple[Program, ...], tuple[Program, ...]]:
         """The same of routines and views. Raises SourceError."""
         return self._named(() if self.source is None else self.source.ask(read_programs), self.target.programs)
+
+    @cached_property
+    def known_programs(self) -> Known:
+        """The programs that both servers had alike where the window begins."""
+        plan = self.plan
+        return self.target.ask(read_known, plan.channel, plan.source, plan.first_seqno)
 
     @cached_property
     def program_names(self) -> frozenset[str]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.types.literals import identifier
@@ -16,6 +16,7 @@ from binlane.model import Flavor, ItemKind, TableKey
 from binlane.plan.transaction.rename import name_of, sources_of
 from binlane.precheck.account.privileges import read_grants
 from binlane.precheck.definers import check_definers, check_statement_privileges
+from binlane.precheck.definitions.programs import read_log_end
 from binlane.precheck.finding import Finding
 from binlane.precheck.parser import Verdict
 from binlane.precheck.portability import check_features
@@ -28,9 +29,10 @@ from binlane.servers.variables import version_number
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.unsafe import LOGGED_IN_PART, NEW_DEFAULT, WAITING, is_refused_by_mysql
-from binlane.sql.programs.changes import ProgramChange, Since, defined_keys, dropped_unmade, program_changes
+from binlane.sql.programs.changes import BEHIND, ProgramChange, Since, defined_keys, dropped_unmade, program_changes
 from binlane.sql.programs.comparison import Alike, Comparison, Difference
 from binlane.sql.programs.equivalence import Equivalence
+from binlane.sql.programs.known import KnownProgram, behind, found_alike
 from binlane.sql.programs.reach import Reach, Text, folded, names_in, plain_name, reach_of, routine_key
 from binlane.sql.requirements import CASCADE_TRIGGERS
 from binlane.work.logged_statements import Logged
@@ -81,6 +83,10 @@ _TODO_PROGRAM: Final = (
 _TODO_HIDDEN: Final = (
     "GRANT EXECUTE there TO the account, and to read texts SELECT ON *.* or SHOW_ROUTINE (MySQL), SELECT ON mysql.proc "
     "(MariaDB), for a view SHOW VIEW, or, if both servers have the same, set allow_unsafe in the channel's file"
+)
+_TODO_GONE: Final = (
+    "no earlier window has compared or made it, or its files are gone: if the target has what the source had then, set "
+    "allow_unsafe in the channel's file for this window; log such statements as rows (binlog_format=MIXED or ROW)"
 )
 _TODO_DROPPED: Final = (
     "compare the tables that it has written; make it on the target as it was (SET sql_log_bin = 0 in front), or set "
@@ -230,7 +236,7 @@ def check_fired_triggers(situation: Situation) -> Iterator[Finding]:
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     yield from (replace(each, severity=severity) for each in _unseen_triggers(situation))
     for difference, seqno, where in _reached(situation, Comparison.triggers, situation.stored_triggers):
-        todo = f"{where} fires it: {_TODO_TRIGGER}"
+        todo = f"{where} fires it: {_TODO_GONE if difference.is_gone else _TODO_TRIGGER}"
         yield Finding(severity, difference.where, difference.expected, difference.found, todo, seqno)
     yield from (replace(each, severity=severity) for each in _dropped_triggers(situation))
 
@@ -244,9 +250,24 @@ def check_stored_programs(situation: Situation) -> Iterator[Finding]:
         return
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     for difference, seqno, where in _reached(situation, Comparison.programs, situation.stored_programs):
-        todo = _TODO_HIDDEN if difference.is_hidden else _TODO_PROGRAM
+        todo = _TODO_HIDDEN if difference.is_hidden else _TODO_GONE if difference.is_gone else _TODO_PROGRAM
         todo = f"{where} needs it: {todo}"
         yield Finding(severity, difference.where, difference.expected, difference.found, todo, seqno)
+
+
+def alike_behind(situation: Situation) -> tuple[KnownProgram, ...]:
+    """The programs that both servers have alike behind the window, as far as its precheck or an earlier one has looked
+    at them, or the log has made them. Raises SourceError."""
+    changes = [change for text in situation.every_text for change in _changes(text)]
+    compared: tuple[KnownProgram, ...] = ()
+    if situation.source is not None and "stored_programs" in vars(situation):
+        fold = LetterCase(_folds_names(situation)).table
+        comparison = Comparison(Since(changes, fold), _alike(situation))
+        sides = situation.stored_programs, situation.stored_triggers
+        # the catalogues have been read before
+        seen = situation.source.ask(read_log_end)
+        compared = found_alike(chain.from_iterable(comparison.alike_now(*side) for side in sides), seen)
+    return behind(situation.known_programs.programs, compared, changes)
 
 
 def _compares(situation: Situation) -> bool:
@@ -284,11 +305,14 @@ def _reached(
     fold = LetterCase(_folds_names(situation)).table
 
     def differing(since: Sequence[ProgramChange]) -> list[Difference]:
-        return list(differences(Comparison(Since(since, fold), alike), *sides))
+        return list(differences(Comparison(Since(since, fold), alike, situation.known_programs), *sides))
 
     if not (found := differing(changes)):
         return
     reach = _reach(situation)
+
+    def met(found: Iterable[Difference], first: Mapping[TableKey, tuple[int, str]]) -> list[Difference]:
+        return [each for each in found if each.key in first and first[each.key][0] < each.until]
 
     def told(found: Iterable[Difference]) -> list[Difference]:
         return [each for each in found if not each.by_account or reach.asks_for_account(folded(each.key))]
@@ -296,10 +320,10 @@ def _reached(
     found = told(found)
     first = _first_reached(situation, reach, found)
     # the log behind the window may be long
-    if first and (behind := _changes_behind(situation)) is not None:
+    if met(found, first) and (behind := _changes_behind(situation)) is not None:
         found = told(differing([*changes, *behind]))
         first = _first_reached(situation, reach, found)
-    yield from islice(((each, *first[each.key]) for each in found if each.key in first), _MOST_FINDINGS)
+    yield from islice(((each, *first[each.key]) for each in met(found, first)), _MOST_FINDINGS)
 
 
 def _folds_names(situation: Situation) -> bool:
@@ -333,7 +357,9 @@ def _defined(text: LoggedText) -> Iterator[tuple[TableKey, str]]:
 
 
 def _changes(text: LoggedText) -> Iterator[ProgramChange]:
-    return program_changes(text.tokens, text.facts, text.context.database or "")
+    for change in program_changes(text.tokens, text.facts, text.context.database or ""):
+        settles = change.settles and not text.context.error_code
+        yield change._replace(settles=settles, seqno=text.seqno, at=text.source)
 
 
 def _changes_behind(situation: Situation) -> list[ProgramChange] | None:
@@ -346,7 +372,7 @@ def _changes_behind(situation: Situation) -> list[ProgramChange] | None:
     def name(key: TableKey) -> TableKey:
         return key if (new := name_of(situation.renaming, key.database)) is None else replace(key, database=new)
 
-    return [change.renamed(name) for text in texts for change in _changes(text)]
+    return [change.renamed(name)._replace(seqno=BEHIND) for text in texts for change in _changes(text)]
 
 
 def _first_reached(situation: Situation, reach: Reach, found: Sequence[Difference]) -> dict[TableKey, tuple[int, str]]:

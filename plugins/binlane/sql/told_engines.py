@@ -34,6 +34,8 @@ class ToldEngines:
     """Those at which it is another table than before, or none."""
     moved: frozenset[str]
     """Tables that live on by another name."""
+    copied: frozenset[str]
+    """Tables whose engine lives on in another, by CREATE TABLE .. LIKE."""
     is_clear: bool
     """Without temporary tables, which hide others of their name."""
     undone: list[tuple[int, tuple[int, str] | None]] = field(default_factory=list)
@@ -57,18 +59,19 @@ class ToldEngines:
         is_clear = is_clear and not any(b"TEMPORARY" in item.payload.upper() for _, _, item in statements)
         found = defaultdict[tuple[str, str | None], list[int]](list)
         named, made, ends = (defaultdict[str, list[int]](list) for _ in range(3))
-        moved = set[str]()
+        moved, copied = set[str](), set[str]()
         for text in texts:
             facts = text.facts
             found[text.sql, text.context.database].append(text.seqno)
             moved.update(_name(old) for old, _ in facts.renames)
+            copied.update(_name(old) for old, _ in facts.copies)
             for key in facts.tables:
                 named[_name(key)].append(text.seqno)
             for key in _made(text):
                 made[_name(key)].append(text.seqno)
             for key in _made(text) or (facts.tables if is_clear and _drops(text) else ()):
                 ends[_name(key)].append(text.seqno)
-        told = cls(found, named, made, ends, frozenset(moved), is_clear)
+        told = cls(found, named, made, ends, frozenset(moved), frozenset(copied), is_clear)
         for seqno, source, item in statements:
             told._add(seqno, source, item, flavor)
         told.undone.sort(key=lambda each: each[0])
@@ -122,8 +125,10 @@ class ToldEngines:
         return self._within([seqno for seqno, only in self.undone if only in its], begin, key)
 
     def _within(self, seqnos: Sequence[int], begin: int, key: TableKey) -> int | None:
-        at = bisect_left(seqnos, begin)
-        return seqnos[at] if at < len(seqnos) and seqnos[at] < self._end(begin, _name(key)) else None
+        at, name = bisect_left(seqnos, begin), _name(key)
+        # the likeness of a table that is gone has its engine
+        end = math.inf if name in self.copied else self._end(begin, name)
+        return seqnos[at] if at < len(seqnos) and seqnos[at] < end else None
 
     def _end(self, begin: int, name: str) -> float:
         ends = () if name in self.moved else self.ends.get(name, ())

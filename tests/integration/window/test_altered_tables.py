@@ -258,7 +258,9 @@ def test_a_table_that_differs_since_before_the_window_stops_it_although_others_w
 def test_a_trigger_that_was_dropped_since_is_no_difference(pair: Channel, is_in_the_window: bool) -> None:
     """DROP TRIGGER does not name the trigger's table. Until then statements fire it, on both servers."""
     for server in (pair.source, pair.target):
-        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)", TRIGGER)
+        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)")
+    run_on(pair.source, TRIGGER)
+    assert pair.run() is not None
     drop = "DROP TRIGGER tenant_1.tr"
     run_on(pair.source, *BEHIND_A_STATEMENT, *([drop] if is_in_the_window else []))
     window = steps.extract(pair.config, pair.endpoints, WindowRequest("now"))
@@ -273,7 +275,9 @@ def test_a_trigger_that_was_dropped_since_is_no_difference(pair: Channel, is_in_
 
 def test_a_window_that_has_not_come_to_its_drop_trigger_is_continued(pair: Channel) -> None:
     for server in (pair.source, pair.target):
-        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)", TRIGGER)
+        unlogged(server, *SHOP, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)")
+    run_on(pair.source, TRIGGER)
+    assert pair.run() is not None
     unlogged(pair.target, "CREATE TABLE tenant_1.late (id INT PRIMARY KEY)", "INSERT INTO tenant_1.late VALUES (9)")
     unlogged(pair.source, "CREATE TABLE tenant_1.late (id INT PRIMARY KEY)")
     run_on(pair.source, *BEHIND_A_STATEMENT, "INSERT INTO tenant_1.late VALUES (9)", "DROP TRIGGER tenant_1.tr")

@@ -237,7 +237,8 @@ def test_a_window_that_has_begun_is_not_asked_about_what_it_has_dropped_itself(c
     """It was asked about before its first write."""
     for server in (channel.source, channel.target):
         server.query("SET GLOBAL log_bin_trust_function_creators = ON")
-        run_on(server, SHOP, TABLE, FUNCTION.format("gone"), log=False)
+    run_on(channel.source, SHOP, TABLE, FUNCTION.format("gone"))
+    assert channel.run() is not None
     run_on(channel.target, "INSERT INTO tenant_1.t VALUES (2, 'in the way')", log=False)
     run_on(
         channel.source,

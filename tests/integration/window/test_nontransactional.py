@@ -233,10 +233,113 @@ def test_looking_for_the_transaction_that_fails_changes_no_table_without_transac
     for way in ("SET SESSION binlog_format = ROW", BY_STATEMENT):
         run_on(channel.source, way, "INSERT INTO tenant_1.journal VALUES ('once', 1)")
     run_on(channel.source, "INSERT INTO tenant_1.i VALUES (7, 'a')")
-    with pytest.raises(DriftError, match="1062"):
-        channel.run()
-    # what the block itself has written stays, as the option says
-    assert channel.target.query("SELECT COUNT(*) FROM tenant_1.journal") == [(2,)]
+    for _ in range(2):
+        with pytest.raises(DriftError, match="1062"):
+            channel.run()
+        # each has committed with its position before, and is not written once more
+        assert channel.target.query("SELECT COUNT(*) FROM tenant_1.journal") == [(2,)]
+
+
+@pytest.mark.parametrize("answer", ["--ran", "--not-ran"])
+def test_a_transaction_that_the_target_keeps_a_part_of_is_a_question(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str], answer: str
+) -> None:
+    """On a target that takes such changes beside others."""
+    channel = channel_of("mariadb", "mariadb")
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES)
+    assert channel.run() is not None
+    run_on(channel.target, "INSERT INTO tenant_1.i VALUES (7, 'drift')", log=False)
+    run_on(
+        channel.source,
+        "INSERT INTO tenant_1.journal VALUES ('before', 1)",
+        # in row format such changes would be a transaction of their own
+        BY_STATEMENT,
+        "BEGIN",
+        "INSERT INTO tenant_1.i VALUES (6, 'a')",
+        "INSERT INTO tenant_1.journal VALUES ('once', 1)",
+        "INSERT INTO tenant_1.i VALUES (7, 'a')",
+        "COMMIT",
+        "INSERT INTO tenant_1.journal VALUES ('behind', 1)",
+    )
+    assert channel.cli("run", CHANNEL) == 1
+    assert "1062" in capsys.readouterr().err
+    for _ in range(2):
+        assert channel.cli("run", CHANNEL) == 1
+        said = capsys.readouterr().err
+        assert "UndecidableError" in said
+        assert "INSERT INTO tenant_1.journal VALUES ('once', 1); INSERT INTO tenant_1.i VALUES (7" in said
+        [asked] = channel.status.undecided
+        assert f"binlane decide {CHANNEL} {asked.seqno} {answer}" in said
+    [(before,), (once,)] = channel.target.query("SELECT s FROM tenant_1.journal")
+    assert (before, once) == ("before", "once")
+    run_on(channel.target, "DELETE FROM tenant_1.i WHERE id = 7", log=False)
+    by_hand = {
+        "--ran": "INSERT INTO tenant_1.i VALUES (6, 'a'), (7, 'a')",
+        "--not-ran": "DELETE FROM tenant_1.journal WHERE s = 'once'",
+    }
+    run_on(channel.target, by_hand[answer], log=False)
+    assert channel.cli("decide", CHANNEL, str(asked.seqno), answer) == 0
+    assert channel.run() is not None
+    assert channel.rows_of(channel.target) == channel.rows_of(channel.source)
+    assert len(channel.target.query("SELECT * FROM tenant_1.journal")) == 3
+    assert channel.target.query("SELECT * FROM binlane.ddl") == []
+
+
+def test_a_stretch_of_open_temporary_tables_that_the_target_keeps_a_part_of_is_a_question(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is one transaction of the target, and without running it the temporary tables would not be there."""
+    channel = channel_of("mariadb", "mariadb")
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES)
+    assert channel.run() is not None
+    stretch = (
+        BY_STATEMENT,
+        "CREATE TEMPORARY TABLE tenant_1.tmp (id INT)",
+        "INSERT INTO tenant_1.tmp VALUES ({0})",
+        "INSERT INTO tenant_1.journal SELECT 'once', id FROM tenant_1.tmp",
+        "INSERT INTO tenant_1.i SELECT id, 'a' FROM tenant_1.tmp",
+        "DROP TEMPORARY TABLE tenant_1.tmp",
+    )
+    run_on(channel.source, *(each.format(6) for each in stretch))
+    assert channel.run() is not None
+    channel.assert_equal()
+    run_on(channel.target, "INSERT INTO tenant_1.i VALUES (7, 'drift')", log=False)
+    run_on(channel.source, *(each.format(7) for each in stretch))
+    assert channel.cli("run", CHANNEL) == 1
+    assert "1062" in capsys.readouterr().err
+    run_on(channel.target, "DELETE FROM tenant_1.i WHERE id = 7", log=False)
+    for answer in ("--ran", "--not-ran"):
+        assert channel.cli("run", CHANNEL) == 1
+        said = capsys.readouterr().err
+        assert "UndecidableError" in said, (answer, channel.target.query("SELECT * FROM binlane.ddl"))
+        [asked] = channel.status.undecided
+        assert f"binlane decide {CHANNEL} {asked.seqno} --not-ran" in said
+        assert "--ran" not in said
+        assert channel.target.query("SELECT n FROM tenant_1.journal ORDER BY n") == [(6,), (7,)]
+        assert channel.cli("decide", CHANNEL, str(asked.seqno), answer) == 0
+    run_on(channel.target, "DELETE FROM tenant_1.journal WHERE n = 7", log=False)
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT * FROM binlane.ddl") == []
+
+
+def test_a_killed_connection_is_no_question_if_only_tables_with_transactions_were_changed(
+    channel_of: ChannelOf,
+) -> None:
+    """Statements, too: only what may be there twice needs a person."""
+    chance = random.Random(13)
+    channel = channel_of("mariadb", "mariadb")
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES, "INSERT INTO tenant_1.kept VALUES (1, 1, 'x')")
+    assert channel.run() is not None
+    for word in "abc":
+        changes = (f"INSERT INTO tenant_1.i (s) SELECT CONCAT('{word}', {n}) FROM tenant_1.kept" for n in range(60))
+        run_on(channel.source, BY_STATEMENT, *changes)
+        channel.run_and_kill(chance.uniform(0.3, 1.2))
+    channel.run()
+    channel.assert_equal()
 
 
 def test_the_transaction_that_fails_is_named_beside_tables_without_transactions(channel_of: ChannelOf) -> None:

@@ -21,6 +21,7 @@ from tests.integration.window.test_xa_statements import fill, made, mixing, sess
 __all__ = ["mixing"]
 TO_INNODB = "ALTER TABLE tenant_1.kept ENGINE=InnoDB"
 BETWEEN = "INSERT INTO tenant_2.t (v) VALUES ('between')"
+PLAIN = "CREATE TABLE plain (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(80))"
 JOURNAL = "CREATE TABLE tenant_1.journal (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(80)) ENGINE=MyISAM"
 FOLLOW = (
     "CREATE TRIGGER tenant_1.follow AFTER INSERT ON tenant_1.undone FOR EACH ROW "
@@ -348,3 +349,51 @@ def test_a_rollback_that_only_the_target_would_not_undo_is_named(channel: Channe
         channel.run()
     assert channel.source.flavor is Flavor.MARIADB
     assert rows_of(channel.target, "undone") == []
+
+
+LIKENESSES = {
+    "of a table that was there": ("CREATE TABLE late LIKE kept",),
+    "of one made by default": (PLAIN, "CREATE TABLE late LIKE plain", "DROP TABLE plain"),
+    "of one made by default that is there": (PLAIN, "CREATE TABLE late LIKE plain"),
+    "of a likeness": ("CREATE TABLE nearer LIKE kept", "CREATE TABLE late LIKE nearer", "DROP TABLE nearer"),
+    "renamed": ("CREATE TABLE other LIKE kept", "RENAME TABLE other TO late"),
+    "of one that was renamed": ("RENAME TABLE kept TO was", "CREATE TABLE late LIKE was", "RENAME TABLE was TO kept"),
+}
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+@pytest.mark.parametrize("is_gone", [False, True], ids=["there", "gone"])
+@pytest.mark.parametrize("statements", LIKENESSES.values(), ids=LIKENESSES)
+def test_the_likeness_of_a_table_of_another_kind_is_named_where_a_statement_fails_behind_it(
+    channel_of: ChannelOf, family: str, statements: tuple[str, ...], is_gone: bool
+) -> None:
+    """CREATE TABLE .. LIKE takes the engine that the other table has on each server."""
+    channel = made(channel_of(family, family))
+    if PLAIN not in statements:
+        run_on(channel.target, TO_INNODB, log=False)
+    with session(channel) as run:
+        run("SET SESSION default_storage_engine = MyISAM", *statements)
+        with contextlib.suppress(pymysql.err.IntegrityError):
+            run(TWICE)
+        run("INSERT INTO undone (v) SELECT v FROM late ORDER BY id")
+        if is_gone:
+            run("DROP TABLE late")
+    assert rows_of(channel.source, "undone") == ["stays"]
+    with pytest.raises(PrecheckError, match=r"tenant_1\.\w+: engine: "):
+        channel.run()
+    assert rows_of(channel.target, "undone") == []
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+@pytest.mark.parametrize("is_gone", [False, True], ids=["there", "gone"])
+def test_the_likeness_of_a_table_of_one_kind_is_filled_alike(channel_of: ChannelOf, family: str, is_gone: bool) -> None:
+    channel = made(channel_of(family, family))
+    with session(channel) as run:
+        run("CREATE TABLE late LIKE kept")
+        with contextlib.suppress(pymysql.err.IntegrityError):
+            run(TWICE)
+        run("INSERT INTO undone (v) SELECT v FROM late ORDER BY id")
+        if is_gone:
+            run("DROP TABLE late")
+    assert channel.run() is not None
+    channel.assert_equal()

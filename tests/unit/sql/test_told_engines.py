@@ -45,6 +45,8 @@ def told(*statements: str, is_clear: bool = True) -> tuple[ToldEngines, LoggedTe
         pytest.param((NEW, "CREATE OR REPLACE TABLE t (id INT)", f"!{TWICE}"), None, id="replaced"),
         pytest.param((NEW, "CREATE TABLE IF NOT EXISTS t (id INT)", f"!{TWICE}"), 3, id="perhaps-the-same"),
         pytest.param((NEW, "CREATE TABLE u LIKE t", f"!{TWICE}"), 3, id="a-likeness-of-it"),
+        pytest.param((NEW, "CREATE TABLE u LIKE t", "DROP TABLE t", FAILED), 4, id="its-likeness-behind-its-end"),
+        pytest.param((NEW, "CREATE TABLE t2 LIKE t", "DROP TABLE t", OTHER, FAILED), None, id="another-behind-its-end"),
         pytest.param(
             (NEW, "RENAME TABLE t TO u", "CREATE TABLE t (n INT)", "!INSERT INTO u VALUES (1), (1)"),
             4,

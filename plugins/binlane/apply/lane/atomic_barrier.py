@@ -11,25 +11,29 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.block import Applied, BlockPlace
+from binlane.apply.block import Applied, BlockPlace, undo
 from binlane.apply.ddl.outcome import DdlPlace
 from binlane.apply.ddl.run import run_ddl
+from binlane.apply.kept_changes import TOGETHER, KeepsChangesError, KeptNote, begin_whole, forget_if_undone
 from binlane.apply.lane.errors import as_a_whole
 from binlane.errors import PlanError
-from binlane.model import Barrier, Item, RowCounts
+from binlane.model import Barrier, Item, ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.positions import Counted, move_position, settle
-from binlane.state.records.ddl_intents import forget_intent
+from binlane.state.records.ddl_intents import forget_intent, read_intent
 
 if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.apply.temporary_copies import CopyKeeper
     from binlane.plan.window_plan import Block
+
+_LOST: Final = 2013
+"""A lost connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,9 @@ class AtomicBarrier:
     keeper: CopyKeeper
     ddl_lock_wait_timeout: int
     """Seconds."""
+    noted: set[int]
+    """Last seqnos of barriers whose statements may change tables without transactions: they need a note
+    (``apply.kept_changes``)."""
 
     def apply(self, blocks: Iterator[Block]) -> Applied | Orders | None:
         """Apply the barrier's blocks, streamed. Returns None if the lanes do not stand before them, Orders if they must
@@ -56,6 +63,7 @@ class AtomicBarrier:
         session, place, barrier = self.session, self.place, self.barrier
         first = next(blocks)
         session.use_format(first.format)
+        has_noted = False
         try:
             rename = None
             if not barrier.together:
@@ -71,6 +79,9 @@ class AtomicBarrier:
                     self._rename(rename.permanent)
                 self._run_before_transaction(items if rename is None else rename.temporary)
             has_ddl = rename is not None and rename.permanent is not None
+            if self._is_noted:
+                self._note()
+                has_noted = True
             session.begin()
             if not move_position(session.cursor, place.key, place.lanes, place.expected, barrier.last):
                 self._undo()
@@ -86,7 +97,15 @@ class AtomicBarrier:
             counted = self._write(first, blocks)
             settle(session.cursor, place.key, place.lanes, place.lane, barrier.last, barrier.last, counted)
             place.moved(session.cursor, barrier.last)
+        except KeepsChangesError as exc:
+            session.close()
+            self.noted.add(barrier.last)
+            # a new connection begins again, without this one's temporary tables
+            raise pymysql.err.OperationalError(_LOST, "changes of tables without transactions need a note") from exc
         except BaseException:
+            if has_noted:
+                undo(session)
+                forget_if_undone(session, self._ddl)
             session.close()
             raise
         session.commit()
@@ -110,11 +129,27 @@ class AtomicBarrier:
         session.commit()
         return orders
 
+    @property
+    def _is_noted(self) -> bool:
+        return self.barrier.last in self.noted
+
+    @property
+    def _ddl(self) -> DdlPlace:
+        """Where the notes of the barrier are."""
+        place = self.place
+        return DdlPlace(place.key, place.channel_uuid, place.lane, self.barrier.last)
+
+    def _note(self) -> None:
+        """Raises UndecidableError."""
+        session, place, barrier = self.session, self.place, self.barrier
+        note = KeptNote.of(read_intent(session.cursor, place.key.channel, barrier.last))
+        what = f"seqnos {barrier.first}..{barrier.last}".encode()
+        begin_whole(session, self._ddl, note, (Item(ItemKind.STATEMENT, what),), unit=TOGETHER)
+
     def _rename(self, item: Item) -> None:
         session, place, seqno = self.session, self.place, self.barrier.last
-        ddl = DdlPlace(place.key, place.channel_uuid, place.lane, seqno)
         try:
-            run_ddl(session, self.writer, item, ddl, self.ddl_lock_wait_timeout)
+            run_ddl(session, self.writer, item, self._ddl, self.ddl_lock_wait_timeout)
         except pymysql.err.MySQLError:
             # if the connection is lost, the next attempt lets orders stop in front of it again
             with contextlib.suppress(pymysql.err.Error, OSError):
@@ -159,5 +194,8 @@ class AtomicBarrier:
         """Undo the connection's work; a changed temporary table is undone only by the connection's end."""
         if self.barrier.together:
             self.session.rollback()
+            if self._is_noted:
+                # nothing has been written
+                forget_intent(self.session.cursor, self.place.key.channel, self.barrier.last)
         else:
             self.session.close()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from binlane.apply.block import Applied, BlockPlace, apply_block, move_only, record_standing
+from binlane.apply.kept_changes import KeepsChangesError
 from binlane.apply.lane.alone import AloneLane
 from binlane.apply.lane.atomic_barrier import AtomicBarrier
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES, CountedItems, FailedBlock, apply_again
@@ -85,6 +86,7 @@ class LaneAttempt:
         # another runner may have moved the lane since its position was read
         attempt.positions = attempt.peers.positions()
         attempt.forget_stream(lane)
+        attempt.kept.read()
 
     def _advance(self, lane: int, goal: int) -> None:
         """Move a held lane to ``goal``, across the barriers on its way, but not beyond a stop."""
@@ -286,9 +288,9 @@ class LaneAttempt:
         self._check_range(block.header, lane, barrier.first - 1, barrier.last)
         place = replace(self._place(lane, barrier.participants, records=True), expected=barrier.first - 1)
         state.current = (lane, block.header, place.expected)
-        timeout = state.options.ddl_lock_wait_timeout
-        whole = AtomicBarrier(attempt.session, attempt.writer, place, barrier, self._keeper, timeout)
-        applied = whole.apply(stream.up_to(barrier.last))
+        timeout, noted = state.options.ddl_lock_wait_timeout, state.noted_barriers
+        whole = AtomicBarrier(attempt.session, attempt.writer, place, barrier, self._keeper, timeout, noted)
+        applied = whole.apply(attempt.kept.over_barrier(lane, stream.up_to(barrier.last), barrier, noted))
         state.current = None
         if isinstance(applied, Orders):
             attempt.forget_stream(lane)
@@ -357,15 +359,20 @@ class LaneAttempt:
             with attempt.writer.context.null_is_now() if header in state.null_is_now else contextlib.nullcontext():
                 return apply_block(
                     attempt.session, attempt.writer, place, block, end, timeout, planned,
-                    nontransactional=nontransactional,
+                    nontransactional=nontransactional, may_keep=attempt.kept.may_keep,
                 )  # fmt: skip
 
         while True:
-            given = replace(block, items=CountedItems(block.items)) if policy.rewrites else block
+            is_noted = header in state.nontransactional
+            given = block if is_noted else attempt.kept.over(place.lane, block)
+            given = replace(given, items=CountedItems(given.items)) if policy.rewrites else given
             try:
-                applied = apply(given, nontransactional=header in state.nontransactional)
-            except (pymysql.err.MySQLError, DriftError) as exc:
+                applied = apply(given, nontransactional=is_noted)
+            except (pymysql.err.MySQLError, DriftError, KeepsChangesError) as exc:
                 alone = self._alone(exc, header)
+                if alone is None and is_noted:
+                    # what the target has kept must not be written again
+                    raise
                 if alone is None:
                     applied = apply_again(state, attempt, FailedBlock(place, given, end, stream.planned, exc))
                 elif block.planned is None:
@@ -390,6 +397,8 @@ class LaneAttempt:
         """The blocks of one transaction to which one of the block's has to be added, so that it is applied another way;
         None if there is none."""
         state, session = self.state, self.attempt.session
+        if isinstance(error, KeepsChangesError):
+            return state.nontransactional
         if header not in state.nontransactional and state.options.allow_nontransactional and is_refused(error, session):
             return state.nontransactional
         if header in state.null_is_now or not isinstance(error, UnloggedNullError) or not nothing_stayed(session):

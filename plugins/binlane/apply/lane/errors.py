@@ -50,7 +50,6 @@ def as_a_whole(barrier: Barrier) -> str:
 def with_place(message: str, where: str, header: BlockHeader, channel: str, whole: Barrier | None) -> str:
     """The message with the block's place and the operator's choices. ``whole``: the indivisible barrier that it is
     in."""
-    gtid = f", GTID {header.gtid}" if header.gtid else ""
     single = header.transactions == 1
     choices = (_CHOICES if whole is None else _CHOICES_AS_A_WHOLE).format(
         show=f"`binlane show {channel} {header.last_seqno}` shows the transaction. " if single else "",
@@ -59,9 +58,13 @@ def with_place(message: str, where: str, header: BlockHeader, channel: str, whol
         seqno=header.last_seqno if single else "N",
         which="and run it again" if single else "with the seqno of the transaction that fails, and run it again",
     )
-    return (
-        f"{where}, seqno {header.first_seqno}..{header.last_seqno}{gtid}, source {header.source}: {message}; {choices}"
-    )
+    return f"{at(where, header)}: {message}; {choices}"
+
+
+def at(where: str, header: BlockHeader) -> str:
+    """The block's place."""
+    gtid = f", GTID {header.gtid}" if header.gtid else ""
+    return f"{where}, seqno {header.first_seqno}..{header.last_seqno}{gtid}, source {header.source}"
 
 
 def _logged_conversion(engine: Engine) -> str:

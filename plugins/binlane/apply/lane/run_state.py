@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from binlane.apply.block import Applied
     from binlane.apply.lane.heartbeat import Heartbeat
+    from binlane.apply.lane.kept_watch import KeptWatch
     from binlane.apply.lane.peers import Peers
     from binlane.apply.lane.readers import ReaderLock
     from binlane.apply.rows.writers import BlockWriter
@@ -75,6 +76,7 @@ class AttemptState:
     heartbeat: Heartbeat
     positions: dict[int, int]
     readers: ReaderLock
+    kept: KeptWatch
     streams: dict[int, Stream] = field(default_factory=dict)
     temporary: int | None = None
     """The seqno whose copies the session's temporary tables were made from; None without such tables."""
@@ -122,7 +124,10 @@ class RunState:
     to_split: set[BlockHeader] = field(default_factory=set)
     """Blocks with transactions to skip, or with transactions that the target takes only by themselves."""
     nontransactional: set[BlockHeader] = field(default_factory=set)
-    """Blocks of one transaction that run outside any transaction of the target (``apply.nontransactional``)."""
+    """Blocks of one transaction that run outside any transaction of the target, or behind a note
+    (``apply.nontransactional``, ``apply.kept_changes``)."""
+    noted_barriers: set[int] = field(default_factory=set)
+    """Last seqnos of barriers that one transaction passes, behind a note."""
     null_is_now: set[BlockHeader] = field(default_factory=set)
     """Blocks of one transaction whose session had ``explicit_defaults_for_timestamp = OFF``
     (``apply.session.unlogged_null``)."""

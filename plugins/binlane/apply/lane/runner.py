@@ -19,8 +19,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from binlane.apply.lane.barriers import LaneAttempt
 from binlane.apply.lane.bisect import find_failing
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES
-from binlane.apply.lane.errors import error_for, with_place
+from binlane.apply.lane.errors import at, error_for, with_place
 from binlane.apply.lane.heartbeat import Heartbeat
+from binlane.apply.lane.kept_watch import KeptWatch
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
 from binlane.apply.lane.peers import Peers
 from binlane.apply.lane.readers import ReaderLock
@@ -30,7 +31,15 @@ from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
-from binlane.errors import ApplyError, BinlaneError, DriftError, PlanError, PositionError, TargetUnavailableError
+from binlane.errors import (
+    ApplyError,
+    BinlaneError,
+    DriftError,
+    PlanError,
+    PositionError,
+    TargetUnavailableError,
+    UndecidableError,
+)
 from binlane.model import Flavor, plural
 from binlane.servers.catalog import TableReader, read_schema
 from binlane.state.channels import read_channel
@@ -127,7 +136,8 @@ class _Runner:
             usual = BlockWriter(session, ContextSetter(session), guard, options.writer, options.allow_unsafe)
             writer = CONFLICT_POLICIES[state.options.on_conflict].writer(state, session, usual)
             readers = ReaderLock(session, state.plan.channel, state.options.reader_wait)
-            attempt = AttemptState(session, writer, peers, heartbeat, peers.positions(), readers)
+            kept = KeptWatch.of(session, poll, state.plan.channel, state.plan.flavor, options)
+            attempt = AttemptState(session, writer, peers, heartbeat, peers.positions(), readers, kept)
             try:
                 yield attempt
             finally:
@@ -170,16 +180,16 @@ class _Runner:
                 )
             if window.is_finished:
                 return True
-            at = {lane.lane: lane.seqno for lane in lane_positions(connection, plan.channel)}
+            stands = {lane.lane: lane.seqno for lane in lane_positions(connection, plan.channel)}
             if self.errors_before < 0:
                 self.errors_before = last_error_id(connection, plan.channel)
-        if state.lane not in at:
+        if state.lane not in stands:
             raise PositionError(
                 f"{state.where()}: no position on the target; the rows of binlane.positions were removed by hand"
             )
         # a stop may have been cancelled since the last attempt
         state.stopped_at = None if window.stop_at in (None, STOP_NOW) else window.stop_at
-        return at[state.lane] >= state.goal
+        return stands[state.lane] >= state.goal
 
     def _judge(self, error: BaseException) -> None:
         """Return if the error is retried; else raise its meaning, after reading the position on a new connection."""
@@ -208,7 +218,10 @@ class _Runner:
         lane, header = (state.lane, None) if state.current is None else state.current[:2]
         if header is not None and isinstance(error, ApplyError | DriftError) and self._is_worth_bisecting(header, code):
             header = self._bisected(error, header)
-        if header is not None:
+        if header is not None and isinstance(error, UndecidableError):
+            # it has its own choices
+            error.args = (f"{at(state.where(lane), header)}: {error}",)
+        elif header is not None:
             whole = state.plan.indivisible(header.first_seqno, header.last_seqno)
             error.args = (with_place(str(error), state.where(lane), header, state.plan.channel, whole),)
         if error.retryable:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from binlane.model import TableKey
+from binlane.model import LogPosition, TableKey
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Token
 from binlane.sql.programs.reach import folded, routine_key
@@ -20,6 +21,7 @@ _ROUTINES: Final = ("FUNCTION", "PROCEDURE", "PACKAGE")
 _FOLLOWED: Final = ("TRIGGER", "VIEW", *_ROUTINES)
 _BEFORE_OBJECT: Final = 20
 """CREATE OR REPLACE ALGORITHM = UNDEFINED DEFINER = `u` @ `h` SQL SECURITY DEFINER are 14 tokens."""
+BEHIND: Final = sys.maxsize
 _CONDITION: Final = frozenset({"IF", "NOT", "EXISTS"})
 
 
@@ -36,6 +38,12 @@ class ProgramChange(NamedTuple):
     renames: tuple[tuple[TableKey, TableKey], ...] = ()
     replaced: frozenset[TableKey] = frozenset()
     """Tables that it makes or drops; a whole database without a table's name."""
+    settles: bool = True
+    """Behind it both servers have the same, or none: not behind CREATE .. IF NOT EXISTS."""
+    seqno: int = BEHIND
+    """Of the statement in the window; ``BEHIND`` it, more than any."""
+    at: LogPosition | None = None
+    """Of the statement in the source's log."""
 
     def renamed(self, name: Callable[[TableKey], TableKey]) -> ProgramChange:
         """The same with other names of databases."""
@@ -78,19 +86,33 @@ class Since:
 
     def then(self, kind: str, name: TableKey, table: TableKey) -> Then:
         """``table``: what may be renamed, by its name at the window's beginning; a trigger's table, a view itself."""
+        for change, is_replaced in self._of(kind, name, table):
+            if is_replaced or not change.is_certain:
+                return Then.UNKNOWN
+            return Then.MISSING if change.makes else Then.THERE
+        return Then.AS_NOW
+
+    def until(self, kind: str, name: TableKey, table: TableKey) -> int:
+        """The seqno up to which statements find what each server has had for itself."""
+        settling = (change for change, is_replaced in self._of(kind, name, table) if is_replaced or change.settles)
+        return next((change.seqno for change in settling), BEHIND)
+
+    def first_at(self, kind: str, name: TableKey, table: TableKey) -> LogPosition | None:
+        """Where the log first does something to an object."""
+        return next((change.at for change, _ in self._of(kind, name, table)), None)
+
+    def _of(self, kind: str, name: TableKey, table: TableKey) -> Iterator[tuple[ProgramChange, bool]]:
+        """What was done to an object, and whether a table that it is of, or that has its name, was made or dropped."""
         wanted = folded(name)
         for change in self.changes:
             if change.kind == kind and change.name == wanted:
-                if not change.is_certain:
-                    return Then.UNKNOWN
-                return Then.MISSING if change.makes else Then.THERE
+                yield change, False
             for old, new in change.renames:
                 if self.fold(old) == table:
                     table = self.fold(new)
                     wanted = folded(table) if kind == "view" else wanted
             if self._is_replaced(table, change):
-                return Then.UNKNOWN
-        return Then.AS_NOW
+                yield change, True
 
     def _is_replaced(self, table: TableKey, change: ProgramChange) -> bool:
         replaced = {self.fold(each) for each in change.replaced}
@@ -103,7 +125,9 @@ def program_changes(tokens: Sequence[Token], facts: StatementFacts, database: st
     verb, what = ("", "") if at is None else (tokens[0].upper, tokens[at].upper)
     words = {token.upper for token in tokens[: (at or 0) + 5]}
     if at is not None and what in _FOLLOWED and verb in ("CREATE", "DROP", "ALTER"):
-        yield from _of_program(tokens, at, database, is_certain=words.isdisjoint({*_CONDITION, "REPLACE"}))
+        is_certain, settles = words.isdisjoint({*_CONDITION, "REPLACE"}), verb != "CREATE" or "EXISTS" not in words
+        for change in _of_program(tokens, at, database, is_certain=is_certain):
+            yield change._replace(settles=settles)
     elif facts.renames:
         yield ProgramChange(renames=facts.renames)
     elif at is None or facts.temporary:

@@ -7,7 +7,7 @@ window's beginning. The catalogue tells what they are now; what has changed them
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -26,8 +26,9 @@ from binlane.schema.programs import (
     SECURITY,
     Program,
 )
-from binlane.sql.programs.changes import Since, Then
+from binlane.sql.programs.changes import BEHIND, Since, Then
 from binlane.sql.programs.equivalence import Equivalence
+from binlane.sql.programs.known import NOTHING, Known
 from binlane.sql.programs.reach import folded, routine_key
 from binlane.sql.programs.spelling import bare
 
@@ -62,6 +63,10 @@ class Difference(NamedTuple):
     is_hidden: bool = False
     """An account may not read it, or may not see it."""
     is_trigger: bool = False
+    until: int = BEHIND
+    """Only statements before this seqno find the difference."""
+    is_gone: bool = False
+    """No catalogue has the source's text of then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,8 @@ class Comparison:
 
     since: Since
     alike: Alike
+    known: Known = NOTHING
+    """What was alike before, whatever the log does to it since."""
 
     def triggers(self, source: Iterable[Program], target: Iterable[Program]) -> Iterator[Difference]:
         """By table, as far as the log does not explain them."""
@@ -142,9 +149,12 @@ class Comparison:
             # no table that the log drops, or renames, is a routine of that name
             renamed = key if kind == "view" else TableKey(key.database, "")
             where, then = f"{kind} {key}", self.since.then(kind, key, renamed)
-            if then is Then.UNKNOWN:
+            if other is not None and then in (Then.UNKNOWN, Then.THERE):
+                yield from self._unknown(reached, where, other, (kind, key, renamed))
+            elif then is Then.UNKNOWN:
+                # statements that need one that the target does not have end with an error
                 continue
-            if then is not Then.AS_NOW or one is None or other is None:
+            elif then is not Then.AS_NOW or one is None or other is None:
                 found = self._missing(reached, where, then, one, other)
                 if found is not None:
                     yield found
@@ -173,13 +183,14 @@ class Comparison:
     ) -> Iterator[Difference]:
         unchanged = True
         for name in sorted(ours.keys() | theirs.keys()):
-            then = self.since.then("trigger", TableKey(table.database, name), table)
+            own = TableKey(table.database, name)
+            then = self.since.then("trigger", own, table)
             one, other = ours.get(name), theirs.get(name)
             unchanged = unchanged and then is Then.AS_NOW and one is not None and other is not None
             where = f"{table}: trigger {name}"
-            if then is Then.UNKNOWN:
-                continue
-            if then is not Then.AS_NOW or one is None or other is None:
+            if then is Then.UNKNOWN or (then is Then.THERE and other is not None):
+                yield from self._unknown(table, where, other, ("trigger", own, table))
+            elif then is not Then.AS_NOW or one is None or other is None:
                 found = self._missing(table, where, then, one, other)
                 if found is not None:
                     yield found
@@ -188,6 +199,37 @@ class Comparison:
         if unchanged and (orders := _order(ours.values(), theirs.values())) is not None:
             first, expected, there = orders
             yield Difference(table, f"{table}: trigger {first}", f"the source's order, {expected}", there)
+
+    def _unknown(
+        self, key: TableKey, where: str, target: Program | None, of: tuple[str, TableKey, TableKey]
+    ) -> Iterator[Difference]:
+        """Of a program whose text of then no catalogue of the source has."""
+        if not self.known.holds(of[0], of[1], target, self.since.first_at(*of)):
+            there = "none" if target is None else "one"
+            found = f"{there} that may be another: the source's log replaces or drops it behind its use"
+            yield Difference(key, where, "the source's of then", found, until=self.since.until(*of), is_gone=True)
+
+    def alike_now(
+        self, source: Iterable[Program], target: Iterable[Program]
+    ) -> Iterator[tuple[str, TableKey, Program]]:
+        """Kind, name and the target's program of those that both have alike, and that the log does nothing to."""
+        ours, target = {self._own_name(each): each for each in source}, tuple(target)
+        # the order of several triggers of one time is a thing of its own
+        several = Counter((each.key, each.time) for each in target if each.kind == "trigger")
+        for each in target:
+            kind, name = own = self._own_name(each)
+            table = self.since.fold(each.key) if kind in ("trigger", "view") else TableKey(name.database, "")
+            one = ours.get(own)
+            if one is None or one.text is None or each.text is None or one.key != each.key:
+                continue
+            if several[each.key, each.time] > 1:
+                continue
+            if self.since.then(kind, name, table) is Then.AS_NOW and not any(self.alike.differing(one, each)):
+                yield kind, name, each
+
+    def _own_name(self, program: Program) -> tuple[str, TableKey]:
+        key = self.since.fold(program.key)
+        return program.kind, folded(TableKey(key.database, program.name) if program.kind == "trigger" else key)
 
     def _missing(
         self, key: TableKey, where: str, then: Then, source: Program | None, target: Program | None

@@ -151,6 +151,11 @@ def _check_ahead(connection: Connection, window: Window, requests: Sequence[Skip
             )
 
 
+def has_skips(connection: Connection, channel: str) -> bool:
+    """Whether an operator has ever ordered to skip a transaction, and not cancelled it."""
+    return connection.execute(select(skips.c.seqno).where(skips.c.channel == channel).limit(1)).first() is not None
+
+
 def cancel_skip(engine: Engine, channel: str, seqno: int) -> None:
     """Cancel an order. Raises PositionError if there is none, or the transaction has been skipped already."""
     with giving_order(engine, channel) as connection:

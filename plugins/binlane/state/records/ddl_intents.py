@@ -1,4 +1,5 @@
-"""DDL intents: a row written before a statement with an implicit commit, but on MySQL with GTIDs.
+"""DDL intents: a row written before a statement with an implicit commit, but on MySQL with GTIDs, and before changes
+that no rollback undoes.
 
 ``read_intent``, ``write_intent`` and ``forget_intent`` take the lane's own cursor. If a row is left after a lost
 connection, the statement may or may not have run: the target's definitions decide, together with its GTIDs if it has
@@ -27,6 +28,11 @@ HALF_RUN: Final = "half"
 
 REFUSED: Final = "refused"
 """In place of a fingerprint: the target has refused the statement, but run and logged a part of it."""
+KEPT: Final = "kept"
+"""First word of what is in place of a fingerprint before changes of tables without transactions: behind it their
+number, the attempt and the server, with colons between them (``apply.kept_changes``)."""
+AGAIN: Final = "again"
+"""``KEPT``, when an operator has answered that the changes have not been made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,14 @@ def forget_intent(cursor: Cursor, channel: str, seqno: int) -> None:
     cursor.execute("DELETE FROM binlane.ddl WHERE channel = %s AND seqno = %s", (channel, seqno))
 
 
+def kept_seqnos(cursor: Cursor, channel: str) -> frozenset[tuple[int, int]]:
+    """Lane and seqno of each transaction with a ``KEPT`` row."""
+    cursor.execute(
+        "SELECT lane, seqno FROM binlane.ddl WHERE channel = %s AND fingerprint LIKE %s", (channel, f"{KEPT}:%")
+    )
+    return frozenset((int(lane), int(seqno)) for lane, seqno in cursor.fetchall())
+
+
 def read_undecided(connection: Connection, channel: str) -> tuple[DdlIntent, ...]:
     """Intents that wait for an operator's decision."""
     rows = connection.execute(select(ddl).where(ddl.c.channel == channel, ddl.c.state == INTENT).order_by(ddl.c.seqno))
@@ -84,7 +98,11 @@ def decide_ddl(engine: Engine, channel: str, seqno: int, *, ran: bool) -> None:
                 f"channel {channel}, seqno {seqno}: a part of the statement has run and cannot be rolled back, so it "
                 "cannot run again; make its rows equal to the source's and answer --ran"
             )
-        if ran:
+        is_kept = ddl.c.fingerprint.like(f"{KEPT}:%")
+        if not ran and connection.execute(select(ddl).where(*this, is_kept)).first():
+            # its number is needed: the target may have logged the change and lost its rows
+            answered = connection.execute(update(ddl).where(*this).values(state=AGAIN, at=NOW))
+        elif ran:
             answered = connection.execute(update(ddl).where(*this).values(state=DONE, at=NOW))
         else:
             answered = connection.execute(delete(ddl).where(*this))

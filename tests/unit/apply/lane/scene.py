@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from binlane.apply.block import BlockPlace
@@ -149,7 +150,9 @@ def attempt_of(others: Others) -> AttemptState:
     """An attempt of a lane that sees them."""
     played: Any = others
     session: Any = _Session(others.set_limits)
-    return AttemptState(session, played, played, played, dict(HERE), played)
+    # a channel without tables that keep changes
+    kept: Any = SimpleNamespace(read=lambda: None, over=lambda lane, block: block, may_keep=lambda item: False)
+    return AttemptState(session, played, played, played, dict(HERE), played, kept)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,230 @@
+"""Changes that a target keeps at a rollback, of tables without transactions: a note before, a question after a crash.
+
+Nothing that commits together with such a change tells whether it was made. MyISAM writes its rows before the server
+logs the statement, and the number of its rows, without which they are lost, behind that. So the lane notes what it is
+about to change, in a transaction of its own, in ``binlane.ddl``, and the transaction that moves the position removes
+the note. An attempt that finds a note asks the operator, unless the target itself proves the outcome: by its GTIDs,
+while the server that was changing the rows still runs (``apply.nontransactional``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+
+from binlane.apply.session.unlogged_null import nothing_stayed
+from binlane.binlog.rows_payload import check_self_contained
+from binlane.errors import UndecidableError
+from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
+from binlane.plan.transaction.decode import statement_facts
+from binlane.sql.parse.facts import StatementKind
+from binlane.state.records.ddl_intents import AGAIN, BEGUN, DONE, INTENT, KEPT, DdlIntent, forget_intent, write_intent
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from binlane.apply.ddl.outcome import DdlPlace
+    from binlane.apply.session.connection import LaneSession
+
+WHOLE: Final = -1
+"""The unit of a note of a whole transaction."""
+TOGETHER: Final = -2
+"""That of a note of all transactions of a barrier that is one transaction on the target. Its temporary tables are made
+by running it: it cannot count as applied by hand."""
+_STARTED: Final = (
+    "SELECT CONCAT_WS(' ', @@hostname, @@port, @@server_id, UNIX_TIMESTAMP() - variable_value) "
+    "FROM {}.global_status WHERE variable_name = 'uptime'"
+)
+"""Both times are those of the query, so that their difference is the same as long as the server runs."""
+_KEEPS: Final = (
+    "SELECT t.table_type LIKE '%%VIEW%%', COALESCE(e.transactions, 'NO') <> 'YES' "
+    "FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine "
+    "WHERE t.table_schema = %s AND t.table_name = %s"
+)
+_TRIGGERS: Final = (
+    "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = %s AND event_object_table = %s"
+)
+_SHOWN: Final = 1000
+"""Characters of a description of what was changed."""
+
+
+class KeepsChangesError(Exception):
+    """The next item may change a table without transactions, and nothing of its transaction has been noted."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNote:
+    """What a note says: see ``ddl_intents.KEPT``."""
+
+    unit: int
+    """Number of the statement or rows event in its transaction, or ``WHOLE``."""
+    attempt: int
+    """How often an operator has let it run again, after the target had logged it."""
+    server: str
+    """Which start of which server was about to change rows."""
+    state: str
+
+    @classmethod
+    def of(cls, stored: DdlIntent | None) -> KeptNote | None:
+        """None if it is no such note, but one of a DDL."""
+        if stored is None or not stored.fingerprint.startswith(f"{KEPT}:"):
+            return None
+        _, unit, attempt, server = stored.fingerprint.split(":")
+        return cls(int(unit), int(attempt), server, stored.state)
+
+
+def running_server(session: LaneSession) -> str:
+    """Which server this is, and since when it runs."""
+    session.own_clock()
+    schema = "information_schema" if session.flavor is Flavor.MARIADB else "performance_schema"
+    return hashlib.sha256(repr(session.rows(_STARTED.format(schema))).encode()).hexdigest()[:32]
+
+
+def write_note(
+    session: LaneSession, place: DdlPlace, note: KeptNote, items: Iterable[Item], *, is_question: bool = False
+) -> None:
+    """Store the note, outside of a transaction."""
+    session.own_clock()
+    fingerprint = f"{KEPT}:{note.unit}:{note.attempt}:{note.server}"
+    state = INTENT if is_question else note.state
+    write_intent(session.cursor, place.key.channel, place.seqno, place.lane, described(items), fingerprint, state)
+
+
+def begin_whole(
+    session: LaneSession, place: DdlPlace, note: KeptNote | None, items: Iterable[Item], unit: int = WHOLE
+) -> bool:
+    """Note the changes of a transaction, or of all that one transaction of the target holds; False if the operator says
+    that they have been made. Raises UndecidableError if they may have been."""
+    if note is not None and note.state == DONE and note.unit == unit == WHOLE:
+        return False
+    items = tuple(items)
+    if note is not None and note.state != AGAIN:
+        raise ask(session, place, note, items)
+    write_note(session, place, KeptNote(unit, 0, running_server(session), BEGUN), items)
+    return True
+
+
+def ask(session: LaneSession, place: DdlPlace, note: KeptNote, items: Iterable[Item]) -> UndecidableError:
+    """Let the note wait for the operator, and the question."""
+    items = tuple(items)
+    write_note(session, place, note, items, is_question=True)
+    order = f"`binlane decide {place.key.channel} {place.seqno} --{{}}`".format
+    if note.unit >= 0:
+        what = f"the target was restarted at or behind change {note.unit + 1} of it, below, and the rows of that one"
+        ran = f"make that change by hand as far as it is missing and record {order('ran')}; or "
+    else:
+        what = "its changes were interrupted; those of transactional tables were rolled back, the others"
+        ran = f"make all its changes by hand, those of transactional tables as well, and record {order('ran')}; or "
+    if note.unit == TOGETHER:
+        ran = ""
+    return UndecidableError(
+        f"this transaction changes tables without transactions; {what} may be there in full, in part or not at all. "
+        "Look at these rows on the target (CHECK TABLE first: a killed server leaves such tables damaged), and compare "
+        "them with the source's log. Then "
+        f"{ran}undo by hand what is there and record {order('not-ran')}, so that it is applied again. Then run the "
+        "lane again:\n" + described(items).decode("utf-8", "replace")
+    )
+
+
+def forget_if_undone(session: LaneSession, place: DdlPlace) -> bool:
+    """Behind the ROLLBACK of a transaction with a note: remove it if the target has kept nothing. Raises nothing."""
+    try:
+        if not nothing_stayed(session):
+            return False
+        forget_intent(session.cursor, place.key.channel, place.seqno)
+    except (pymysql.err.Error, OSError):
+        # the ROLLBACK has failed, or the connection since: the note stays
+        session.close()
+        return False
+    return True
+
+
+def described(items: Iterable[Item]) -> bytes:
+    """The statements and the tables of the rows, for a person."""
+    parts, size = list[str](), 0
+    for item in items:
+        if item.kind is ItemKind.FILE or size > _SHOWN:
+            continue
+        if item.kind is ItemKind.ROWS:
+            text = f"rows of {', '.join(sorted(map(str, check_self_contained(item.payload))))}"
+            text += f" ({item.rows})" if item.rows.total else ""
+        else:
+            text = item.payload[:_SHOWN].decode("utf-8", "backslashreplace")
+        if not parts or parts[-1] != text:
+            parts.append(text)
+            size += len(text)
+    return "; ".join(parts)[:_SHOWN].encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What is there by a name; a temporary table, or nothing, has none of this."""
+
+    is_view: bool = False
+    is_kept: bool = False
+    """Its engine has no transactions."""
+    has_triggers: bool = False
+
+
+@dataclass(slots=True)
+class KeptTables:
+    """Which items may change tables without transactions, on the target as it is now.
+
+    Asked on a connection of its own: the lane's has the source's session.
+    """
+
+    connection: Connection
+    source: Flavor
+    fires_triggers: bool
+    """Rows are written by statements."""
+    _known: dict[TableKey, _Table] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Ask anew: a DDL may have given tables another engine."""
+        self._known.clear()
+
+    def may_keep(self, item: Item) -> bool:
+        """Whether a rollback may keep a part of it. Tables that the target does not have are temporary ones."""
+        if item.kind in (ItemKind.FILE, ItemKind.DDL):
+            return False
+        if item.kind is ItemKind.ROWS:
+            return any(self._keeps(key, fires=self.fires_triggers) for key in check_self_contained(item.payload))
+        facts = statement_facts(item.payload, item.context or SessionContext(), self.source)
+        if facts.kind is StatementKind.TRANSACTION:
+            return False
+        if facts.kind is StatementKind.UNKNOWN or facts.routines_used or facts.reason is not None:
+            return True
+        changed = facts.written or facts.tables
+        # a view may call a function
+        return any(self._of(key).is_view for key in facts.tables) or any(
+            self._keeps(key, fires=True) for key in changed
+        )
+
+    def _keeps(self, key: TableKey, *, fires: bool) -> bool:
+        table = self._of(key)
+        return table.is_view or table.is_kept or (fires and table.has_triggers)
+
+    def _of(self, key: TableKey) -> _Table:
+        found = self._known.get(key)
+        if found is None:
+            names = (key.database, key.table)
+            rows = self.connection.exec_driver_sql(_KEEPS, names).all()
+            is_view, is_kept = map(bool, rows[0]) if rows else (False, False)
+            # asked where it matters: the query makes a table on disk
+            fires = bool(rows) and not (is_view or is_kept)
+            triggers = self.connection.exec_driver_sql(_TRIGGERS, names).all() if fires else ()
+            found = self._known[key] = _Table(is_view, is_kept, bool(triggers))
+        return found
+
+    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, up to the first that may keep changes: KeepsChangesError, before it is sent."""
+        for item in items:
+            if self.may_keep(item):
+                raise KeepsChangesError
+            yield item
+            if item.kind is ItemKind.DDL:
+                self.forget()

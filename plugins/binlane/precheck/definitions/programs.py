@@ -1,0 +1,59 @@
+"""programs.json: the routines, views and triggers that both servers have alike behind a window, for the next one.
+
+It is only a memory: without it, statements that use what the window's own log replaces behind them are refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import ProgrammingError
+
+from binlane.errors import PlanError, WorkError
+from binlane.formats import FORMATS_FILE, OF_WINDOW, require_formats
+from binlane.json_codec.codec import Codec
+from binlane.model import LogPosition
+from binlane.schema.canonical import canonical_json
+from binlane.sql.programs.known import NOTHING, Known, KnownProgram, KnownPrograms, on_source
+from binlane.state.orders.skips import has_skips
+from binlane.state.records.retention import newest_finished_work
+from binlane.work import files
+from binlane.work.files import WorkFolder
+
+_log = logging.getLogger(__name__)
+FILE: Final = Codec("remove the file and run the task again", rows=frozenset({KnownProgram}))
+
+
+def read_known(connection: Connection, channel: str, source: str, first_seqno: int) -> Known:
+    """What the window before has left, on the target's connection; nothing if an operator has ever had a transaction
+    of the channel skipped, which may have made a program."""
+    uri = newest_finished_work(connection, channel)
+    if uri is None or has_skips(connection, channel):
+        return NOTHING
+    folder = WorkFolder(uri)
+    try:
+        if not folder.exists(files.PROGRAMS) or not folder.exists(FORMATS_FILE):
+            return NOTHING
+        require_formats(folder.read(FORMATS_FILE), OF_WINDOW, uri)
+        found = FILE.read(KnownPrograms, folder.read(files.PROGRAMS), folder.path(files.PROGRAMS))
+    except (PlanError, WorkError) as exc:
+        _log.warning("precheck: what the window before knows of programs is left out: %s", exc)
+        return NOTHING
+    return on_source(found, source, first_seqno)
+
+
+def keep_known(folder: WorkFolder, known: KnownPrograms) -> None:
+    """Leave it in the window's folder."""
+    with folder.create(files.PROGRAMS) as file:
+        file.write(canonical_json(FILE.dump(known)))
+
+
+def read_log_end(connection: Connection) -> LogPosition:
+    """Where the server's log ends; the statement's name has changed with MySQL 8.4."""
+    try:
+        row = connection.exec_driver_sql("SHOW BINARY LOG STATUS").one()
+    except ProgrammingError:
+        row = connection.exec_driver_sql("SHOW MASTER STATUS").one()
+    return LogPosition(str(row[0]), int(row[1]))
