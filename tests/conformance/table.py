@@ -21,6 +21,7 @@ from tests.conformance.rows import Row, Verdict
 from tests.conformance.statement_kinds import STATEMENT_KINDS
 from tests.conformance.statement_outcomes import STATEMENT_OUTCOMES
 from tests.conformance.statement_temporary import STATEMENT_TEMPORARY
+from tests.conformance.statement_variables import STATEMENT_VARIABLES
 from tests.conformance.statement_xa import STATEMENT_XA
 from tests.conformance.versions import VERSIONS
 
@@ -53,7 +54,7 @@ PAGE: Final[dict[Section, Part]] = {
     Section.STATEMENTS: Part(
         "Statements by kind, in statement and mixed format and as DDL.",
         "statement",
-        (*STATEMENT_KINDS, *STATEMENT_TEMPORARY, *STATEMENT_XA, *STATEMENT_OUTCOMES),
+        (*STATEMENT_KINDS, *STATEMENT_VARIABLES, *STATEMENT_TEMPORARY, *STATEMENT_XA, *STATEMENT_OUTCOMES),
     ),
     Section.EDGE_CASES: Part(
         "Unexpected details of the formats and the servers.", "case", (*FRAMING_CASES, *CONTENT_CASES)

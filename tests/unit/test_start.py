@@ -51,8 +51,8 @@ NOT_ALWAYS: Final = (
     *("pyarrow.compute", "pyarrow.dataset", "pandas", "urllib.request", "http.client", "xml.etree", "unittest"),
     *("sqlite3", "psutil", "airflow", "pyspark", "hypothesis", "jinja2", "alembic"),
 )
-MOST_MODULES: Final = 367
-"""Of binlane; 364 when this was written."""
+MOST_MODULES: Final = 384
+"""Of binlane; 382 when this was written."""
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from binlane.precheck import (
     grants,
     portability,
     server,
+    session_variables,
     sql_writer,
     statements,
     tables,
@@ -80,6 +81,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "libraries": portability.check_libraries,
     "fired-triggers": statements.check_fired_triggers,
     "stored-programs": statements.check_stored_programs,
+    "fulltext-programs": engines.check_fulltext_programs,
     "temporary-tables": statements.check_temporary_tables,
     "table-settings": engines.check_table_settings,
     "logged-types": portability.check_logged_types,
@@ -89,6 +91,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "transaction-histories": tables.check_transaction_histories,
     "logged-tables": tables.check_logged_tables,
     "generated-columns": generated_columns.check_generated_columns,
+    "session-variables": session_variables.check_session_variables,
     "unlogged-lengths": tables.check_unlogged_lengths,
     "read-only-databases": tables.check_read_only_databases,
 }

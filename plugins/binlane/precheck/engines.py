@@ -14,9 +14,12 @@ from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
+from binlane.precheck.statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
 from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema, Table
 from binlane.sql.logged_statement import LoggedText, index_of
+from binlane.sql.programs.comparison import Difference as ProgramDifference
+from binlane.sql.programs.comparison import as_difference
 
 if TYPE_CHECKING:
     from binlane.sql.told_engines import ToldEngines
@@ -24,6 +27,11 @@ if TYPE_CHECKING:
 _Variables = Mapping[str, str]
 _INNODB: Final = "INNODB"
 _MOST_FINDINGS: Final = 20
+_TODO_FULLTEXT: Final = (
+    "set blocks.transactions = 1 and remove the window's folder, or, if no row that it may find is of the transactions "
+    "before, set allow_unsafe in the channel's file; log such statements as rows (binlog_format = ROW)"
+)
+_AGAINST: Final = "AGAINST"
 _BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
 _SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
 _KIND_TODO: Final = "give the target's an engine of that kind until the window is applied"
@@ -460,3 +468,29 @@ _RULES: Final[tuple[_Rule, ...]] = (
         "SET GLOBAL innodb_strict_mode = OFF on the target, as the source has it",
     ),
 )
+
+
+def check_fulltext_programs(situation: Situation) -> Iterator[Finding]:
+    """Routines, views and triggers that ask a FULLTEXT index, behind statements whose blocks may hold the rows before
+    them: InnoDB's index has no row of a transaction before it commits."""
+    needs, is_allowed = situation.needs, situation.channel.apply.allow_unsafe
+    if situation.begun or is_allowed or not (needs.statements or needs.loads):
+        return
+    if situation.settings.block_transactions == 1:
+        return
+    sides = situation.stored_triggers, situation.stored_programs if may_reach_programs(situation) else ((), ())
+    stored = (each for pair in sides for side in pair for each in side)
+    found = [as_difference(each) for each in stored if each.text is not None and _AGAINST in each.text.upper()]
+    for text in situation.every_text:
+        if _AGAINST in text.words:
+            fires = text.facts.triggered
+            found += [
+                ProgramDifference(key, str(key), "", "", is_trigger=key in fires) for key, _ in programs_made_by(text)
+            ]
+    if not found:
+        return
+    names = {each.key: each.where for each in found}
+    reached = first_reached(situation, reach_of_window(situation), found)
+    for key, (seqno, where) in islice(reached.items(), _MOST_FINDINGS):
+        expected = "statements that ask a FULLTEXT index themselves, before which a block ends"
+        yield Finding(Severity.FATAL, where.removesuffix(","), expected, f"one in {names[key]}", _TODO_FULLTEXT, seqno)

@@ -1,4 +1,4 @@
-"""Generated columns and keys whose values depend on the ``sql_mode`` or the time zone in which a server computes them.
+"""Generated columns and keys whose values depend on the ``sql_mode``, the time zone or the locale of the session.
 
 MySQL's replica computes them for each transaction in the mode and zone of its session, and so do lanes that send row
 events to MySQL (``plan.block.computed_modes``). Every other way of writing rows computes them in one mode and zone:
@@ -15,11 +15,11 @@ from typing import Final
 from binlane.apply.rows.writers import ROW_WRITERS
 from binlane.choices import OnConflict, Writer
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.computed_modes import TIME_ZONE, computed
+from binlane.plan.block.computed_modes import LC_TIME_NAMES, OPENED_LOCALE, TIME_ZONE, computed
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.sql.requirements import COMPUTED_MODE, COMPUTED_ZONE, ROW_MODE
+from binlane.sql.requirements import COMPUTED_LOCALE, COMPUTED_MODE, COMPUTED_ZONE, ROW_MODE
 from binlane.sql.sql_modes import EVALUATED
 
 _NAMED: Final = frozenset(EVALUATED.values()) - {"NO_ZERO_IN_DATE", "NO_ZERO_DATE"}
@@ -30,9 +30,9 @@ _GENERATES: Final = re.compile(r"\bAS\s*\(", re.IGNORECASE)
 
 
 def check_generated_columns(situation: Situation) -> Iterator[Finding]:
-    """Columns and keys that the target computes in one sql_mode or time zone, of tables with rows from sessions with
-    another, which changes the value."""
-    why = (*_differences(situation), *_zones(situation))
+    """Columns and keys that the target computes in one sql_mode, time zone or locale, of tables with rows from sessions
+    with another, which changes the value."""
+    why = (*_differences(situation), *_zones(situation), *_locales(situation))
     source = situation.source_tables if why else None
     for key in sorted(situation.plan.applied_tables, key=str) if why else ():
         # the window may make it
@@ -67,6 +67,24 @@ def _zones(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
         yield TIME_ZONE, found, todo, logged[""]
 
 
+def _locales(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
+    """The same of ``lc_time_names``, in the place of a mode. Where lanes keep to them, only of what the session that
+    opens a table decides for all."""
+    plan, target = situation.plan, situation.target
+    if situation.channel.apply.allow_unsafe or plan.flavor is not Flavor.MYSQL:
+        return
+    name = OPENED_LOCALE if _keeps_modes(situation) else LC_TIME_NAMES
+    logged = [seqno for each, seqno in plan.requirements.items() if each.feature == COMPUTED_LOCALE]
+    if logged:
+        found = f"lc_time_names other than en_US in a transaction of seqno {min(logged)}"
+        yield name, found, f"{_TODO_LOCALE}{'' if name == OPENED_LOCALE else _ADVICE}", min(logged)
+    elif (own := target.variables.get("lc_time_names", _ENGLISH)) != _ENGLISH:
+        found = f"lc_time_names = {own} on the target, and rows of sessions with {_ENGLISH}"
+        yield name, found, f"SET GLOBAL lc_time_names = '{_ENGLISH}' on the target", plan.first_seqno
+
+
+_ENGLISH: Final = "en_US"
+_TODO_LOCALE: Final = "set allow_unsafe if all sessions of both servers have the same"
 _UTC: Final = frozenset({"+00:00", "UTC"})
 
 

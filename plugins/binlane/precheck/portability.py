@@ -27,6 +27,7 @@ from binlane.sql.requirements import (
     CHANGED,
     CHARSET,
     COLLATION,
+    COMPUTED_LOCALE,
     COMPUTED_MODE,
     COMPUTED_ZONE,
     DATABASE_DEFAULT,
@@ -208,6 +209,7 @@ OF_OTHERS: Final = frozenset(
         DATABASE_SET,
         COMPUTED_MODE,
         COMPUTED_ZONE,
+        COMPUTED_LOCALE,
         ROW_MODE,
         UNLOGGED_LENGTH,
     }

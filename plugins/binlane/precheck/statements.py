@@ -246,7 +246,7 @@ def check_stored_programs(situation: Situation) -> Iterator[Finding]:
 
     Also those behind triggers, views and other routines; for the same windows as triggers.
     """
-    if not _compares(situation) or not _may_reach_programs(situation):
+    if not _compares(situation) or not may_reach_programs(situation):
         return
     severity = Severity.INFO if situation.channel.apply.allow_unsafe else Severity.FATAL
     for difference, seqno, where in _reached(situation, Comparison.programs, situation.stored_programs):
@@ -280,11 +280,11 @@ def _compares(situation: Situation) -> bool:
     return needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
 
 
-def _may_reach_programs(situation: Situation) -> bool:
+def may_reach_programs(situation: Situation) -> bool:
     """Whether a statement has the name of a routine or view, or of a table with triggers, which may reach one: names
     are read in a fifth of the time of texts."""
     texts = situation.every_text
-    made = {plain_name(key) for text in texts for key, _ in _defined(text)}
+    made = {plain_name(key) for text in texts for key, _ in programs_made_by(text)}
     dropped = {each.name.table for text in texts for each in _changes(text) if each.name is not None}
     names = situation.program_names | made | dropped
     if not names:
@@ -309,7 +309,7 @@ def _reached(
 
     if not (found := differing(changes)):
         return
-    reach = _reach(situation)
+    reach = reach_of_window(situation)
 
     def met(found: Iterable[Difference], first: Mapping[TableKey, tuple[int, str]]) -> list[Difference]:
         return [each for each in found if each.key in first and first[each.key][0] < each.until]
@@ -318,11 +318,11 @@ def _reached(
         return [each for each in found if not each.by_account or reach.asks_for_account(folded(each.key))]
 
     found = told(found)
-    first = _first_reached(situation, reach, found)
+    first = first_reached(situation, reach, found)
     # the log behind the window may be long
     if met(found, first) and (behind := _changes_behind(situation)) is not None:
         found = told(differing([*changes, *behind]))
-        first = _first_reached(situation, reach, found)
+        first = first_reached(situation, reach, found)
     yield from islice(((each, *first[each.key]) for each in met(found, first)), _MOST_FINDINGS)
 
 
@@ -352,7 +352,8 @@ def _unseen_triggers(situation: Situation) -> Iterator[Finding]:
         yield Finding(Severity.FATAL, f"source: privilege TRIGGER on {name}", "granted", "not granted", todo)
 
 
-def _defined(text: LoggedText) -> Iterator[tuple[TableKey, str]]:
+def programs_made_by(text: LoggedText) -> Iterator[tuple[TableKey, str]]:
+    """The routines, views and triggers that a statement of the log makes: the key that reaches it, and its database."""
     return defined_keys(text.tokens, text.facts, text.context.database or "")
 
 
@@ -375,7 +376,7 @@ def _changes_behind(situation: Situation) -> list[ProgramChange] | None:
     return [change.renamed(name)._replace(seqno=BEHIND) for text in texts for change in _changes(text)]
 
 
-def _first_reached(situation: Situation, reach: Reach, found: Sequence[Difference]) -> dict[TableKey, tuple[int, str]]:
+def first_reached(situation: Situation, reach: Reach, found: Sequence[Difference]) -> dict[TableKey, tuple[int, str]]:
     """Of each program that the window's statements reach, or table whose triggers they fire, the first of these: its
     seqno, and what it is."""
     first = dict[TableKey, tuple[int, str]]()
@@ -419,7 +420,8 @@ def _firing(text: LoggedText, called: Collection[TableKey]) -> Iterable[TableKey
     return (name for name in names if name in written or name in called)
 
 
-def _reach(situation: Situation) -> Reach:
+def reach_of_window(situation: Situation) -> Reach:
+    """What the window's statements reach, by the programs of both servers and of the window."""
     from binlane.sql.temporary_routines import tokens_of
 
     triggers, called = list[Text](), list[Text]()
@@ -433,7 +435,7 @@ def _reach(situation: Situation) -> Reach:
         kind = triggers if each.kind == "trigger" else called
         kind.append(Text(name, key.database, tokens, "ORACLE" in each.sql_mode.split(",")))
     for text in situation.every_text:
-        for key, database in _defined(text):
+        for key, database in programs_made_by(text):
             kind = triggers if key in text.facts.triggered else called
             kind.append(Text(key, database, text.tokens))
     cascades: Iterable[tuple[TableKey, TableKey]] = ()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -23,7 +24,7 @@ from binlane.precheck.finding import raise_if_fatal
 from binlane.precheck.parser import Asked, Verdict
 from binlane.precheck.situation import Needs, Situation, TargetSituation
 from binlane.schema.compare import Severity
-from binlane.schema.model import Column, ForeignKey, Key, KeyColumn, Table, Trigger
+from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Table, Trigger
 from binlane.schema.programs import Program
 from binlane.shards.selection import Selection
 from binlane.sql.logged_statement import LoggedText
@@ -31,7 +32,7 @@ from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, ROW_M
 from binlane.work.logged_statements import Logged
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
-from tests.unit.precheck.situations import PLAN, applying, schema, situation, target_of
+from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
 
 TESTS: Final = Path(__file__).parents[2]
 KEY: Final = TableKey("shop", "t")
@@ -59,6 +60,13 @@ def table(key: TableKey = KEY, engine: str = "InnoDB", columns: tuple[Column, ..
     return Table(key, engine, columns, **changes)
 
 
+def with_source(made: Situation, **variables: str) -> Situation:
+    """The same with a source that has the target's tables and these variables."""
+    values = {"version": made.target.version, **variables}
+    vars(made).update(source=SimpleNamespace(ask=lambda *_: values, read_schema=lambda: made.tables))
+    return made
+
+
 def text(statement: str, seqno: int = 5) -> LoggedText:
     item = Item(ItemKind.DDL, statement.encode(), context=SessionContext(database="shop"))
     found = LoggedText.of(seqno, LogPosition("binlog.000007", 4711), item, Flavor.MYSQL)
@@ -73,6 +81,21 @@ def plan(**changes: Any) -> WindowPlan:
 def with_other_writers(*found: tuple[str, str]) -> Situation:
     made = situation(facts())
     vars(made).update(other_writers=found)
+    return made
+
+
+def with_statement(sql: str, *triggers: Program) -> Situation:
+    """A window of one statement, for a target with these triggers."""
+    made = situation(facts(), needs=Needs(statements=True))
+    item = Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop"))
+    header = BlockHeader(5, 5, 1, LogPosition("binlog.000007", 4711), "", 0.0)
+    vars(made.target).update(has_table=lambda key: True, makes_temporary_tables=False)
+    vars(made).update(
+        stored_triggers=((), triggers),
+        stored_programs=((), ()),
+        program_names=frozenset(),
+        transactions_with=lambda _: [(Logged(0, header, item), header)],
+    )
     return made
 
 
@@ -97,7 +120,8 @@ def with_calls(*statements: str, blocks: tuple[int, ...] = (), **changes: Any) -
         block = replace(header, first_seqno=blocks[seqno - 5] if blocks else seqno)
         found.append((Logged(0, header, item), block))
     vars(made).update(
-        transactions_with=lambda pattern: [each for each in found if pattern.search(each[0].item.payload)]
+        program_names=frozenset(),
+        transactions_with=lambda pattern: [each for each in found if pattern.search(each[0].item.payload)],
     )
     return made
 
@@ -205,6 +229,24 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
             schema(table(keys=(Key("k", False, False, (KeyColumn(None, expression="cast(`id` as time(1))"),)),))),
         ),
         "shop.t: key k over a generated column",
+    ),
+    "fulltext-programs": (
+        with_statement(
+            "INSERT INTO t VALUES (1)",
+            Program(KEY, "trigger", "SET NEW.id = (SELECT 1 FROM u WHERE MATCH (s) AGAINST ('a'))", name="x"),
+        ),
+        "binlog.000007:4711: statement of seqno 5, INSERT INTO t VALUES (1)",
+    ),
+    "session-variables": (
+        with_source(
+            situation(
+                facts(div_precision_increment="4"),
+                plan(tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))}),
+                schema(table(columns=(ID, Column("n", 2, "int", generated=Generated.STORED, expression="(`id` / 3)")))),
+            ),
+            div_precision_increment="8",
+        ),
+        "shop.t, with an expression of a column or key: div_precision_increment of the target",
     ),
     "unlogged-lengths": (
         situation(
@@ -415,3 +457,9 @@ def test_a_window_s_statements_fit_the_packet_that_they_were_planned_for(packet:
     check = TARGET_CHECKS["max-allowed-packet"]
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet)), planned))) == []
     assert list(check(TargetSituation(facts(max_allowed_packet=str(packet // 2)), planned))) != []
+
+
+def test_a_window_that_is_begun_was_compared_with_the_source_before() -> None:
+    of = WINDOWS["session-variables"][0]
+    assert said(of, "session-variables")
+    assert not said(with_source(replace(of, begun=True), div_precision_increment="8"), "session-variables")

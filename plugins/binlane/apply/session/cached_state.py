@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from binlane.model import Flavor
+from binlane.sql.session_variables import VARIABLES
 
 _BOTH: Final = frozenset(Flavor)
 
@@ -65,16 +66,8 @@ NON_UNIQUE_REFERENCES: Final = "restrict_fk_on_non_standard_key"
 ALTER and RENAME of the table that it refers to. Earlier servers and MariaDB accept them."""
 
 UNLOGGED_VARIABLES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        (
-            *("default_storage_engine", "default_tmp_storage_engine", "innodb_strict_mode", "old_mode"),
-            *("alter_algorithm", "div_precision_increment", "group_concat_max_len", "default_week_format"),
-            *("max_sort_length", "block_encryption_mode", "updatable_views_with_limit", "sql_select_limit"),
-            *("sql_safe_updates", "sql_big_selects", "max_join_size", "system_versioning_asof"),
-        ),
-        "DEFAULT",
-    ),
+    **{each.name: "DEFAULT" for each in VARIABLES if each.is_renewed},
     NON_UNIQUE_REFERENCES: "OFF",
 }
-"""Session variables that change the effect of statements and that no server logs, with the values of a replica's
+"""Session variables that may change the effect of statements and that no server logs, with the values of a replica's
 applier: its own server's global values, but OFF for NON_UNIQUE_REFERENCES. Not every version has every variable."""

@@ -136,6 +136,10 @@ class ContextSetter:
     """The session has the modes of rows."""
     _in_zone: bool = False
     """The session has the time zone of rows."""
+    _locale: int | None = None
+    """The ``lc_time_names`` of rows that the session has; None: the server's own, which ``_english`` tells."""
+    _english: bool | None = None
+    """Whether the server's own are en_US; None until they are read."""
     _own_modes: frozenset[str] | None = None
     """The session's modes without those of rows and statements; None until they are read."""
     _own_collation: str = ""
@@ -172,8 +176,8 @@ class ContextSetter:
 
     def enter_rows(self, context: SessionContext | None) -> None:
         """Take back the last statement's context; then columns of rows are computed in these modes, of those that
-        change a value, and in the target's own of all others, and in the time zone, if it has one. None: the rows see
-        none of them."""
+        change a value, and in the target's own of all others, in the time zone, if it has one, and in the locale. None:
+        the rows see none of them."""
         self.leave()
         mode = None if context is None else context.sql_mode
         if context is None or mode is None or self.session.flavor is not Flavor.MYSQL:
@@ -187,6 +191,12 @@ class ContextSetter:
         if wanted != self._own_modes:
             self._in_mode = True
             self.session.execute(f"SET SESSION sql_mode = _ascii'{','.join(sorted(wanted))}'")
+        if self._english is None:
+            self._english = self.session.value("SELECT @@session.lc_time_names") == "en_US"
+        locale = context.lc_time_names or 0
+        if locale or not self._english:
+            self._locale = locale
+            self.session.execute(f"SET SESSION lc_time_names = {int(locale)}")
 
     def _leave_rows(self) -> None:
         if self._in_mode:
@@ -195,6 +205,9 @@ class ContextSetter:
         if self._in_zone:
             self.session.execute("SET SESSION time_zone = DEFAULT")
             self._in_zone = False
+        if self._locale is not None:
+            self.session.execute("SET SESSION lc_time_names = DEFAULT")
+            self._locale = None
 
     def _remember_collation(self) -> None:
         if not self._own_collation:

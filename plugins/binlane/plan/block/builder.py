@@ -21,7 +21,7 @@ from binlane.binlog.rows_payload import PACKET_SHARE, ending_statement, ends_sta
 from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, DealtItem, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
-from binlane.plan.block.computed_modes import modes_of, zone_of
+from binlane.plan.block.computed_modes import Session
 from binlane.plan.block.reduce import Reduced, Reducer
 from binlane.plan.block.row_range import RowRange
 
@@ -329,10 +329,11 @@ class BlockBuilder:
 
 
 def in_mode(items: Iterator[Item], mode: int | None) -> Iterator[Item]:
-    """ROWS items whose columns the target computes in these modes, of ``as_seen``; None: the items as they are."""
+    """ROWS items whose columns the target computes in these modes, of ``Session.seen``; None: the items as they are."""
     if mode is None:
         return items
-    context = SessionContext(sql_mode=modes_of(mode), time_zone=zone_of(mode))
+    seen = Session.of(mode)
+    context = SessionContext(sql_mode=seen.mode, time_zone=seen.zone, lc_time_names=seen.locale)
     return (replace(item, context=context) for item in items)
 
 

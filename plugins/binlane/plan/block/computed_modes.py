@@ -1,9 +1,9 @@
 """Which tables have columns or keys whose values depend on the session in which a server computes them: on its
-``sql_mode`` or its time zone.
+``sql_mode``, its time zone or its ``lc_time_names``.
 
 MySQL's replica computes stored generated columns, and keys over virtual columns and expressions, of row events in the
-mode and time zone that the session of the source has logged with them. So rows of these tables go to the target with
-their modes and zones (``Item.context``), and are never folded together with rows of others (``block.builder``).
+mode, time zone and locale that the session of the source has logged with them. So rows of these tables go to the
+target with theirs (``Item.context``), and are never folded together with rows of others (``block.builder``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from binlane.model import TableKey
 from binlane.plan.block.reducible_tables import Excluded
@@ -21,11 +21,24 @@ from binlane.sql.sql_modes import ALL_EVALUATED, EVALUATED
 
 ZONE: Final = 1 << 40
 """Beside the bits of modes: the session's time zone is seen, too."""
-_ZONE_AT: Final = 48
+LOCALE: Final = 1 << 41
+"""Beside the bits of modes: the session's ``lc_time_names`` is seen, too."""
+_LOCALE_AT: Final = 48
+"""The bit at which the locale's number begins; 0 is en_US, which the log leaves out."""
+_ZONE_AT: Final = 64
 """The bit at which the zone's name begins; none: the log does not have it."""
 TIME_ZONE: Final = "time_zone"
 """In place of a mode in ``computed``."""
-ALL_SEEN: Final = ALL_EVALUATED | ZONE
+LC_TIME_NAMES: Final = "lc_time_names"
+"""The same, where each value is computed in the present session's."""
+OPENED_LOCALE: Final = "lc_time_names at opening"
+"""The same, where the session that opens the table decides for all that use it afterwards."""
+ALL_SEEN: Final = ALL_EVALUATED | ZONE | LOCALE
+_MOST_LOCALES: Final = 0xFFFF
+_OF_LOCALES: Final = re.compile(r"date_format|dayname|monthname", re.IGNORECASE)
+_LOCALES_AT_OPENING: Final = re.compile(r"dayname|monthname", re.IGNORECASE)
+"""Functions that keep the locale in which they were resolved (``Item_func_monthname`` in MySQL's
+``sql/item_timefunc.cc``)."""
 _OF_ZONES: Final = re.compile(r"from_unixtime|unix_timestamp|convert_tz|at\s+time\s+zone", re.IGNORECASE)
 _TEMPORAL: Final = frozenset({"date", "datetime", "time", "timestamp", "year"})
 _OF_TIMES: Final = re.compile(r"date|time|interval|year|quarter|month|week|day|hour|minute|second|_tz", re.IGNORECASE)
@@ -73,33 +86,39 @@ class ComputedModes:
     def _bits_of(self, table: Table) -> int:
         kind = id(table.columns), id(table.keys)
         if kind not in self._made:
-            seen = {**EVALUATED, ZONE: TIME_ZONE}
+            seen = {**EVALUATED, ZONE: TIME_ZONE, LOCALE: LC_TIME_NAMES}
             self._made[kind] = sum(bit for bit, name in seen.items() if computed(table, name) is not None)
         return self._made[kind]
 
 
-def as_seen(mode: int, zone: str | None, bits: int) -> int:
-    """What rows see of their session, as one number: of its modes those of ``bits``, and its time zone, if these have
-    ``ZONE``. None: the log does not have the zone."""
-    if not bits & ZONE:
-        return mode & bits
-    return mode & bits | ZONE | int.from_bytes((zone or "").encode(), "big") << _ZONE_AT
+class Session(NamedTuple):
+    """What the log has of the session of rows."""
 
+    mode: int
+    zone: str | None = None
+    """None: the log does not have it."""
+    locale: int | None = None
+    """The number of ``lc_time_names``; None for en_US."""
 
-def modes_of(seen: int) -> int:
-    """The modes in a number of ``as_seen``."""
-    return seen & (ZONE - 1)
+    def seen(self, bits: int) -> int:
+        """What rows see of it, as one number: of its modes those of ``bits``, its time zone if these have ``ZONE``, its
+        locale if they have ``LOCALE``."""
+        seen = self.mode & bits & (ZONE - 1)
+        if bits & ZONE:
+            seen |= ZONE | int.from_bytes((self.zone or "").encode(), "big") << _ZONE_AT
+        return seen | (self.locale or 0) << _LOCALE_AT if bits & LOCALE else seen
 
-
-def zone_of(seen: int) -> str | None:
-    """The time zone in a number of ``as_seen``; None if it is not seen, or the log does not have it."""
-    name = seen >> _ZONE_AT
-    return name.to_bytes((name.bit_length() + 7) // 8, "big").decode() if name else None
+    @classmethod
+    def of(cls, seen: int) -> Session:
+        """What a number of ``seen`` was made of, as far as it is seen."""
+        name = seen >> _ZONE_AT
+        zone = name.to_bytes((name.bit_length() + 7) // 8, "big").decode() if name else None
+        return cls(seen & (ZONE - 1), zone, seen >> _LOCALE_AT & _MOST_LOCALES or None)
 
 
 def computed(table: Table, mode: str) -> str | None:
     """The first stored column, or key over a virtual column or an expression, that the mode, or the session's
-    ``TIME_ZONE``, may change."""
+    ``TIME_ZONE`` or ``LC_TIME_NAMES``, may change."""
     sees, columns = _SEES[mode], {column.name: column for column in table.columns}
     for column in table.columns:
         if column.generated is Generated.STORED and sees(*_behind(table, column, column.expression or "")):
@@ -151,5 +170,7 @@ _SEES: Final[Mapping[str, Callable[[str, tuple[Column, ...]], bool]]] = {
     "PAD_CHAR_TO_FULL_LENGTH": _of_padding,
     "NO_UNSIGNED_SUBTRACTION": _of_subtraction,
     TIME_ZONE: _of_zones,
+    LC_TIME_NAMES: lambda text, _: _OF_LOCALES.search(text) is not None,
+    OPENED_LOCALE: lambda text, _: _LOCALES_AT_OPENING.search(text) is not None,
 }
 """Whether an expression's value may depend on the mode."""

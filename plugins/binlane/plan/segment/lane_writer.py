@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -9,13 +10,14 @@ from typing import Protocol
 from binlane.model import BlockHeader, DealtItem, Item, ItemKind, RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, FinishedBlock, LoggedEvent
-from binlane.plan.block.computed_modes import ModeRules, as_seen
+from binlane.plan.block.computed_modes import ModeRules, Session
 from binlane.plan.row_accounting import Tally
 from binlane.plan.transaction.decode import MapPart, Part, RowsPart, StatementPart
 from binlane.plan.transaction.event_format import Translation
 from binlane.plan.transaction.parts import FilteredPart
 from binlane.plan.window_plan import LaneFile
 
+_AGAINST = re.compile(rb"\bAGAINST\b", re.IGNORECASE)
 _FILE_PIECE = 1 << 20
 """Most bytes of a LOAD DATA's file in one item."""
 
@@ -56,11 +58,11 @@ class LaneWriter:
 
     def add(self, header: BlockHeader, parts: Sequence[Part], lane: int) -> None:
         """Take one transaction, whose statements ``lane`` gets. A transaction that commits implicitly on the target
-        gets a block of its own."""
+        gets a block of its own; one that asks a FULLTEXT index begins one."""
         alone = commits_itself(parts)
         self._enter(self._edges.stretch(header.first_seqno))
         self._write(self._builder.end_before(header.commit_time))
-        if alone:
+        if alone or _reads_committed(parts):
             self._write(self._builder.finish())
         sees = self._modes is not None and sees_modes(parts, self._modes)
         bits = self._modes.bits if sees and self._modes is not None else None
@@ -122,6 +124,12 @@ class LaneWriter:
                 yield replace(item, payload=self._translate(item.payload))
 
 
+def _reads_committed(parts: Iterable[Part]) -> bool:
+    """Whether a statement asks a FULLTEXT index. InnoDB's has no row of a transaction before it commits, so the rows of
+    earlier transactions, which the source has found, must not be in the same one on the target."""
+    return any(isinstance(part, StatementPart) and _AGAINST.search(part.sql) is not None for part in parts)
+
+
 def sees_modes(parts: Iterable[Part], modes: ModeRules) -> bool:
     """Whether a transaction has rows of which the target computes a column or key in the session's modes."""
     keys = {part.table.key for part in parts if isinstance(part, RowsPart)}
@@ -145,7 +153,9 @@ def _logged(parts: Iterable[Part], alone: bool, where: str, bits: int | None) ->
 
 
 def _mode(part: MapPart, bits: int | None) -> int | None:
-    return None if bits is None or part.sql_mode is None else as_seen(part.sql_mode, part.time_zone, bits)
+    if bits is None or part.sql_mode is None:
+        return None
+    return Session(part.sql_mode, part.time_zone, part.lc_time_names).seen(bits)
 
 
 def _size(parts: Sequence[Part]) -> int:

@@ -1,7 +1,7 @@
-"""Modes and time zones of MySQL's sessions in which a replica computes generated columns of their rows.
+"""Modes, time zones and locales of MySQL's sessions in which a replica computes generated columns of their rows.
 
-The BEGIN of a transaction of rows holds the session's ``sql_mode``, and its time zone if the first statement has used
-it. Of plain transactions it is read here, many at a
+The BEGIN of a transaction of rows holds the session's ``sql_mode``, its time zone if the first statement has used it,
+and its ``lc_time_names`` unless they are en_US. Of plain transactions it is read here, many at a
 time; ``decode`` reads it of all others. The modes are noted for the precheck as well: not every way of writing rows can
 keep to them (``precheck.generated_columns``).
 """
@@ -18,15 +18,18 @@ from binlane.binlog.events import Query, parse_body
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.computed_modes import ZONE, ModeRules, as_seen, modes_of, zone_of
+from binlane.plan.block.computed_modes import LOCALE, ZONE, ModeRules, Session
 from binlane.plan.segment.columns import INSERT, Run, SegmentColumns
 from binlane.plan.segment.lane_writer import sees_modes
 from binlane.plan.transaction.parts import Part, RowsPart
-from binlane.sql.requirements import COMPUTED_MODE, COMPUTED_ZONE, Requirement
+from binlane.sql.requirements import COMPUTED_LOCALE, COMPUTED_MODE, COMPUTED_ZONE, Requirement
 from binlane.sql.sql_modes import evaluated
 
-_ZONE_AT: Final = 48
-"""The bit at which the place of a time zone begins."""
+_OTHERS: Final = ZONE | LOCALE
+_OTHERS_AT: Final = 48
+"""The bit at which the place of a time zone and a locale begins."""
+_Others = tuple[tuple[str | None, int | None], ...]
+_NO_OTHERS: Final[_Others] = ((None, None),)
 NO_MODE: Final = -1
 """In place of a transaction's modes: its rows see none."""
 _POST_HEADER: Final = 13
@@ -46,8 +49,8 @@ class RowModes:
     events: Ints
     """The QUERY events, ascending."""
     bits: Ints
-    """The modes of each; above them, behind ``ZONE``, the place of its time zone in ``zones``."""
-    zones: tuple[str | None, ...] = ()
+    """The modes of each; above them the place of its time zone and locale in ``others``."""
+    others: _Others = _NO_OTHERS
 
     @classmethod
     def of(cls, columns: SegmentColumns, rules: ModeRules) -> RowModes | None:
@@ -61,16 +64,15 @@ class RowModes:
         is_seeing = np.zeros(columns.role.size, np.int64)
         is_seeing[rows] = sees[columns.number[rows]]
         events, bits = _found(columns, rules.bits)
-        zones: tuple[str | None, ...] = ()
-        if rules.bits & ZONE:
-            zones, places = _zones(columns, events, np.flatnonzero(is_seeing))
-            bits = bits | ZONE | places << _ZONE_AT
-        return cls(rules, np.concatenate(([0], np.cumsum(is_seeing))), events, bits, zones)
+        others = _NO_OTHERS
+        if rules.bits & _OTHERS:
+            others, places = _others(columns, events, np.flatnonzero(is_seeing))
+            bits = bits | places << _OTHERS_AT
+        return cls(rules, np.concatenate(([0], np.cumsum(is_seeing))), events, bits, others)
 
     def seen(self, mode: int) -> int:
-        """What ``as_seen`` gives for a number of ``of_events``."""
-        zone = self.zones[mode >> _ZONE_AT] if mode & ZONE else None
-        return as_seen(modes_of(mode), zone, self.rules.bits)
+        """What ``Session.seen`` gives for a number of ``of_events``."""
+        return Session(mode & (1 << _OTHERS_AT) - 1, *self.others[mode >> _OTHERS_AT]).seen(self.rules.bits)
 
     def of_events(self, first: Ints, end: Ints) -> Ints:
         """The modes of plain transactions with the events [first, end), or ``NO_MODE``."""
@@ -95,29 +97,32 @@ def asked(parts: Iterable[Part], rules: ModeRules) -> Iterator[Requirement]:
     parts = tuple(parts)
     if sees_modes(parts, rules):
         tables = [part.table for part in parts if isinstance(part, RowsPart)]
-        for each in {(table.sql_mode, table.time_zone) for table in tables}:
-            if each[0] is not None:
-                yield from _asked(as_seen(each[0], each[1], rules.bits))
+        for mode, zone, locale in {(each.sql_mode, each.time_zone, each.lc_time_names) for each in tables}:
+            if mode is not None:
+                yield from _asked(Session(mode, zone, locale).seen(rules.bits))
 
 
 def _asked(seen: int) -> Iterator[Requirement]:
-    yield Requirement(COMPUTED_MODE, "session", ",".join(evaluated(seen)))
+    session = Session.of(seen)
+    yield Requirement(COMPUTED_MODE, "session", ",".join(evaluated(session.mode)))
     if seen & ZONE:
-        yield Requirement(COMPUTED_ZONE, "session", zone_of(seen) or "")
+        yield Requirement(COMPUTED_ZONE, "session", session.zone or "")
+    if session.locale is not None:
+        yield Requirement(COMPUTED_LOCALE, "session", str(session.locale))
 
 
-def _zones(columns: SegmentColumns, events: Ints, seeing: Ints) -> tuple[tuple[str | None, ...], Ints]:
-    """The time zones that are logged for rows that see one, and the place of that of each QUERY event; ``seeing``: the
-    events with such rows."""
+def _others(columns: SegmentColumns, events: Ints, seeing: Ints) -> tuple[_Others, Ints]:
+    """The time zones and locales that are logged for rows that see one, and the place of that of each QUERY event;
+    ``seeing``: the events with such rows."""
     frames, log_format = columns.frames, columns.reader.format
-    places, zones = np.zeros(events.size, np.int64), dict[str | None, int]({None: 0})
+    places, others = np.zeros(events.size, np.int64), dict[tuple[str | None, int | None], int]({(None, None): 0})
     begins = np.searchsorted(events, seeing) - 1
     for place in np.unique(begins[begins >= 0]).tolist():
         query = parse_body(frames.raw(int(events[place])), log_format, columns.reader.name)
         assert isinstance(query, Query)
-        zone = query.context.time_zone
-        places[place] = zones.setdefault(zone, len(zones))
-    return tuple(zones), places
+        other = query.context.time_zone, query.context.lc_time_names
+        places[place] = others.setdefault(other, len(others))
+    return tuple(others), places
 
 
 def _found(columns: SegmentColumns, wanted: int) -> tuple[Ints, Ints]:

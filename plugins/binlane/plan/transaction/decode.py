@@ -188,6 +188,7 @@ class _Dissection:
     _sql_mode: int | None = None
     """MySQL: the mode of the last statement, BEGIN included, in which a replica computes the columns of rows."""
     _time_zone: str | None = None
+    _locale: int | None = None
     _in_group: bool = False
     """MariaDB: more events follow a DDL in its transaction; only CREATE TABLE ... SELECT is logged so."""
 
@@ -214,7 +215,8 @@ class _Dissection:
 
     def _map(self, event: RawEvent) -> MapPart:
         table = TableMap.parse(event.body, self.log.where(event), self.log.format.flavor)
-        part = self._maps[table.table_id] = MapPart(table, without_checksum(event), self._sql_mode, self._time_zone)
+        session = self._sql_mode, self._time_zone, self._locale
+        part = self._maps[table.table_id] = MapPart(table, without_checksum(event), *session)
         return part
 
     def _rows(self, event: RawEvent) -> RowsPart:
@@ -278,6 +280,7 @@ class _Dissection:
         source = self.log.format
         if source.flavor is Flavor.MYSQL:
             self._sql_mode, self._time_zone = query.context.sql_mode, query.context.time_zone
+            self._locale = query.context.lc_time_names
         query = replace(query, context=in_its_charset(query.sql, query.context, source.flavor, source.version))
         try:
             context = with_variables(query.session(event.header), self._variables, self.log.target)

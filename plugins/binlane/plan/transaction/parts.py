@@ -20,6 +20,8 @@ class MapPart:
     """MySQL: the session's, in which a replica computes the columns of the rows; None if the log does not have it."""
     time_zone: str | None = None
     """The same: logged with a statement that has used it."""
+    lc_time_names: int | None = None
+    """The same: None for en_US."""
 
     @property
     def key(self) -> TableKey:

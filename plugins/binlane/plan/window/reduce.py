@@ -15,7 +15,7 @@ from itertools import chain
 
 from binlane.model import BlockHeader, Item, ItemKind, RowCounts, TableKey
 from binlane.plan.block.builder import BlockLimits, FinishedBlock, in_mode, net_effect
-from binlane.plan.block.computed_modes import ALL_SEEN, as_seen
+from binlane.plan.block.computed_modes import LOCALE, ZONE, Session
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.window_plan import Block, LaneFile
 
@@ -125,9 +125,14 @@ class LaneFolder:
 
 
 def _modes(items: Iterable[Item]) -> set[int]:
-    """The modes of rows with their time zones, as ``as_seen``, without those that see none."""
-    found = {(item.context.sql_mode, item.context.time_zone) for item in items if item.context is not None}
-    return {as_seen(mode, zone, ALL_SEEN if zone else mode) for mode, zone in found if mode is not None}
+    """The modes of rows with their time zones and locales, as ``Session.seen``, without those that see none."""
+    contexts = (item.context for item in items if item.context is not None)
+    found = {(each.sql_mode, each.time_zone, each.lc_time_names) for each in contexts}
+    return {
+        Session(mode, zone, locale).seen(mode | (ZONE if zone else 0) | (LOCALE if locale else 0))
+        for mode, zone, locale in found
+        if mode is not None
+    }
 
 
 def _size(items: Iterable[Item]) -> int:

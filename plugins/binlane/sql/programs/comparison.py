@@ -124,6 +124,14 @@ class Alike:
         return f"{what}, {found if len(found) <= _SHOWN else f'{found[:_SHOWN]}...'}"
 
 
+def as_difference(program: Program) -> Difference:
+    """A program in the form in which the search for the first statement that reaches it looks for it."""
+    key, is_trigger = program.key, program.kind == "trigger"
+    name = key if is_trigger or program.kind == "view" else routine_key(key.database, key.table)
+    where = f"{program.kind} {key.database}.{program.name}" if is_trigger else f"{program.kind} {key}"
+    return Difference(name, where, "", "", is_trigger=is_trigger)
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Compares programs; all names are the target's, in texts, too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.computed_modes import ALL_SEEN, ComputedModes, as_seen, computed, modes_of, zone_of
+from binlane.plan.block.computed_modes import ALL_SEEN, LOCALE, ZONE, ComputedModes, Session, computed
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
 from binlane.sql.sql_modes import EVALUATED, evaluated
@@ -86,10 +86,14 @@ def test_a_table_that_is_not_known_may_see_any_mode_that_others_see() -> None:
     assert evaluated(rules.bits) == ("PAD_CHAR_TO_FULL_LENGTH",)
 
 
+@pytest.mark.parametrize("locale", [None, 4, 111, 0xFFFF])
 @pytest.mark.parametrize("zone", [None, "SYSTEM", "-11:00", "Europe/Berlin"])
 @pytest.mark.parametrize("mode", [0, 1 << 32, (1 << 32) | (1 << 22)])
-def test_a_mode_and_a_zone_are_one_number(mode: int, zone: str | None) -> None:
-    seen = as_seen(mode, zone, ALL_SEEN)
-    assert (modes_of(seen), zone_of(seen)) == (mode & 1 << 32, zone)
-    without = as_seen(mode, zone, 1 << 32)
-    assert (modes_of(without), zone_of(without)) == (mode & 1 << 32, None)
+def test_a_mode_a_zone_and_a_locale_are_one_number(mode: int, zone: str | None, locale: int | None) -> None:
+    session, kept = Session(mode, zone, locale), mode & 1 << 32
+    assert Session.of(session.seen(ALL_SEEN)) == (kept, zone, locale)
+    assert Session.of(session.seen(1 << 32)) == (kept, None, None)
+    assert Session.of(session.seen(1 << 32 | LOCALE)) == (kept, None, locale)
+    assert Session.of(session.seen(ZONE)) == (0, zone, None)
+    # a zone that is seen and not logged is no zone that is not seen
+    assert Session(mode).seen(ALL_SEEN) != Session(mode).seen(1 << 32)

@@ -1,0 +1,281 @@
+"""Variables of a session or a server that may decide what a logged change does on another server: ``VARIABLES``.
+
+A log has some of them with each statement. Of the others a replica has its own server's values, whatever the source's
+session had, and so have lanes (``apply.session.cached_state``): where the two servers differ, so would the data, in
+silence. Each was tried on MySQL 9.7, MariaDB 10.11 and 11.8, with the server's own replica beside binlane; decision 25
+has the table. ``tests/integration/window/test_session_variables.py`` tries each of them again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from binlane.model import Flavor, SessionContext
+from binlane.schema.model import TRANSACTIONAL_ENGINES
+from binlane.sql.parse.lexer import Token, TokenKind
+
+
+class Fate(StrEnum):
+    """What becomes of a variable between the source's session and the target's."""
+
+    LOGGED = "in the log where it matters, and set for the statement, or for the rows that the target computes"
+    IN_TEXT = "what it does is in the text that the source logs"
+    SET = "set by lanes, whatever the two servers have"
+    COMPARED = "the target's own; a window with statements or tables that see it is refused if the source's is another"
+    STORAGE = "the target's own: how a table is stored, not what it holds; told if the source's is another"
+    STRICTER = "the target's own: where it forbids a statement, the server's error stops the lane"
+    WITHOUT_EFFECT = "changes nothing of a statement that is logged"
+
+
+class Globals(NamedTuple):
+    """The global variables of a server, by name in lower case, and its version's numbers."""
+
+    values: Mapping[str, str]
+    number: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Which texts see a variable."""
+
+    sees: Callable[[str], bool]
+    """Of a text as ``plain`` writes it."""
+    hint: re.Pattern[bytes]
+    """Occurs in each text that sees it, as it is logged."""
+    expressions: bool = True
+    """An expression of a table sees it, too: of a generated column, a key, or, where statements write, a default."""
+    lax_only: bool = False
+    """Only without strict modes: with them the difference is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable and its fate."""
+
+    name: str
+    fate: Fate
+    flavors: frozenset[Flavor] = frozenset(Flavor)
+    """The families that have it."""
+    sight: Sight | None = None
+    """For COMPARED and STORAGE."""
+    absent: str | None = None
+    """What a server that does not have it does; None: nothing that can be compared."""
+    value: Callable[[str], str] = str.upper
+    """What of its value matters."""
+    only_less: bool = False
+    """Only a target with a smaller number does something else."""
+    since: tuple[int, int, int] | None = None
+    """The first MariaDB whose value says this; before, ``absent`` holds."""
+    is_renewed: bool = False
+    """Lanes set it to the server's present global value: sessions keep the one with which they began."""
+
+    def differing(self, source: Globals, target: Globals) -> tuple[str, str] | None:
+        """The servers' global values, if a text may do something else by the target's. None if they are alike."""
+        ours, theirs = self._of(source), self._of(target)
+        if ours is None or theirs is None or self.value(ours) == self.value(theirs):
+            return None
+        return None if self.only_less and int(ours) < int(theirs) else (ours, theirs)
+
+    def _of(self, server: Globals) -> str | None:
+        is_older = self.since is not None and server.number < self.since
+        return self.absent if is_older else server.values.get(self.name, self.absent)
+
+
+_STRICT: Final = 1 << 21 | 1 << 22
+"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
+
+
+def is_lax(context: SessionContext) -> bool:
+    """Whether the session has no strict mode, or the log does not tell."""
+    return not (context.sql_mode or 0) & _STRICT
+
+
+def plain(tokens: Sequence[Token]) -> str:
+    """A text as words in capitals and symbols, with ``?`` for each literal, variable and quoted name."""
+    return " ".join(token.upper or (token.text if token.kind is TokenKind.SYMBOL else "?") for token in tokens)
+
+
+def _matching(pattern: str, hint: str, **changes: bool) -> Sight:
+    found = re.compile(pattern)
+    return Sight(lambda text: found.search(text) is not None, re.compile(hint.encode(), re.I), **changes)
+
+
+def _function(*names: str, **changes: bool) -> Sight:
+    both = "|".join(names)
+    return _matching(rf"\b(?:{both}) \(", both, **changes)
+
+
+def _sees_week(text: str) -> bool:
+    """WEEK() with one argument, or EXTRACT(WEEK FROM ..): with two the mode of the week is in the text."""
+    if re.search(r"\bEXTRACT \( WEEK FROM\b", text) is not None:
+        return True
+    return any(_has_one_argument(text, match.end()) for match in re.finditer(r"\bWEEK \(", text))
+
+
+def _has_one_argument(text: str, at: int) -> bool:
+    depth = 0
+    for character in text[at:]:
+        if depth == 0 and character in ",)":
+            return character == ")"
+        depth += (character == "(") - (character == ")")
+    return True
+
+
+_TABLE: Final = r"^CREATE (?:OR REPLACE )?(?:TEMPORARY )?TABLE\b"
+_WITHOUT_ENGINE: Final = r"(?!.*\bENGINE\b)(?!.*\bLIKE\b)"
+_NEW_TABLE: Final = _matching(_TABLE, "table", expressions=False)
+_EVERY: Final = _matching("", "", expressions=False)
+_DIVISION: Final = _matching(r"/|\b(?:AVG|STD|STDDEV\w*|VAR_\w+|VARIANCE) ?\(", "/|avg|std|var")
+_RECURSION: Final = _matching(r"\bWITH RECURSIVE\b", "recursive", expressions=False)
+_FULLTEXT: Final = _matching(r"\b(?:MATCH|FULLTEXT)\b", "match|fulltext", expressions=False)
+_MYSQL: Final = frozenset({Flavor.MYSQL})
+_MARIADB: Final = frozenset({Flavor.MARIADB})
+_UTF8: Final = "UTF8_IS_UTF8MB3"
+_ZERO_DATE: Final = "ZERO_DATE_TIME_CAST"
+
+
+def _flag(name: str) -> Callable[[str], str]:
+    return lambda value: name if name in value.upper().split(",") else ""
+
+
+def _kind(engine: str) -> str:
+    """What a rollback leaves of a table; nothing: MariaDB takes default_storage_engine."""
+    return "" if engine.lower() in ("", *TRANSACTIONAL_ENGINES) else engine.upper()
+
+
+def _all(
+    fate: Fate, *names: str, flavors: frozenset[Flavor] = frozenset(Flavor), is_renewed: bool = False
+) -> list[Variable]:
+    return [Variable(name, fate, flavors, is_renewed=is_renewed) for name in names]
+
+
+_COMPARED: Final = (
+    Variable(
+        "default_week_format", Fate.COMPARED, sight=Sight(_sees_week, re.compile(rb"week", re.I)), is_renewed=True
+    ),
+    Variable("div_precision_increment", Fate.COMPARED, sight=_DIVISION, is_renewed=True),
+    Variable(
+        "group_concat_max_len",
+        Fate.COMPARED,
+        sight=_function("GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"),
+        is_renewed=True,
+    ),
+    Variable(
+        "max_sort_length",
+        Fate.COMPARED,
+        sight=_matching(r"\b(?:ORDER BY|GROUP BY|DISTINCT)\b", "order|group|distinct", expressions=False),
+        is_renewed=True,
+    ),
+    Variable(
+        "block_encryption_mode",
+        Fate.COMPARED,
+        sight=_function("AES_ENCRYPT", "AES_DECRYPT"),
+        absent="aes-128-ecb",
+        is_renewed=True,
+    ),
+    Variable(
+        "default_regex_flags",
+        Fate.COMPARED,
+        _MARIADB,
+        _matching(r"\bR(?:LIKE|EGEXP(?:_\w+)?)\b", "rlike|regexp"),
+        is_renewed=True,
+    ),
+    Variable(
+        "windowing_use_high_precision",
+        Fate.COMPARED,
+        _MYSQL,
+        _matching(r"\bOVER\b", "over", expressions=False),
+        is_renewed=True,
+    ),
+    Variable("cte_max_recursion_depth", Fate.COMPARED, _MYSQL, _RECURSION, is_renewed=True),
+    Variable("max_recursive_iterations", Fate.COMPARED, _MARIADB, _RECURSION, is_renewed=True),
+    # the flag came with 10.6; before, and on MySQL, utf8 always means this
+    Variable(
+        "old_mode",
+        Fate.COMPARED,
+        _MARIADB,
+        _matching(r"\b_?UTF8(?:_\w+)?\b", "utf8", expressions=False),
+        absent=_UTF8,
+        value=_flag(_UTF8),
+        since=(10, 6, 0),
+        is_renewed=True,
+    ),
+    Variable("old_mode", Fate.COMPARED, _MARIADB, _EVERY, absent="", value=_flag(_ZERO_DATE), is_renewed=True),
+    Variable(
+        "default_tmp_storage_engine",
+        Fate.COMPARED,
+        sight=_matching(rf"^CREATE (?:OR REPLACE )?TEMPORARY TABLE\b{_WITHOUT_ENGINE}", "temporary", expressions=False),
+        value=_kind,
+        is_renewed=True,
+    ),
+    Variable("innodb_ft_enable_stopword", Fate.COMPARED, sight=_FULLTEXT, is_renewed=True),
+    *(
+        Variable(name, Fate.COMPARED, sight=_FULLTEXT)
+        for name in (
+            *("innodb_ft_min_token_size", "innodb_ft_max_token_size", "innodb_ft_server_stopword_table"),
+            *("ft_min_word_len", "ft_max_word_len", "ft_stopword_file", "ft_boolean_syntax", "ngram_token_size"),
+        )
+    ),
+    Variable(
+        "max_allowed_packet",
+        Fate.COMPARED,
+        sight=_function(
+            *("REPEAT", "SPACE", "LPAD", "RPAD", "CONCAT", "CONCAT_WS", "GROUP_CONCAT", "REPLACE", "INSERT", "HEX"),
+            *("UNHEX", "TO_BASE64", "FROM_BASE64", "UNCOMPRESS", "EXPORT_SET", "MAKE_SET", "WEIGHT_STRING", "QUOTE"),
+            lax_only=True,
+        ),
+        only_less=True,
+    ),
+)
+_STORAGE: Final = (
+    Variable(
+        "default_storage_engine",
+        Fate.STORAGE,
+        sight=_matching(rf"{_TABLE}{_WITHOUT_ENGINE}", "table", expressions=False),
+        is_renewed=True,
+    ),
+    Variable("innodb_default_row_format", Fate.STORAGE, sight=_NEW_TABLE),
+    Variable("innodb_file_per_table", Fate.STORAGE, sight=_NEW_TABLE),
+    Variable("innodb_compression_default", Fate.STORAGE, _MARIADB, _NEW_TABLE, is_renewed=True),
+    Variable("mysql56_temporal_format", Fate.STORAGE, _MARIADB, _NEW_TABLE),
+)
+VARIABLES: Final = (
+    *_COMPARED,
+    *_STORAGE,
+    *_all(
+        Fate.LOGGED,
+        *("lc_time_names", "time_zone", "foreign_key_checks", "unique_checks", "sql_auto_is_null"),
+        *("explicit_defaults_for_timestamp", "collation_connection"),
+    ),
+    *_all(
+        Fate.LOGGED,
+        "default_collation_for_utf8mb4",
+        "sql_require_primary_key",
+        "default_table_encryption",
+        flavors=_MYSQL,
+    ),
+    *_all(
+        Fate.LOGGED,
+        *("check_constraint_checks", "sql_if_exists", "system_versioning_insert_history", "character_set_collations"),
+        flavors=_MARIADB,
+    ),
+    *_all(Fate.IN_TEXT, "sql_generate_invisible_primary_key", flavors=_MYSQL),
+    *_all(Fate.SET, "restrict_fk_on_non_standard_key", flavors=_MYSQL),
+    *_all(Fate.SET, "system_versioning_alter_history", flavors=_MARIADB),
+    *_all(
+        Fate.STRICTER,
+        *("innodb_strict_mode", "sql_safe_updates", "sql_big_selects", "max_join_size", "updatable_views_with_limit"),
+        is_renewed=True,
+    ),
+    *_all(Fate.WITHOUT_EFFECT, "sql_select_limit", is_renewed=True),
+    *_all(Fate.WITHOUT_EFFECT, "optimizer_switch"),
+    *_all(Fate.WITHOUT_EFFECT, "alter_algorithm", "system_versioning_asof", flavors=_MARIADB, is_renewed=True),
+    *_all(Fate.WITHOUT_EFFECT, "note_verbosity", flavors=_MARIADB),
+    *_all(Fate.WITHOUT_EFFECT, "show_create_table_skip_secondary_engine", flavors=_MYSQL),
+)
+"""In the order of their findings. ``sql_mode``, ``auto_increment_*``, ``timestamp`` and other values that every log has
+are ``apply.session.context``'s alone."""

@@ -1,0 +1,159 @@
+"""Statements and rows of sessions in several time zones, and in the zone SYSTEM of another machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import PrecheckError
+from binlane.model import Flavor
+from lab.programs import has_mysql
+from lab.servers import PrivateServer, private_server
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import ChannelOf, fresh_channel, run_on
+from tests.integration.window.test_session_variables import MADE, STATEMENTS, global_value
+
+
+@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=requires_mysql), "mariadb"])
+@pytest.mark.parametrize("text", ["", 'writer = "sql"\n'])
+@pytest.mark.parametrize("reduce", ["off", "block", "window"])
+def test_two_zones_in_one_transaction_are_those_of_their_statements_and_no_row_s(
+    channel_of: ChannelOf, flavor: str, text: str, reduce: str
+) -> None:
+    channel = channel_of(flavor, flavor)
+    channel.write_channel(text, f'reduce = "{reduce}"\n')
+    zoned = "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, at TIMESTAMP(3) NULL, d DATETIME NULL, KEY (at))"
+    run_on(channel.source, *MADE, zoned)
+    plain = "INSERT INTO tenant_1.u VALUES ({}, '2024-03-31 02:30:00', NOW())"
+    unsafe = "INSERT INTO tenant_1.u SELECT {}, '2024-03-31 02:30:00', NOW() + INTERVAL LENGTH(UUID()) SECOND"
+    # MIXED logs the unsafe ones as rows
+    for number, (wanted, first, second) in enumerate(
+        (("ROW", plain, plain), ("STATEMENT", plain, plain), ("MIXED", plain, unsafe), ("MIXED", unsafe, plain))
+    ):
+        run_on(
+            channel.source,
+            f"SET SESSION binlog_format = {wanted}, time_zone = '+05:00'",
+            "BEGIN",
+            first.format(2 * number),
+            "SET SESSION time_zone = '-03:00'",
+            second.format(2 * number + 1),
+            "UPDATE tenant_1.u SET at = at + INTERVAL 1 HOUR, d = d + INTERVAL 1 DAY WHERE at > '2024-03-31'",
+            "COMMIT",
+        )
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT COUNT(DISTINCT at) FROM tenant_1.u")[0][0] > 2
+
+
+@pytest.fixture(scope="module", params=[Flavor.MARIADB, Flavor.MYSQL])
+def berlin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+    """A source whose machine is in another zone than the target's."""
+    flavor: Flavor = request.param
+    if flavor is Flavor.MYSQL and not has_mysql():
+        pytest.skip("no MySQL")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin" if os.environ.get("TZ") != "Europe/Berlin" else "UTC")
+        with private_server(tmp_path_factory.mktemp("berlin") / "data", flavor, name="berlin", durable=False) as server:
+            yield server
+
+
+def test_the_zone_system_of_another_machine_is_named(
+    berlin: PrivateServer,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    target = request.getfixturevalue(f"{berlin.flavor}_target")
+    channel = fresh_channel(berlin, target, tmp_path, clean_servers)
+    insert = "INSERT INTO tenant_1.u VALUES ({}, '2024-01-01 00:00:00')"
+    run_on(berlin, STATEMENTS, *MADE, "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, at TIMESTAMP NULL)")
+    run_on(berlin, "CREATE TABLE tenant_1.texts (id INT PRIMARY KEY, at DATETIME)")
+    run_on(berlin, STATEMENTS, "SET SESSION time_zone = '+05:00'", insert.format(1))
+    run_on(berlin, "SET SESSION binlog_format = ROW", insert.format(2))
+    assert channel.run() is not None
+    # MySQL logs the zone with these, too
+    event = "CREATE EVENT tenant_1.e ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 1"
+    run_on(berlin, STATEMENTS, "INSERT INTO tenant_1.texts VALUES (1, '2024-01-01 00:00:00')", event)
+    assert channel.run() is not None
+    utc = "SELECT id, UNIX_TIMESTAMP(at) FROM tenant_1.u ORDER BY id"
+    assert berlin.query(utc) == target.query(utc)
+    run_on(berlin, STATEMENTS, insert.format(3))
+    with pytest.raises(
+        PrecheckError, match=r"time zone SYSTEM of the target: expected 2000-01-01 0[01]:00:00, as on the"
+    ):
+        channel.run()
+    assert target.query("SELECT COUNT(*) FROM tenant_1.u") == [(2,)]
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE tenant_1.t SET s = NOW()",
+        "INSERT INTO tenant_1.made (id) VALUES (1)",
+        "INSERT INTO tenant_1.fires (id) VALUES (1)",
+        "ALTER TABLE tenant_1.t ADD COLUMN a DATETIME DEFAULT CURRENT_TIMESTAMP",
+        "ALTER TABLE tenant_1.t ADD COLUMN a TIMESTAMP NULL; INSERT INTO tenant_1.t (id, a) VALUES (9, '2024-01-01')",
+    ],
+)
+def test_each_way_to_ask_for_a_time_in_the_zone_system_is_named(
+    berlin: PrivateServer,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    statement: str,
+) -> None:
+    target = request.getfixturevalue(f"{berlin.flavor}_target")
+    channel = fresh_channel(berlin, target, tmp_path, clean_servers)
+    made = (
+        "CREATE TABLE tenant_1.made (id INT PRIMARY KEY, a DATETIME DEFAULT CURRENT_TIMESTAMP)",
+        "CREATE TABLE tenant_1.fires (id INT PRIMARY KEY, a DATETIME)",
+        "CREATE TRIGGER tenant_1.x BEFORE INSERT ON tenant_1.fires FOR EACH ROW SET NEW.a = NOW()",
+    )
+    run_on(berlin, STATEMENTS, *MADE, *made)
+    assert channel.run() is not None
+    run_on(berlin, STATEMENTS, *statement.split("; "))
+    with pytest.raises(PrecheckError, match="time zone SYSTEM of the target"):
+        channel.run()
+
+
+@requires_mysql
+@pytest.mark.parametrize("berlin", [Flavor.MYSQL], indirect=True)
+@pytest.mark.parametrize("made", [False, True])
+def test_rows_that_the_target_would_compute_in_its_own_zone_system_are_named(
+    berlin: PrivateServer,
+    mysql_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    made: bool,
+) -> None:
+    channel = fresh_channel(berlin, mysql_target, tmp_path, clean_servers)
+    zoned = "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, at TIMESTAMP NULL, day DATE AS (DATE(at)) STORED)"
+    run_on(berlin, *MADE, *(() if made else (zoned,)))
+    assert channel.run() is not None
+    run_on(berlin, *((zoned,) if made else ()), "INSERT INTO tenant_1.u (id, at) VALUES (1, '2024-01-01 00:00:00')")
+    with pytest.raises(PrecheckError, match=r"tenant_1\.u, with an expression .*: time zone SYSTEM of the target"):
+        channel.run()
+
+
+@requires_mysql
+def test_columns_of_rows_without_a_logged_zone_are_computed_in_the_target_s_own(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    zoned = "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, at TIMESTAMP NULL, day DATE AS (DATE(at)) STORED)"
+    run_on(channel.source, *MADE, zoned)
+    assert channel.run() is not None
+    # BEGIN has no zone if the first statement has not used it
+    rows = ("BEGIN", "UPDATE tenant_1.t SET n = 1", "INSERT INTO tenant_1.u (id, at) VALUES (1, '2024-01-01 01:00:00')")
+    with global_value(channel.source, "time_zone", "'+05:00'"):
+        run_on(channel.source, *rows, "COMMIT")
+        with pytest.raises(
+            PrecheckError, match=r"tenant_1.u: time_zone of the target: expected \+05:00, as on the source"
+        ):
+            channel.run()
+        with global_value(channel.target, "time_zone", "'+05:00'"):
+            assert channel.run() is not None
+    channel.assert_equal()
