@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import machine
-from benchmarks.tables import divided_file, later_file, native_file, write_pages
+from benchmarks.tables import LATER, divided_file, later_file, native_file, write_pages
 from benchmarks.ways import START
 from benchmarks.workloads import WORKLOADS
 
@@ -58,11 +58,14 @@ def _apply_steps(transactions: tuple[str, ...], runs: int) -> tuple[Measured, ..
         for flavor in ("mariadb", "mysql")
         for workload in WORKLOADS
     ]  # fmt: skip
-    later = Measured(
-        "fleet-later-mariadb", "benchmarks.native",
-        ("--workload", "fleet", "--after", transactions[1], *transactions, "--only", f"{START},binlane run"),
-        later_file("mariadb", "fleet"),
-    )  # fmt: skip
+    later = [
+        Measured(
+            f"{workload}-later-mariadb", "benchmarks.native",
+            ("--workload", workload, "--after", transactions[1], *transactions, "--only", f"{START},binlane run"),
+            later_file("mariadb", workload),
+        )
+        for workload in LATER
+    ]  # fmt: skip
     divided = [
         Measured(
             f"large-divided-{flavor}", "benchmarks.native",
@@ -77,7 +80,7 @@ def _apply_steps(transactions: tuple[str, ...], runs: int) -> tuple[Measured, ..
         (*transactions, "--lanes", "4", "--reduce", "off,block,window", "--writers", "sql", "--only", "8 threads,SQL"),
         "native-mariadb-durable-sql.json",
     )  # fmt: skip
-    return (*native, later, *divided, sql)
+    return (*native, *later, *divided, sql)
 
 
 def _windows_and_tools(scale: float, runs: int, transactions: tuple[str, ...]) -> tuple[Measured, ...]:

@@ -42,6 +42,8 @@ WINDOWS: Final = (
     "scale-mysql-hour.json",
 )
 """Results of windows with ``--whole``: of ten minutes, and of an hour, of a source with 1,000 transactions a second."""
+LATER: Final = ("tenants", "oltp", "fleet")
+"""Workloads whose second window is measured, too."""
 _HOUR_UNDER_AIRFLOW: Final = "under-airflow-hour.json"
 _REPLICA: Final = "replica, 8 threads"
 _WHOLE: Final = ("extract", "filter", "check", "apply", "advance")
@@ -144,19 +146,20 @@ def workloads(results: Path) -> str:
             ratios = (_ratio(way and way["ratio"]) for way in (*four, command))
             receiving = _rate(_best_whole(found)) if START in found["ways"] else ""
             rows.append((f"`{name}`", _server(found), _rate(_best(found)), receiving, *ratios, whole, _runs(found)))
-        rows += _later_fleet(results, flavor)
+        rows += _later_windows(results, flavor)
     head = ("workload", "servers", "best replica, transactions/s", "the same receiving", "replay", '"block"',
             '"window"', "`binlane run`", "all steps", "measured with")  # fmt: skip
     return _table(head, rows)
 
 
-def _later_fleet(results: Path, flavor: str) -> Iterator[tuple[str, ...]]:
-    """The line of a fleet's later window, if it was measured."""
-    file = results / later_file(flavor, "fleet")
-    if file.exists():
-        found = _stored(results, file.name)
-        ratio, receiving = _ratio(found["ways"][COMMAND]["ratio"]), _rate(_best_whole(found))
-        yield "`fleet`, a later window", _server(found), "", receiving, "", "", "", ratio, "", _runs(found)
+def _later_windows(results: Path, flavor: str) -> Iterator[tuple[str, ...]]:
+    """The lines of windows that are not their channel's first, as far as they were measured."""
+    for workload in LATER:
+        file = results / later_file(flavor, workload)
+        if file.exists():
+            found = _stored(results, file.name)
+            ratio, receiving = _ratio(found["ways"][COMMAND]["ratio"]), _rate(_best_whole(found))
+            yield f"`{workload}`, a later window", _server(found), "", receiving, "", "", "", ratio, "", _runs(found)
 
 
 def archive(results: Path) -> str:
