@@ -118,9 +118,7 @@ def main(
             "--durable/--not-durable", help="sync_binlog and innodb_flush_log_at_trx_commit of targets: 1 or 0."
         ),
     ] = True,
-    target_log: Annotated[
-        bool, typer.Option(help="Targets write a binary log of their own, whatever fills them.")
-    ] = True,
+    target_log: Annotated[bool, typer.Option(help="Targets write a binary log of their own.")] = True,
     lanes: Annotated[str, typer.Option(help="binlane's lanes, each measured; 1 keeps the source's order.")] = "1,4",
     reduce: Annotated[str, typer.Option(help="Values of blocks.reduce, each measured: off replays.")] = "off,block",
     block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
@@ -139,9 +137,7 @@ def main(
         int, typer.Option(min=0, help="Transactions that each way applies before its clock starts: a later window.")
     ] = 0,
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
-    binlog_cache: Annotated[
-        int, typer.Option(min=0, help="binlog_cache_size of every server, MiB; 0: the server's default.")
-    ] = 0,
+    binlog_cache: Annotated[int, typer.Option(min=0, help="binlog_cache_size of all servers, MiB; 0: default.")] = 0,
     data: Annotated[Path | None, typer.Option(help="Folder for the servers' data; default: a temporary one.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Result file; default: benchmarks/results/native-....json.")

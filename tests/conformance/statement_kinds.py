@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.conformance import proofs
 from tests.conformance.rows import Row, refused, supported
+from tests.conformance.statement_programs import REPLACED_PROGRAMS
 
 _UNSUPPORTED: Final = "UnsupportedEventError"
 _NOT_APPLIED: Final = f"{proofs.DISSECT}::test_events_that_cannot_be_applied_are_refused_with_file_and_offset"
@@ -324,24 +325,9 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{_PROGRAMS}::test_programs_that_the_source_has_changed_behind_the_window_are_not_missed",
         f"{_PROGRAMS}::test_programs_of_other_versions_and_families_and_of_renamed_databases_are_the_same",
         f"{_PROGRAMS}::test_what_changes_no_row_is_nobody_s_concern",
-        f"{_PROGRAMS}::test_programs_that_the_log_replaces_before_their_use_do_the_same",
+        "tests/integration/window/test_replaced_programs.py::test_programs_that_the_log_replaces_before_their_use_do_the_same",
     ),
-    supported(
-        "Routines, views and triggers that the window, or the source's log behind it, drops or replaces behind a "
-        "logged statement that needs them, if an earlier window has compared them or made them",
-        "do on the target what they did on the source",
-        f"{_PROGRAMS}::test_programs_that_an_earlier_window_has_made_are_replaced_behind_their_use",
-        f"{_PROGRAMS}::test_programs_that_are_alike_and_those_of_the_log_do_the_same_on_both",
-        f"{_FIRED}::test_triggers_that_are_alike_and_those_of_the_log_fire_on_both",
-    ),
-    refused(
-        "The same if no earlier window knows them, or its files are gone, or the target's text has changed since: the "
-        "source's text of then is in no catalogue any more",
-        "named before the window begins, with the statement that needs it, unless `allow_unsafe` is set",
-        "PrecheckError",
-        f"{_PROGRAMS}::test_programs_that_the_log_replaces_behind_their_use_are_named",
-        f"{_PROGRAMS}::test_what_an_earlier_window_knows_is_taken_only_while_it_holds",
-    ),
+    *REPLACED_PROGRAMS,
     refused(
         "The same where only one server has the routine or view, or another body, query, parameters, returned type, "
         "sql_mode, collation, DETERMINISTIC, CHECK OPTION, ALGORITHM or, where it decides something, definer; or where "

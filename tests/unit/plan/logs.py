@@ -254,8 +254,7 @@ def filtered(
         folded = [fold_lane(lane, blocks, routing, chosen, reducer) for lane, blocks in lanes.items()]
         lanes, whole = {each.lane: blocks for each, blocks in folded}, [each for each, _ in folded]
     unsealed = make_plan(manifest, routing, MappedWindow.of(summaries), whole, chosen.renaming, of_one_kind=of_one_kind)
-    plan, _ = unsealed.sealed()
-    return Filtered(routing, plan, lanes)
+    return Filtered(routing, unsealed.sealed()[0], lanes)
 
 
 Blocks = list[tuple[BlockHeader, tuple[Item, ...]]]

@@ -79,9 +79,7 @@ class AtomicBarrier:
                     self._rename(rename.permanent)
                 self._run_before_transaction(items if rename is None else rename.temporary)
             has_ddl = rename is not None and rename.permanent is not None
-            if self._is_noted:
-                self._note()
-                has_noted = True
+            has_noted = self._note()
             session.begin()
             if not move_position(session.cursor, place.key, place.lanes, place.expected, barrier.last):
                 self._undo()
@@ -139,12 +137,15 @@ class AtomicBarrier:
         place = self.place
         return DdlPlace(place.key, place.channel_uuid, place.lane, self.barrier.last)
 
-    def _note(self) -> None:
-        """Raises UndecidableError."""
+    def _note(self) -> bool:
+        """Whether the barrier needs a note, and has it now. Raises UndecidableError."""
+        if not self._is_noted:
+            return False
         session, place, barrier = self.session, self.place, self.barrier
         note = KeptNote.of(read_intent(session.cursor, place.key.channel, barrier.last))
         what = f"seqnos {barrier.first}..{barrier.last}".encode()
         begin_whole(session, self._ddl, note, (Item(ItemKind.STATEMENT, what),), unit=TOGETHER)
+        return True
 
     def _rename(self, item: Item) -> None:
         session, place, seqno = self.session, self.place, self.barrier.last
