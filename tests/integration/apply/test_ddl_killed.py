@@ -17,8 +17,7 @@ from binlane.apply.lane.runner import run_lane
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.errors import ApplyError, UndecidableError
-from binlane.model import Flavor, Item, LogPosition
-from binlane.state.orders.skips import SkipRequest, request_skips
+from binlane.model import Flavor, Item
 from binlane.state.records.ddl_intents import decide_ddl, write_intent
 from binlane.state.records.journal import read_status
 from lab.servers import PrivateServer, private_server
@@ -274,12 +273,12 @@ def committed(pair: Pair, *statements: str) -> Callable[[LaneSession, Item], Non
     """What MySQL has committed of a DDL on tables that are not InnoDB's, before it logs the statement's GTID."""
 
     def run(_: LaneSession, __: Item) -> None:
-        _run_alone(pair.target, *statements)
+        run_alone(pair.target, *statements)
 
     return run
 
 
-def _run_alone(server: PrivateServer, *statements: str) -> None:
+def run_alone(server: PrivateServer, *statements: str) -> None:
     with server.connect(autocommit=True, database=DATABASE) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
@@ -361,7 +360,7 @@ def test_a_swap_of_tables_that_mysql_does_not_change_with_its_gtid_is_a_question
     for _ in range(2):
         with pytest.raises(UndecidableError, match="RENAME TABLE a TO x"):
             run_lane(mysql_pair.engine, window.plan, 2, window.source, QUICK)
-    _run_alone(mysql_pair.target, *rest)
+    run_alone(mysql_pair.target, *rest)
     decide_ddl(mysql_pair.engine, "orders", 1, ran=True)
     run_lane(mysql_pair.engine, window.plan, 2, window.source, QUICK)
     mysql_pair.assert_equal("a", "b")
@@ -476,30 +475,13 @@ def test_a_ddl_of_which_mariadb_has_run_and_logged_a_part_before_it_refused_is_r
     mariadb_pair.both("DROP USER IF EXISTS x@localhost, y@localhost", *setup)
     window = ddl_window(mariadb_pair, statement)
     start_window(mariadb_pair.engine, window.plan)
-    _run_alone(mariadb_pair.target, obstacle)
+    run_alone(mariadb_pair.target, obstacle)
     with pytest.raises(ApplyError, match=r"1451|1396"):
         run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
     with contextlib.suppress(ApplyError):
         # again, before the obstacle is gone; of accounts, those that are there are left
         run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
-    _run_alone(mariadb_pair.target, *remedy)
+    run_alone(mariadb_pair.target, *remedy)
     run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
     assert mariadb_pair.rows(shown) == mariadb_pair.source.query(shown) == []
-    assert mariadb_pair.rows("SELECT * FROM binlane.ddl") == []
-
-
-def test_a_ddl_that_is_skipped_leaves_no_note_of_the_part_that_has_run(mariadb_pair: Pair) -> None:
-    mariadb_pair.both("CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (id INT PRIMARY KEY)")
-    window = ddl_window(mariadb_pair, "DROP TABLE a, b")
-    start_window(mariadb_pair.engine, window.plan)
-    _run_alone(mariadb_pair.target, "CREATE TABLE c (id INT, FOREIGN KEY (id) REFERENCES b (id))")
-    with pytest.raises(ApplyError, match="1451"):
-        run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
-    assert mariadb_pair.rows("SELECT state FROM binlane.ddl") == [("begun",)]
-    opened = read_status(mariadb_pair.engine, "orders").window
-    assert opened is not None
-    skip = SkipRequest(1, 2, "0-1-1", LogPosition("", 4), 1.0, "a DDL", b"events", (0, 1, 2), is_shared=False)
-    request_skips(mariadb_pair.engine, opened, [skip], reason="kept here", by="carol")
-    run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
-    assert positions(mariadb_pair) == [1, 1, 1]
     assert mariadb_pair.rows("SELECT * FROM binlane.ddl") == []
