@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from binlane.binlog.rows_payload import DEFINITION
 from binlane.binlog.table_map import TableMap
@@ -172,8 +172,12 @@ class Tally:
 
     def add_shard(self, shard: str, lane: int, transactions: int, rows: int) -> None:
         """Count transactions and row changes of a shard."""
-        before = self.shards.get(shard, ShardCounts(lane, 0, 0))
-        self.shards[shard] = replace(before, transactions=before.transactions + transactions, rows=before.rows + rows)
+        before = self.shards.get(shard)
+        self.shards[shard] = (
+            ShardCounts(lane, transactions, rows)
+            if before is None
+            else ShardCounts(before.lane, before.transactions + transactions, before.rows + rows)
+        )
 
     def add_unsafe(self, name: str, seqno: int) -> None:
         """Note a part of a statement whose result depends on the server."""
@@ -181,7 +185,8 @@ class Tally:
 
     def add_saved(self, key: TableKey, rows: RowCounts) -> None:
         """Add a table's row changes written minus read."""
-        self.saved[key] = self.saved.get(key, RowCounts()) + rows
+        known = self.saved.get(key)
+        self.saved[key] = rows if known is None else known + rows
 
     def add_lane(self, lane: int, rows: RowCounts) -> None:
         """Count row changes that a lane writes."""
@@ -189,12 +194,13 @@ class Tally:
 
     def add_table(self, key: TableKey, rows: RowCounts) -> None:
         """Count row changes of a table."""
-        self.tables[key] = self.tables.get(key, RowCounts()) + rows
+        known = self.tables.get(key)
+        self.tables[key] = rows if known is None else known + rows
 
     def merge(self, other: Tally) -> None:
         """Add the tally of another segment."""
-        for key, rows in other.tables.items():
-            self.add_table(key, rows)
+        _add_all(self.tables, other.tables)
+        _add_all(self.saved, other.saved)
         self._merge_filtered(other)
         for key, maps in other.table_maps.items():
             known = self.table_maps.setdefault(key, {})
@@ -204,8 +210,6 @@ class Tally:
             self.add_shard(shard, counts.lane, counts.transactions, counts.rows)
         for lane, rows in other.lane_rows.items():
             self.add_lane(lane, rows)
-        for key, rows in other.saved.items():
-            self.add_saved(key, rows)
         self.kinds.update(other.kinds)
         for key, seqnos in other.altered.items():
             self.altered.setdefault(key, set()).update(seqnos)
@@ -229,3 +233,10 @@ class Tally:
             self.filtered[key] = self.filtered.get(key, RowCounts()) + rows
         for rule, count in other.rules.items():
             self.rules[rule] = self.rules.get(rule, RuleCounts()) + count
+
+
+def _add_all(sums: dict[TableKey, RowCounts], more: Mapping[TableKey, RowCounts]) -> None:
+    """Add the counts of each table."""
+    for key, rows in more.items():
+        known = sums.get(key)
+        sums[key] = rows if known is None else known + rows

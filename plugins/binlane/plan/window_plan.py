@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Final, Protocol
 
@@ -118,9 +119,11 @@ class ShardCounts:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WindowPlan:
     """The plan of a window. Seqnos are inclusive; an empty window has ``last_seqno = first_seqno - 1``."""
+
+    # no slots: cached_property keeps what many checks ask about ten thousand tables
 
     channel: str
     window_id: str
@@ -253,7 +256,7 @@ class WindowPlan:
         """Row changes that the window writes: the sum over its lanes."""
         return sum(self.lane_rows, RowCounts())
 
-    @property
+    @cached_property
     def applied_tables(self) -> frozenset[TableKey]:
         """Tables whose row changes are not all filtered out."""
         return frozenset(key for key, each in self.tables.items() if each.read.total > each.filtered.total)

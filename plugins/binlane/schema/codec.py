@@ -84,12 +84,8 @@ def _tables(
                 raise PlanError(
                     f"{where}.{database}.{name}: expected a definition below {len(definitions)}, got {number}"
                 )
-            table, key = definitions[number], TableKey(database, name)
-            foreign_keys = tuple(
-                replace(each, parent=TableKey(each.parent.database or database, each.parent.table))
-                for each in table.foreign_keys
-            )
-            yield key, replace(table, key=key, foreign_keys=foreign_keys)
+            key = TableKey(database, name)
+            yield key, definitions[number].named(key)
 
 
 def _json_order(written: object) -> str:

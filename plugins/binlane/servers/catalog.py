@@ -310,6 +310,8 @@ def _known_columns(connection: Connection) -> frozenset[str]:
 
 
 def _databases(connection: Connection, wanted: Collection[str] | None) -> frozenset[str]:
+    if wanted is not None and not wanted:
+        return frozenset()
     rows = connection.execute(text("SELECT schema_name FROM information_schema.schemata"))
     present = frozenset(str(row[0]) for row in rows if str(row[0]).lower() not in SYSTEM_DATABASES)
     return present if wanted is None else present & frozenset(wanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -45,17 +44,23 @@ def test_an_entry_is_a_line(document: dict[str, Any], expected: str) -> None:
 
 
 def test_an_iterator_is_a_list_whose_entries_are_made_when_their_turn_comes() -> None:
-    made = list[int]()
+    made, long = list[int](), ["x" * 100_000, "y" * 100_000]
 
-    def entries() -> Iterator[int]:
-        for number in (1, 2):
+    def entries() -> Iterator[str]:
+        for number, entry in enumerate(long):
             made.append(number)
-            yield number
+            yield entry
 
     pieces = canonical_pieces({"a": entries(), "b": 0})
-    begun = b"".join(itertools.takewhile(lambda piece: piece != b"1", pieces))
-    assert (begun, made) == (b'{\n "a": [\n ', [1])
-    assert begun + b"1" + b"".join(pieces) == canonical_json({"a": [1, 2], "b": 0})
+    begun = next(pieces) + next(pieces)
+    assert (begun, made) == (b'{\n "a": [\n "%s"' % long[0].encode(), [0])
+    assert begun + b"".join(pieces) == canonical_json({"a": long, "b": 0})
+
+
+def test_short_entries_are_pieces_together() -> None:
+    pieces = [*canonical_pieces({"a": [*range(1000)], "b": {"c": 1}})]
+    assert len(pieces) < 10
+    assert b"".join(pieces) == canonical_json({"a": iter(range(1000)), "b": {"c": 1}})
 
 
 def _reversed(value: Any) -> Any:

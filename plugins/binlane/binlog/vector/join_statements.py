@@ -31,7 +31,7 @@ from binlane.binlog.wire import HEADER, EventType
 
 _NAME: Final = "block"
 _UNCHECKED: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
-TABLES: Final = 200
+TABLES: Final = 32
 """Maximum tables of a joined statement; a statement of the source may have more."""
 
 

@@ -27,6 +27,7 @@ from binlane.model import TableKey
 from binlane.plan.block.reducible_tables import TableRule
 
 _NAME: Final = "block"
+_NO_FLAGS: Final[NDArray[np.uint8]] = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +67,51 @@ class FoldTables:
         key_of = np.array(
             [places.setdefault(TableKey(table.database, table.table), len(places)) for table in maps], np.int64
         )
-        found = [rules.get(key) for key in places]
-        width = np.array([-1 if rule is None else rule.width for rule in found], np.int64)
-        flag_at = np.cumsum(np.maximum(width, 0)) - np.maximum(width, 0)
-        flags = np.zeros(int(np.maximum(width, 0).sum()), np.uint8)
-        counters, ends = np.full((len(found), 2), -1, np.int64), np.zeros((len(found), 2), np.int64)
-        for key, rule in enumerate(found):
-            if rule is None:
-                continue
-            at = int(flag_at[key])
-            flags[[at + column for column in rule.unique]] |= fold_rows.UNIQUE
-            flags[[at + column for column in rule.primary]] |= fold_rows.PRIMARY
-            counters[key] = -1 if rule.counter is None else rule.counter, rule.counter_signed
-            others = set(rule.unique) - set(rule.primary)
-            ends[key] = max(rule.primary, default=-1) + 1, max(rule.unique) + 1 if others else 0
-        fits = width[key_of] == np.array([table.width for table in maps], np.int64)
-        apart = ~fits & np.array([may_have_fractions(table) for table in maps], np.bool_)
+        # tables with equal columns and keys share a rule (``table_rules``), and a fleet has 10,000 of them
+        numbers, distinct = dict[int, int](), list[TableRule | None]()
+        rule_of = np.empty(len(places), np.int64)
+        for place, rule in enumerate(map(rules.get, places)):
+            rule_of[place] = number = numbers.setdefault(id(rule), len(distinct))
+            if number == len(distinct):
+                distinct.append(rule)
+        width = np.array([-1 if rule is None else rule.width for rule in distinct], np.int64)[rule_of]
+        counters = np.array([_counter(rule) for rule in distinct], np.int64).reshape(-1, 2)[rule_of]
+        ends = np.array([_ends(rule) for rule in distinct], np.int64).reshape(-1, 2)[rule_of]
+        of_rule = [_flags(rule) for rule in distinct]
+        flags = np.concatenate([_NO_FLAGS, *(of_rule[number] for number in rule_of.tolist())])
+        fits = width[key_of] == np.array([len(table.column_types) for table in maps], np.int64)
+        apart = np.zeros(len(maps), np.bool_)
+        for number in np.flatnonzero(~fits).tolist():
+            apart[number] = may_have_fractions(maps[number])
         return cls(
-            frames, index.number, maps, key_of, tuple(places), fits, apart, table_layouts(maps), flag_at, flags,
-            counters, ends,
+            frames, index.number, maps, key_of, tuple(places), fits, apart, table_layouts(maps),
+            np.cumsum(np.maximum(width, 0)) - np.maximum(width, 0), flags, counters, ends,
         )  # fmt: skip
+
+
+def _flags(rule: TableRule | None) -> NDArray[np.uint8]:
+    """One entry a column."""
+    if rule is None:
+        return _NO_FLAGS
+    flags = np.zeros(rule.width, np.uint8)
+    flags[[*rule.unique]] |= fold_rows.UNIQUE
+    flags[[*rule.primary]] |= fold_rows.PRIMARY
+    return flags
+
+
+def _counter(rule: TableRule | None) -> tuple[int, int]:
+    """A row of ``FoldTables.counters``."""
+    if rule is None:
+        return -1, -1
+    return -1 if rule.counter is None else rule.counter, rule.counter_signed
+
+
+def _ends(rule: TableRule | None) -> tuple[int, int]:
+    """A row of ``FoldTables.ends``."""
+    if rule is None:
+        return 0, 0
+    others = set(rule.unique) - set(rule.primary)
+    return max(rule.primary, default=-1) + 1, max(rule.unique) + 1 if others else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,12 @@ class EventFilter:
 class TableVerdicts:
     """The filter's decision for each of a segment's tables, by the table's number."""
 
-    def __init__(self, selection: Selection, tables: Iterable[TableMap]) -> None:
+    def __init__(self, selection: Selection, tables: Sequence[TableMap]) -> None:
+        if not selection.looks_at_rows:
+            # the database alone decides, and deletes are no exception: a fleet's log has 10,000 tables
+            rules = {name: selection.database(name)[1] for name in {table.database for table in tables}}
+            self.all_rows = self.deletes = [rules[table.database] for table in tables]
+            return
         keys = [TableKey(table.database, table.table) for table in tables]
         self.all_rows = [selection.table(key) for key in keys]
         self.deletes = [_deletes(selection, key) for key in keys]

@@ -9,6 +9,7 @@ import numpy as np
 
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.vector import row_kernels
+from binlane.binlog.vector.arrays import Flags
 from binlane.binlog.wire import EventType
 from binlane.model import TableKey
 from binlane.plan.segment.columns import SegmentColumns
@@ -46,14 +47,20 @@ def hides_rows(columns: SegmentColumns) -> bool:
     return bool((columns.frames.type_code == EventType.TRANSACTION_PAYLOAD).any())
 
 
-def logged_tables(columns: SegmentColumns) -> dict[TableKey, LoggedTable]:
-    """The tables of a segment's row events."""
+def lack_columns(columns: SegmentColumns) -> Flags:
+    """Whether a row image of each table lacks a column, by the table's number."""
     frames = columns.frames
     partial = np.zeros(len(columns.tables), np.bool_)
     row_kernels.find_partial(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
-        columns.number, np.array([table.width for table in columns.tables], np.int64), partial,
+        columns.number, np.array([len(table.column_types) for table in columns.tables], np.int64), partial,
     )  # fmt: skip
+    return partial
+
+
+def logged_tables(columns: SegmentColumns) -> dict[TableKey, LoggedTable]:
+    """The tables of a segment's row events."""
+    frames, partial = columns.frames, lack_columns(columns)
     inserts = (columns.number >= 0) & _INSERTS[frames.type_code]
     inserted = np.bincount(columns.number[inserts], frames.size[inserts], len(columns.tables)).astype(np.int64)
     found: dict[TableKey, LoggedTable] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from binlane.binlog.rows_payload import DEFINITION
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
 from binlane.binlog.vector.frames import Frames, TableIndex
 from binlane.binlog.wire import HEADER
 from binlane.plan.segment.filter import TableVerdicts
@@ -35,5 +35,8 @@ def renamed_tables(
 
 def definition(frames: Frames, event: int, table: TableMap) -> bytes:
     """The body of a TABLE_MAP behind its table id, with the database name of ``table``."""
-    body = frames.body(event)
-    return renamed_map(bytes(HEADER.size) + bytes(body), table.raw_database)[DEFINITION]
+    body = bytes(frames.body(event))
+    length = body[TABLE_ID_AND_FLAGS]
+    if body[TABLE_ID_AND_FLAGS + 1 :][:length] == table.raw_database:
+        return body[FLAGS_IN_BODY:]
+    return renamed_map(bytes(HEADER.size) + body, table.raw_database)[DEFINITION]

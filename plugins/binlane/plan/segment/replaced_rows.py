@@ -22,9 +22,9 @@ import numpy as np
 from binlane.binlog.rows import RowsEvent
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor
 from binlane.plan.segment.columns import UPDATE, SegmentColumns
-from binlane.plan.segment.logged_tables import logged_tables
+from binlane.plan.segment.logged_tables import lack_columns
 from binlane.sql.parse.unsafe import LOGGED_IN_PART
 
 _FIRST: Final = re.compile(rb"(?:\s|/\*(?:[^!M*]|\*(?!/)).*?\*/|--\s[^\n]*\n|#[^\n]*\n)*(\w+)", re.DOTALL)
@@ -46,8 +46,12 @@ class ReplacedRows:
         """None if there are none."""
         if columns.log.format.flavor is not Flavor.MARIADB:
             return None
-        partial = {key for key, table in logged_tables(columns).items() if not table.is_whole}
-        numbers = [n for n, one in enumerate(columns.tables) if TableKey(one.database, one.table) in partial]
+        lacking = np.flatnonzero(lack_columns(columns)).tolist()
+        if not lacking:
+            return None
+        # all definitions that the segment has of such a table
+        partial = {(table.database, table.table) for table in map(columns.tables.__getitem__, lacking)}
+        numbers = [n for n, one in enumerate(columns.tables) if (one.database, one.table) in partial]
         updates = np.flatnonzero((columns.role == UPDATE) & np.isin(columns.number, numbers))
         if not updates.size:
             return None
