@@ -58,12 +58,6 @@ class LaneProcesses:
                 # a pool starts a process when it has a task and no process without one
                 pool.submit(look_at_target, channel, target)
 
-    def read_ahead(self, plan_uri: str) -> None:
-        """Let the processes that ``begin`` has started read a plan: while it is checked, not behind it."""
-        if self._pool is not None:
-            for _ in range(self._workers):
-                self._pool.submit(read_ahead, plan_uri)
-
     def apply(
         self, channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Terminal
     ) -> None:
@@ -120,13 +114,6 @@ def look_at_target(channel: str, target: Endpoint) -> None:
         read_channel(connection, channel)
         read_window(connection, channel, "")
         lane_positions(connection, channel)
-
-
-def read_ahead(plan_uri: str) -> None:
-    """Read a plan, which ``steps.apply_lane`` asks for next: with 10,000 tables 0.05 s of CPU in each process."""
-    # an error that lasts is the lane's own to raise
-    with suppress(Exception):
-        steps.read_plan(plan_uri)
 
 
 def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:

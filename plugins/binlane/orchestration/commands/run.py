@@ -159,17 +159,16 @@ def apply_window(
             window = steps.extract(channel, endpoints, request, _read_bytes(bars), early.told)
         if window["work"] is None:
             return window
-        work = WorkFolder(window["work"])
         # the serialized lane is one more
         processes = (request.lanes or channel.lanes.count) + 1
         begun = functools.partial(lanes.begin, channel.name, endpoints.target, processes)
         if window["plan"] is None:
             meanwhile = _prepared(begun) if engine != FilterEngine.SPARK else nullcontext()
-            refused = recorded_refusal(endpoints.target, channel.name, window["window"])
-            with _timed(seconds, "filter", console), _counted_segments(window, console), meanwhile, refused:
-                filter_engine = _filter(channel, engine, work, window["segments"], early)
+            with _timed(seconds, "filter", console), _counted_segments(window, console), meanwhile:
+                work = WorkFolder(window["work"])
+                with recorded_refusal(endpoints.target, channel.name, window["window"]):
+                    filter_engine = _filter(channel, engine, work, window["segments"], early)
     begun()
-    lanes.read_ahead(window["plan"] or work.child(read_inputs(work).key).uri)
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"], filter_engine=filter_engine)
     with _timed(seconds, "apply", console):
