@@ -155,14 +155,14 @@ def test_a_source_that_is_killed_while_it_is_read(
         channel = Channel(source, target, tmp_path)
         channel.init()
         channel.traffic(200)
-        write = segment_writer.SegmentWriter.write
+        write = segment_writer.WrittenBehind.write
 
-        def write_and_kill(self: segment_writer.SegmentWriter, data: bytes | memoryview, header: bytes) -> None:
+        def write_and_kill(self: segment_writer.WrittenBehind, data: bytes | memoryview, header: bytes) -> None:
             source.kill()
             write(self, data, header)
 
         with monkeypatch.context() as patch:
-            patch.setattr(segment_writer.SegmentWriter, "write", write_and_kill)
+            patch.setattr(segment_writer.WrittenBehind, "write", write_and_kill)
             with pytest.raises(SourceUnavailableError):
                 steps.extract(channel.config, channel.endpoints, NOW)
         assert list(channel.work.glob("*")) == []

@@ -14,7 +14,7 @@ from binlane.binlog.events import parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.query import Query
 from binlane.binlog.vector.frames import frame
-from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
+from binlane.binlog.wire import EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import Item, ItemKind, LogPosition, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
@@ -91,10 +91,7 @@ def _statements(
             frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
             frames.check(name)
             for index in np.flatnonzero(np.isin(frames.type_code, _STATEMENTS)).tolist():
-                at = int(frames.offset[index])
-                header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-                event = RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index))
-                yield event, log_format, chunk.file
+                yield frames.raw(index, chunk.offset), log_format, chunk.file
 
 
 def _tables(event: RawEvent, log_format: FormatDescription, name: str, *, engines: bool) -> frozenset[TableKey] | None:

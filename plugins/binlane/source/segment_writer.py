@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import IO, Final, Protocol
+from types import TracebackType
+from typing import IO, Any, Final, Protocol
 
 from blake3 import blake3
 
@@ -15,6 +18,8 @@ from binlane.plan.manifest import Segment
 from binlane.work.files import WorkFolder
 
 _FOLDER: Final = "segments"
+_BEHIND: Final = 8 << 20
+"""Maximum bytes that are read and not written yet; a single larger piece is held alone."""
 
 SegmentTold = Callable[[Segment], None]
 Progress = Callable[[int, int, int], None]
@@ -78,10 +83,9 @@ class Nowhere:
 class SegmentWriter:
     """Segments ``segments/000001.binlog`` and so on, in a window's folder."""
 
-    def __init__(self, folder: WorkFolder, told: SegmentTold | None = None) -> None:
-        """``told``: called with each segment when its file is complete."""
+    def __init__(self, folder: WorkFolder) -> None:
         self._segments: list[Segment] = []
-        self._folder, self._told = folder, told
+        self._folder = folder
         self._open: IO[bytes] | None = None
         self._whole = contextlib.ExitStack()
         self._hash = blake3()
@@ -123,8 +127,6 @@ class SegmentWriter:
                 last_gtid=stretch.last_gtid,
             )
         )
-        if self._told is not None:
-            self._told(self._segments[-1])
 
     def abort(self, exc: BaseException) -> None:
         """Remove the file of the open segment."""
@@ -138,3 +140,62 @@ class SegmentWriter:
 
     def _name(self) -> str:
         return f"{_FOLDER}/{len(self._segments) + 1:06d}.binlog"
+
+
+class WrittenBehind:
+    """A sink that passes everything on to another one, in a thread of its own; a context manager, which ends it.
+
+    The log is read on while the disk and the hash take their time. The data must not change later. What fails there is
+    raised by a later call, at the latest by ``segments``; nothing behind it is passed on then.
+    """
+
+    def __init__(self, sink: Sink, told: SegmentTold | None = None) -> None:
+        """``told``: called with each segment when its file is complete, in the caller's thread."""
+        self._sink, self._told = sink, told
+        self._said = 0
+        """Segments with which ``told`` was called."""
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="binlane-write")
+        self._begun = deque[tuple[Future[None], int]]()
+        self._held = 0
+        """Bytes of the calls in ``_begun``."""
+
+    def __enter__(self) -> WrittenBehind:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """See Sink; waits for all that was passed on."""
+        self._wait(-1)
+        return self._sink.segments
+
+    def write(self, data: bytes | memoryview, header: bytes) -> None:
+        """See Sink."""
+        self._pass(len(data), self._sink.write, data, header)
+
+    def close(self, stretch: Stretch) -> None:
+        """See Sink."""
+        self._pass(0, self._sink.close, stretch)
+
+    def abort(self, exc: BaseException) -> None:
+        """See Sink; what is not written yet is dropped."""
+        self._pool.shutdown(cancel_futures=True)
+        self._sink.abort(exc)
+
+    def _pass(self, size: int, call: Callable[..., None], *arguments: Any) -> None:
+        self._wait(max(_BEHIND - size, 0))
+        self._begun.append((self._pool.submit(call, *arguments), size))
+        self._held += size
+
+    def _wait(self, most: int) -> None:
+        """Wait until no more than ``most`` bytes are held; -1: until everything is done. Raises what failed."""
+        while self._begun and (self._begun[0][0].done() or most < 0 or self._held > most):
+            done, size = self._begun.popleft()
+            self._held -= size
+            done.result()
+        if self._told is not None:
+            for segment in self._sink.segments[self._said :]:
+                self._said += 1
+                self._told(segment)

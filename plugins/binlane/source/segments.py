@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,7 +23,7 @@ from binlane.binlog.vector import frame_kernels
 from binlane.binlog.vector.decompress import largest_inflated
 from binlane.binlog.vector.frames import Frames, frame
 from binlane.binlog.vector.simple_transactions import IS_INSIDE, NumberedTransactions, numbered
-from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent, check_crc, type_name, where
+from binlane.binlog.wire import EventType, RawEvent, check_crc, type_name, where
 from binlane.errors import BinlogError, SourceIdentityError
 from binlane.model import Epoch, LogPosition
 from binlane.plan.consistency import EpochStarts, Eventual
@@ -54,7 +53,7 @@ from binlane.source.protocol import (
     file_number,
     too_large,
 )
-from binlane.source.segment_writer import Progress, SegmentTold, SegmentWriter, Sink, Stretch
+from binlane.source.segment_writer import Progress, SegmentTold, SegmentWriter, Sink, Stretch, WrittenBehind
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
 from binlane.work.files import WorkFolder
@@ -93,20 +92,20 @@ def extract(
     log.
     """
     state = source.state()
-    run = Extraction(
-        source.name, state, start, until, SegmentWriter(folder, told), segment_bytes, progress, None, xa, temporary,
-        loads, source.event_bytes, epochs,
-    )  # fmt: skip
-    with contextlib.closing(verified(source, state, start)) as chunks:
+    with WrittenBehind(SegmentWriter(folder), told) as sink, contextlib.closing(verified(source, state, start)) as log:
+        run = Extraction(
+            source.name, state, start, until, sink, segment_bytes, progress, None, xa, temporary, loads,
+            source.event_bytes, epochs,
+        )  # fmt: skip
         try:
-            for chunk in chunks:
+            for chunk in log:
                 if run.take(chunk):
                     break
             run.finish()
+            return run.manifest(channel, window)
         except BaseException as exc:
-            run.sink.abort(exc)
+            sink.abort(exc)
             raise
-    return run.manifest(channel, window)
 
 
 @dataclass(slots=True)
@@ -289,23 +288,23 @@ class Extraction:
         return frames
 
     def _walk(self, frames: Frames, chunk: LogChunk) -> None:
-        offsets, sizes = frames.offset.tolist(), frames.size.tolist()
         query_head = self._format.post_header_length(EventType.QUERY)
         # compressed transactions are opened only to find the XIDs of XA transactions
         simple = numbered(frames, query_head, looks_inside=self._xa is not None)
-        looked_at = np.append(np.flatnonzero(~IS_INSIDE[frames.type_code]), len(offsets)).tolist()
+        events = frames.offset.size
+        looked_at = np.append(np.flatnonzero(~IS_INSIDE[frames.type_code]), events)
         fed = 0
-        while fed < len(offsets) and not self._is_done:
+        while fed < events and not self._is_done:
             if self._boundaries.state is State.OUTSIDE:
                 behind = self._simple_run(simple, fed, frames, chunk)
                 if behind > fed:
                     fed = behind
                     continue
             if self._boundaries.state is State.OPEN:
-                fed = looked_at[bisect_left(looked_at, fed)]
-                if fed == len(offsets):
+                fed = int(looked_at[np.searchsorted(looked_at, fed)])
+                if fed == events:
                     return
-            self._event(frames, fed, offsets[fed], sizes[fed], chunk)
+            self._event(frames, fed, chunk)
             fed += 1
 
     def _simple_run(self, simple: NumberedTransactions, event: int, frames: Frames, chunk: LogChunk) -> int:
@@ -353,12 +352,11 @@ class Extraction:
                 self._ended.append(Epoch(self.seqno, self.end, str(self.gtids), self.time))
         return self._epochs.first_in(self.seqno + 1, times)
 
-    def _event(self, frames: Frames, index: int, at: int, size: int, chunk: LogChunk) -> None:
+    def _event(self, frames: Frames, index: int, chunk: LogChunk) -> None:
         """Pass one event to the boundaries and handle the begin or end of a transaction."""
         if self._is_done:
             return
-        header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-        event = RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index))
+        event = frames.raw(index, chunk.offset)
         was_outside = self._boundaries.state is State.OUTSIDE
         if was_outside and self._stop is not None and self._is_at_stop(event.offset):
             self._past_stop(LogPosition(chunk.file, event.offset))
@@ -377,7 +375,7 @@ class Extraction:
         if place is Place.END:
             self._commit(event, chunk)
         if self._boundaries.state is State.OUTSIDE:
-            self.end = LogPosition(chunk.file, event.offset + size)
+            self.end = LogPosition(chunk.file, event.offset + event.header.event_size)
 
     def _is_at_stop(self, offset: int) -> bool:
         assert self._stop is not None
@@ -424,9 +422,7 @@ class Extraction:
         self._open = replace(opened, time=time)
 
     def _gtid(self, frames: Frames, index: int, chunk: LogChunk) -> _Open:
-        at = int(frames.offset[index])
-        header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-        return self._opened(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)))
+        return self._opened(frames.raw(index, chunk.offset))
 
     def _opened(self, event: RawEvent) -> _Open:
         """The facts in a transaction's first event."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from binlane.binlog.events import parse_body
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
 from binlane.binlog.vector.frames import frame
-from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
+from binlane.binlog.wire import EventType
 from binlane.errors import SourceError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.end_position import AnyTransaction, Until, UntilLogEnd, UntilPosition
@@ -139,10 +139,7 @@ def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | N
         frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
         for index, code in enumerate(frames.type_code[:4].tolist()):
             if code in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
-                at = int(frames.offset[index])
-                header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-                raw = RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index))
-                head = parse_body(raw, log_format, f"{source.name}/{file}")
+                head = parse_body(frames.raw(index, chunk.offset), log_format, f"{source.name}/{file}")
                 assert isinstance(head, PreviousGtids | MariadbGtidList)
                 return head
     return None

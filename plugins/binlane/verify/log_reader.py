@@ -19,7 +19,7 @@ from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import Frames, frame, index_rows, table_maps
-from binlane.binlog.wire import HEADER, LOG_BEGIN, Buffer, BufferOffset, EventHeader, EventType, RawEvent
+from binlane.binlog.wire import LOG_BEGIN, Buffer, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.transaction.decode import statement_facts
@@ -167,9 +167,8 @@ class ChangeReader:
                     continue
                 frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
                 frames.check(name)
-                for index, at in enumerate(frames.offset.tolist()):
-                    header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-                    self._take(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)), log_format, name)
+                for index in range(frames.offset.size):
+                    self._take(frames.raw(index, chunk.offset), log_format, name)
                 if spill is not None and sum(map(len, self.found.keys.values())) >= _SPILLED:
                     spill(self.found.keys)
                     self.found.keys.clear()
@@ -228,9 +227,7 @@ class ChangeReader:
             self._cover(table, kind)
         frames = segment.frames
         for event in segment.told:
-            header = EventHeader._make(HEADER.unpack_from(frames.data.data, frames.begin(event)))
-            raw = RawEvent(frames.begin(event), header, frames.body(event))
-            self._take(raw, segment.log_format, segment.name)
+            self._take(frames.raw(event), segment.log_format, segment.name)
 
     def _read_file(self, data: Buffer, name: str) -> None:
         reader = LogReader(data, name)

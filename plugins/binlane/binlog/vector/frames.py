@@ -101,10 +101,11 @@ class Frames:
         """Offset of the event."""
         return BufferOffset(int(self.offset[event]))
 
-    def raw(self, event: int) -> RawEvent:
-        """One event, as ``binlog.events`` parses it."""
+    def raw(self, event: int, base: int = 0) -> RawEvent:
+        """One event, as ``binlog.events`` parses it; ``base``: offset in its file of the buffer's first byte."""
         at = self.begin(event)
-        return RawEvent(at, EventHeader._make(HEADER.unpack_from(self.data.data, at)), self.body(event))
+        header = EventHeader._make(HEADER.unpack_from(self.data.data, at))
+        return RawEvent(BufferOffset(base + at), header, self.body(event))
 
     def body(self, event: int) -> memoryview:
         """The body of one event: between header and checksum."""
