@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Numbers, Words
-from binlane.binlog.vector.compiled import inlined, kernel
+from binlane.binlog.vector.compiled import AHEAD, inlined, kernel, prefetch
 
 PRIMARY: Final = 1
 UNIQUE: Final = 2
@@ -155,6 +155,9 @@ def fold(
     """
     count = 0
     for row in range(images.shape[0]):
+        following = min(row + AHEAD, images.shape[0] - 1)
+        prefetch(data, images[following, 0])
+        prefetch(data, images[following, 2])
         table = table_of[row]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
         key_end, unique_end = tables[table, 3], tables[table, 4]
@@ -210,6 +213,9 @@ def judge(
     """Fills, per key: ``left`` (the net change); per table: ``written`` (the highest AUTO_INCREMENT value to be
     written), ``unsure`` (a remaining row did not exist all the time, so the net changes may violate a unique key)."""
     for entry in range(count):
+        following = min(entry + AHEAD, count - 1)
+        prefetch(data, before[following, 0])
+        prefetch(data, now[following, 0])
         table = entry_table[entry]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
         old, new = before[entry, 0], now[entry, 0]

@@ -16,7 +16,7 @@ import numpy as np
 
 from binlane.binlog import rows as plain
 from binlane.binlog.vector.arrays import Bytes, Halves, Ints, Numbers, Sizes, Words
-from binlane.binlog.vector.compiled import inlined, kernel
+from binlane.binlog.vector.compiled import AHEAD, inlined, kernel, prefetch
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 
 OK: Final = 0
@@ -35,6 +35,9 @@ UNKNOWN_LENGTH: Final = 12
 BAD_OPTIONS: Final = 13
 
 NO_TABLE: Final = -1
+_LINE: Final = 64
+"""Bytes of a processor's cache that are fetched at once."""
+_FRAMED_AHEAD: Final = 4096
 _FDE: Final = int(EventType.FORMAT_DESCRIPTION)
 _TABLE_MAP: Final = int(EventType.TABLE_MAP)
 HEADER_LENGTH: Final = HEADER.size
@@ -133,8 +136,11 @@ def frame(
     flags: Halves,
 ) -> tuple[int, int, int]:
     """Fills the arrays, which have room for events of minimum size; returns (events, code, offset where it stopped)."""
-    at, count, end = start, 0, data.size
+    at, count, end, fetched = start, 0, data.size, start
     while at < end:
+        while fetched < at + _FRAMED_AHEAD:
+            prefetch(data, fetched)
+            fetched += _LINE
         if end - at < header_len:
             return count, SHORT_HEADER, at
         length = _u32(data, at + 9)
@@ -297,6 +303,7 @@ def index(
     count, generation = 0, 0
     for event in range(offset.size):
         number[event] = NO_TABLE
+        prefetch(data, offset[min(event + AHEAD, offset.size - 1)] + header_len)
         role = ROLES[kind[event]]
         if role == _OTHER:
             generation += kind[event] == _FDE

@@ -11,7 +11,7 @@ import numpy as np
 
 from binlane.binlog import rows as plain
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Numbers, Sizes
-from binlane.binlog.vector.compiled import inlined, kernel
+from binlane.binlog.vector.compiled import AHEAD, inlined, kernel, prefetch
 from binlane.binlog.vector.frame_kernels import (
     BAD_EXTRA,
     BAD_OPTIONS,
@@ -250,6 +250,7 @@ def find_partial(
 ) -> None:  # fmt: skip
     """Sets ``found`` of each table with an event whose images lack columns, hold differences or are compressed."""
     for event in range(offset.size):
+        prefetch(data, offset[min(event + AHEAD, offset.size - 1)] + header_len)
         table = number[event]
         if table < 0 or found[table] or ROLES[kind[event]] != ROWS:
             continue
@@ -275,6 +276,7 @@ def count(
     used = 0
     for event in range(offset.size):
         rows[event] = lacking[event] = 0
+        prefetch(data, offset[min(event + AHEAD, offset.size - 1)] + header_len)
         if number[event] < 0 or ROLES[kind[event]] != ROWS:
             continue
         shape = SHAPES[kind[event]]

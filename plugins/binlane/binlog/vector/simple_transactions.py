@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from binlane.binlog.gtids import MariadbExtraFlag, MariadbGtidFlag
 from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Words
-from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.compiled import AHEAD, kernel, prefetch
 from binlane.binlog.vector.decompress import open_payloads
 from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER, EventType
@@ -328,6 +328,7 @@ def _find_of_one_database(
     count, opened, needs_begin = 0, -1, False
     found, rows, is_whole = -1, 0, True
     for event in range(offset.size):
+        prefetch(data, offset[min(event + AHEAD, offset.size - 1)] + _HEADER)
         role = _ROLES[kind[event]]
         if role == _MAP:
             named, is_whole = database_of[number[event]], False
