@@ -109,7 +109,12 @@ def _windows_and_tools(scale: float, runs: int, transactions: tuple[str, ...]) -
         )
     ]
     lags = [
-        Measured(f"lag-{flavor}", "benchmarks.lag", ("--flavor", flavor), f"lag-{flavor}.json")
+        Measured(
+            f"lag-{flavor}",
+            "benchmarks.lag",
+            ("--flavor", flavor, "--seconds", str(max(5.0, 60 * scale))),
+            f"lag-{flavor}.json",
+        )
         for flavor in ("mariadb", "mysql")
     ]
     under_airflow = Measured(
@@ -117,14 +122,26 @@ def _windows_and_tools(scale: float, runs: int, transactions: tuple[str, ...]) -
         ("--transactions", str(round(20_000 * scale)), "--runs", str(runs)), "under-airflow.json",
     )  # fmt: skip
     copies = [
-        Measured(f"copies-{flavor}", "benchmarks.copies", ("--flavor", flavor), f"copies-{flavor}.json")
+        Measured(
+            f"copies-{flavor}",
+            "benchmarks.copies",
+            ("--flavor", flavor, "--orders", str(max(1, round(300_000 * scale))), "--runs", str(runs)),
+            f"copies-{flavor}.json",
+        )
         for flavor in ("mariadb", "mysql")
     ]
     archive = Measured(
         "archive", "benchmarks.archive", ("--gigabytes", str(_GIGABYTES * scale)), "archive.json"
     )  # fmt: skip
-    distant = Measured("distant", "benchmarks.distant", (), "distant-mariadb.json")
-    board = Measured("board", "benchmarks.board", (), "board.json")
+    distant = Measured(
+        "distant", "benchmarks.distant", ("--transactions", str(max(1, round(20_000 * scale)))), "distant-mariadb.json"
+    )
+    board = Measured(
+        "board",
+        "benchmarks.board",
+        ("--databases", str(max(4, round(2_000 * scale))), "--channels", str(round(40 * scale))),
+        "board.json",
+    )
     return (*windows, under_airflow, *lags, *others, *copies, archive, distant, board)
 
 
