@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Final, Protocol
@@ -158,6 +158,7 @@ class WrittenBehind:
         self._begun = deque[tuple[Future[None], int]]()
         self._held = 0
         """Bytes of the calls in ``_begun``."""
+        self._has_failed = False
 
     def __enter__(self) -> WrittenBehind:
         return self
@@ -181,13 +182,27 @@ class WrittenBehind:
 
     def abort(self, exc: BaseException) -> None:
         """See Sink; what is not written yet is dropped."""
-        self._pool.shutdown(cancel_futures=True)
-        self._sink.abort(exc)
+        self._has_failed = True
+        try:
+            # not by joining the thread: Python 3.11 takes it for ended if a signal interrupts that
+            wait([each for each, _ in self._begun])
+        finally:
+            self._sink.abort(exc)
 
     def _pass(self, size: int, call: Callable[..., None], *arguments: Any) -> None:
         self._wait(max(_BEHIND - size, 0))
-        self._begun.append((self._pool.submit(call, *arguments), size))
+        self._begun.append((self._pool.submit(self._do, call, *arguments), size))
         self._held += size
+
+    def _do(self, call: Callable[..., None], *arguments: Any) -> None:
+        """In the thread: the call, unless one before it has failed; behind a hole nothing may be written."""
+        if self._has_failed:
+            return
+        try:
+            call(*arguments)
+        except BaseException:
+            self._has_failed = True
+            raise
 
     def _wait(self, most: int) -> None:
         """Wait until no more than ``most`` bytes are held; -1: until everything is done. Raises what failed."""

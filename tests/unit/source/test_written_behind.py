@@ -25,12 +25,13 @@ class Slow:
 
     def __init__(self) -> None:
         self.got: list[str] = []
-        self.may = threading.Event()
+        self.has_begun, self.may = threading.Event(), threading.Event()
         self.threads: set[str] = set()
         self.segments: tuple[Segment, ...] = ()
         self.aborted: BaseException | None = None
 
     def write(self, data: bytes | memoryview, header: bytes) -> None:
+        self.has_begun.set()
         assert self.may.wait(30)
         self.threads.add(threading.current_thread().name)
         if data == b"bad":
@@ -98,10 +99,11 @@ def test_each_segment_is_told_once_in_the_callers_thread_when_its_file_is_comple
 
 def test_a_failure_is_raised_by_a_later_call_and_nothing_behind_it_is_written() -> None:
     slow = Slow()
-    slow.may.set()
     with WrittenBehind(slow) as sink:
-        for piece in (b"good", b"bad"):
+        for piece in (b"good", b"bad", b"behind"):
             sink.write(piece, HEADER)
+        sink.close(stretch(9))
+        slow.may.set()
         with pytest.raises(OSError, match="no more") as raised:
             _ = sink.segments
         sink.abort(raised.value)
@@ -114,6 +116,7 @@ def test_what_waits_is_dropped_when_reading_fails() -> None:
     with WrittenBehind(slow) as sink:
         for piece in (b"1", b"2", b"3"):
             sink.write(piece, HEADER)
+        assert slow.has_begun.wait(30)
         threading.Timer(0.2, slow.may.set).start()
         sink.abort(error)
         # the write that was at work has ended before the sink is told to remove its file

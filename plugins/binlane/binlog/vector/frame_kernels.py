@@ -138,6 +138,8 @@ def frame(
     """Fills the arrays, which have room for events of minimum size; returns (events, code, offset where it stopped)."""
     at, count, end, fetched = start, 0, data.size, start
     while at < end:
+        # not the rest of a large event, which is not read here
+        fetched = max(fetched, at)
         while fetched < at + _FRAMED_AHEAD:
             prefetch(data, fetched)
             fetched += _LINE
