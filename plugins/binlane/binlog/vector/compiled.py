@@ -99,3 +99,11 @@ def _load(cache: Any, signature: Any, context: Any) -> Any:
     rtsys.initialize(context)
     with cache._guard_against_spurious_io_errors():
         return cache._load_overload(signature, context)
+
+
+@inlined
+def prefetch_row(data: NDArray[np.uint8], images: NDArray[np.int64], row: int) -> None:
+    """Fetch the images of a later row; ``images``: a row's before start, before end, after start and after end."""
+    later = min(row + AHEAD, images.shape[0] - 1)
+    prefetch(data, images[later, 0])
+    prefetch(data, images[later, 2])

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Numbers, Words
-from binlane.binlog.vector.compiled import AHEAD, inlined, kernel, prefetch
+from binlane.binlog.vector.compiled import AHEAD, inlined, kernel, prefetch, prefetch_row
 
 PRIMARY: Final = 1
 UNIQUE: Final = 2
@@ -155,9 +155,7 @@ def fold(
     """
     count = 0
     for row in range(images.shape[0]):
-        following = min(row + AHEAD, images.shape[0] - 1)
-        prefetch(data, images[following, 0])
-        prefetch(data, images[following, 2])
+        prefetch_row(data, images, row)
         table = table_of[row]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
         key_end, unique_end = tables[table, 3], tables[table, 4]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from binlane.binlog.rows import RowsFlag
 from binlane.binlog.vector.arrays import Bytes, Flags, Ints
-from binlane.binlog.vector.compiled import AHEAD, kernel, prefetch
+from binlane.binlog.vector.compiled import kernel, prefetch_row
 from binlane.binlog.vector.frame_kernels import put
 from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
@@ -223,9 +223,7 @@ def _write(
                 out[at] = 255 if left >= 8 else (1 << left) - 1
                 at += 1
         for row in range(first[event], first[event + 1]):
-            following = min(row + AHEAD, images.shape[0] - 1)
-            prefetch(data, images[following, 0])
-            prefetch(data, images[following, 2])
+            prefetch_row(data, images, row)
             for half in range(0, 4, 2):
                 start, end = images[row, half], images[row, half + 1]
                 if start >= 0:
