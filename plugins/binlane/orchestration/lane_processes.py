@@ -50,11 +50,11 @@ class LaneProcesses:
         self._end()
 
     def begin(self, channel: str, target: Endpoint, lanes: int) -> None:
-        """Start processes for so many lanes, if none are there, and let each look at the target: while a plan is
-        checked, not behind it."""
+        """Start processes for so many parallel lanes, if none are there, and let each look at the target: while a plan
+        is checked, not behind it. The serialized lane, which many windows do not need, gets its own with its work."""
         if self._pool is None:
-            pool = self._started(min(lanes, _MOST_PROCESSES))
-            for _ in range(self._workers):
+            pool = self._started(min(lanes + 1, _MOST_PROCESSES))
+            for _ in range(min(lanes, self._workers)):
                 # a pool starts a process when it has a task and no process without one
                 pool.submit(look_at_target, channel, target)
 
@@ -126,7 +126,7 @@ def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, cons
     if not console.is_terminal:
         return
     planned = steps.read_plan(plan_uri)
-    totals = {lane: sum(file.transactions for file in planned.files[lane]) for lane in planned.all_lanes}
+    totals = {lane: sum(file.transactions for file in planned.files[lane]) for lane in planned.lanes_with_work}
     with console.bars(seconds_left=True) as shown:
         bars = {lane: shown.add(lane_name(planned, lane), total, f"0/{total}") for lane, total in totals.items()}
         while not all(future.done() for future in running):

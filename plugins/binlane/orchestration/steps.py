@@ -232,10 +232,13 @@ def adopt_plan(
         at = None if place == HIGHEST else seqno_of(window, place)
         request_stop(engine, plan.channel, by="a run of the DAG", at=at)
     with engine.connect() as connection:
-        done = sum(each.transactions for each in lane_positions(connection, channel.name))
+        placed = [each for each in lane_positions(connection, channel.name) if each.window_id == plan.window_id]
     total = plan.last_seqno - plan.first_seqno + 1
+    done = sum(each.transactions for each in placed)
     begin_step(engine, channel.name, RunStep.APPLY, plan.window_id, done=done, total=total)
-    lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in plan.lanes_with_work]
+    # an older binlane has given a position to lanes without work, too
+    idle = {each.lane for each in placed} - {*plan.lanes_with_work}
+    lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in sorted({*plan.lanes_to_run, *idle})]
     return {"plan": plans.uri, "lanes": lanes}
 
 

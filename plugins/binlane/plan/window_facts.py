@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.json_codec.codec import Codec
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_plan import WindowPlan, lanes_with_work
 
 MAX_SHARDS: Final = 64
 MAX_TABLES: Final = 40
@@ -93,6 +93,11 @@ class WindowFacts:
     """The engine that ran the filter job, for people; empty: the window is of an older binlane."""
     size: str | None = None
     """What was chosen for the channel's ``blocks``, and why; None if its file says it, or an older binlane planned."""
+
+    @property
+    def lanes_with_work(self) -> tuple[int, ...]:
+        """As the plan's."""
+        return lanes_with_work([lane.blocks for lane in self.lanes], self.barriers)
 
     @property
     def reduction(self) -> float | None:

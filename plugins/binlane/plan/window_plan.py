@@ -238,14 +238,19 @@ class WindowPlan:
 
     @property
     def lanes_with_work(self) -> tuple[int, ...]:
-        """The lanes that need a task. If one barrier of all lanes spans the whole window, only its owner does: its
-        blocks move the positions of all lanes."""
+        """The lanes that have a position in the window (``lanes_with_work``)."""
+        return lanes_with_work([sum(file.blocks for file in files) for files in self.files], len(self.barriers))
+
+    @property
+    def lanes_to_run(self) -> tuple[int, ...]:
+        """The lanes that need a task: those with work. If one barrier of all lanes spans the whole window, only its
+        owner does: its blocks move the positions of all lanes."""
         if len(self.barriers) == 1:
             [barrier] = self.barriers
             whole = (barrier.first, barrier.last) == (self.first_seqno, self.last_seqno)
             if whole and barrier.participants == tuple(self.all_lanes):
                 return (barrier.owner,)
-        return tuple(self.all_lanes)
+        return self.lanes_with_work
 
     def is_divided(self, shard: str) -> bool:
         """Whether all parallel lanes share the shard."""
@@ -325,6 +330,18 @@ PLAN: Final = Codec(
 )
 """Codec of plan.json, where ``altered`` is split into two members, ``altered`` and ``unread``, and ``requirements`` is
 the member ``demands``."""
+
+
+def lanes_with_work(blocks: Sequence[int], barriers: int) -> tuple[int, ...]:
+    """The lanes that have work, by each lane's number of blocks: all of them in a window with barriers, where lanes
+    meet; else those with blocks, and lane 0 if none has any.
+
+    Only they have a position while the window is applied. A lane without work would stand at the window's end at once,
+    and a stop where the foremost lane stands would be there, too.
+    """
+    if barriers:
+        return tuple(range(len(blocks)))
+    return tuple(lane for lane, count in enumerate(blocks) if count) or (0,)
 
 
 def without_digest(data: bytes, digest: str) -> bytes:

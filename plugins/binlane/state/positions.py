@@ -140,7 +140,10 @@ def lane_positions(connection: Connection, channel: str, *, for_update: bool = F
 
 
 def place_lanes(connection: Connection, plan: WindowPlan) -> None:
-    """Set every lane of a new plan to the seqno before the window. Raises PositionError if a position would go back."""
+    """Set every lane with work of a new plan to the seqno before the window.
+
+    Raises PositionError if a position would go back.
+    """
     start = plan.first_seqno - 1
     ahead = [lane for lane in lane_positions(connection, plan.channel, for_update=True) if lane.seqno > start]
     if ahead:
@@ -167,6 +170,6 @@ def place_lanes(connection: Connection, plan: WindowPlan) -> None:
                 "transactions": 0,
                 "updated_at": connection.execute(select(NOW)).scalar_one(),
             }
-            for lane in plan.all_lanes
+            for lane in plan.lanes_with_work
         ],
     )

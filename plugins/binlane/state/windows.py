@@ -1,8 +1,8 @@
 """Windows: one open window a channel, guarded by compare-and-set on the target.
 
 A window is opened with its end (docs/invariants.md, 7), gets its plan's digest before the first block, and is finished
-by moving the watermark to its end when every lane is at its last seqno and the row counts agree (4, 5). A graceful
-stop moves the watermark once more, before that, into the window (stops.py).
+by moving the watermark to its end when every lane with work is at its last seqno and the row counts agree (4, 5). A
+graceful stop moves the watermark once more, before that, into the window (stops.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, Row, delete, func, insert, select, up
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
 from binlane.model import LogPosition, RowCounts, plural
 from binlane.plan.manifest import Manifest
-from binlane.plan.window_facts import facts_of
+from binlane.plan.window_facts import WindowFacts, facts_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Channel, Watermark, read_channel, watermark_values
 from binlane.state.json_columns import optional_value_of, text_of, value_of
@@ -79,6 +79,16 @@ class Window:
     """The watermark's seqno; smaller than the window's first seqno unless a stop has moved it into the window."""
     block_transactions: int | None = None
     """Source transactions a block in the plan; None before there is a plan."""
+    facts: str | None = None
+    """The plan's ``WindowFacts`` as JSON; None before there is a plan."""
+
+    @property
+    def lanes_with_work(self) -> tuple[int, ...]:
+        """The lanes that have a position while the window is open. Raises PlanError for facts of another version."""
+        assert self.lanes is not None, "a window with a digest has lanes"
+        if self.facts is None:
+            return tuple(range(self.lanes + 1))
+        return WindowFacts.from_json(self.facts).lanes_with_work
 
     @property
     def is_finished(self) -> bool:
@@ -220,7 +230,7 @@ def set_plan(
     record: Callable[[Connection, Window], None] | None = None,
     filter_engine: str = "",
 ) -> Window:
-    """Store the plan's digest with the open window and set every lane before its first seqno. Repeated: a no-op.
+    """Store the plan's digest with the open window and set its lanes before its first seqno. Repeated: a no-op.
 
     ``record`` is called once in that transaction, if the window had no plan. ``filter_engine``: what made the plan,
     for people.
@@ -343,11 +353,14 @@ def move_watermark(connection: Connection, window: Window, before: Watermark, af
 
 
 def check_lanes(window: Window, lanes: tuple[LanePosition, ...], seqno: int, where: str) -> None:
-    """Raises PositionError unless every lane of the window's plan is at ``seqno``."""
+    """Raises PositionError unless every lane with work of the window's plan is at ``seqno``.
+
+    An older binlane has given a position to lanes without work, too: these must be there as well.
+    """
+    expected, found = list(window.lanes_with_work), [lane.lane for lane in lanes]
     assert window.lanes is not None, "a window with a digest has lanes"
-    expected = range(window.lanes + 1)
-    if [lane.lane for lane in lanes] != list(expected):
-        raise PositionError(f"{where}: positions of lanes {[lane.lane for lane in lanes]}, expected {list(expected)}")
+    if not {*expected} <= {*found} <= {*range(window.lanes + 1)}:
+        raise PositionError(f"{where}: positions of lanes {found}, expected {expected}")
     for lane in lanes:
         if (lane.window_id, lane.digest) != (window.bounds.window_id, window.plan_digest):
             raise PositionError(f"{where}: lane {lane.lane} belongs to window {lane.window_id}, plan {lane.digest}")
@@ -409,6 +422,7 @@ def _window(row: Row[Any]) -> Window:
         value_of(Watermark, row.start, windows.c.start),
         row.reached,
         row.block_transactions,
+        row.facts,
     )
 
 

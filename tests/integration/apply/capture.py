@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from binlane.model import Barrier, BlockHeader, Epoch, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext
-from binlane.plan.window_plan import Block, WindowPlan
+from binlane.plan.window_plan import Block, LaneFile, WindowPlan
 from lab.servers import PrivateServer
 
 HEADER = struct.Struct("<IBIIIH")
@@ -208,8 +208,17 @@ class Window:
             end_gtid_set=f"0-1-{self._seqno}",
             end_time=1.0,
             lane_rows=tuple(rows),
+            files=tuple(self._file(lane) for lane in range(self.lanes + 1)),
             epochs=tuple(self.epochs),
         )
+
+    def _file(self, lane: int) -> tuple[LaneFile, ...]:
+        """What the plan says of a lane's blocks, which are in memory."""
+        headers = [block.header for block in self._blocks.get(lane, ())]
+        if not headers:
+            return ()
+        transactions = sum(header.transactions for header in headers)
+        return (LaneFile("", headers[0].first_seqno, headers[-1].last_seqno, len(headers), transactions, 0, ""),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from binlane.errors import (
     WindowBusyError,
 )
 from binlane.model import BlockHeader, LogPosition, RowCounts
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.state import gtid_domains
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
@@ -63,6 +63,7 @@ PLAN = WindowPlan(
     end_gtid_set="0-1-20",
     end_time=9.5,
     lane_rows=(ROWS, RowCounts(), RowCounts()),
+    files=tuple((LaneFile(f"lanes/{lane}/1.parquet", 11, 20, 1, 3, 100, ""),) for lane in range(3)),
 )
 KEY = PlanKey("c", "w1", "d1")
 
@@ -353,9 +354,33 @@ def test_the_watermark_moves_once_when_every_lane_is_there(engine: Engine, plann
     assert (status.window, status.channel.watermark, status.low_water, status.channel.windows) == (None, mark, 20, 1)
     following = replace(BOUNDS, window_id="w2", first_seqno=21, last_seqno=25)
     assert open_window(engine, following).number == 2
-    set_plan(engine, replace(PLAN, window_id="w2", first_seqno=21, last_seqno=25, lanes=1, lane_rows=(ROWS, ROWS)))
+    one_lane = replace(PLAN, lanes=1, lane_rows=(ROWS, ROWS), files=PLAN.files[:2])
+    set_plan(engine, replace(one_lane, window_id="w2", first_seqno=21, last_seqno=25))
     assert [lane.lane for lane in read_status(engine, "c").positions] == [0, 1]
     assert finish_window(engine, "c", "w1", "d1") == mark, "the lanes' rows are the next window's by now"
+
+
+def test_lanes_without_work_have_no_position_unless_an_older_binlane_gave_them_one(
+    target: PrivateServer, engine: Engine
+) -> None:
+    create_channel(engine, "c", "source", START)
+    open_window(engine, BOUNDS)
+    plan = replace(PLAN, files=(PLAN.files[0], (), ()))
+    assert set_plan(engine, plan).lanes_with_work == plan.lanes_with_work == (0,)
+    assert [lane.lane for lane in read_status(engine, "c").positions] == [0]
+    target.query(
+        "INSERT INTO binlane.positions (channel, lane, seqno, window_id, digest, inserts, updates, deletes, blocks, "
+        "transactions, updated_at) VALUES ('c', 2, 10, 'w1', 'd1', 0, 0, 0, 0, 0, UTC_TIMESTAMP())"
+    )
+    with cursor_of(engine) as cursor:
+        cursor.execute("BEGIN")
+        assert move_position(cursor, KEY, (0,), 10, 19)
+        settle(cursor, KEY, (0,), 0, 19, 20, Counted(ROWS, 1, 9))
+        cursor.execute("COMMIT")
+    with pytest.raises(PositionError, match="lane 2 at 10; expected every lane at 20"):
+        finish_window(engine, "c", "w1", "d1")
+    target.query("DELETE FROM binlane.positions WHERE lane = 2")
+    assert finish_window(engine, "c", "w1", "d1").seqno == 20
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.lookup import find_seqnos, read_manifest
 from binlane.work.planned import PlannedLanes
 from lab.traffic import Mix
-from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.one_runner import apply_alone
 
 
@@ -38,6 +38,14 @@ def planned(channel: Channel) -> dict[str, Any]:
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     run_filter(WorkFolder(window["work"]), InProcess())
     return steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+
+
+def rows_without_barriers(channel: Channel) -> None:
+    """Transactions of two databases, in a window behind the one that creates them."""
+    for name in ("one", "two"):
+        run_on(channel.source, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (a INT PRIMARY KEY)")
+    channel.run()
+    run_on(channel.source, *(f"INSERT INTO {('one', 'two')[a % 2]}.t VALUES ({a})" for a in range(60)))
 
 
 def apply_all(channel: Channel, adopted: dict[str, Any]) -> list[dict[str, Any]]:
@@ -94,6 +102,51 @@ def test_stops_inside_folded_blocks_leave_the_state_of_one_seqno_and_resume_from
     assert adopted_again["plan"] == adopted["plan"]
     done = channel.go_on(adopted_again)
     assert done["seqno"] == plan.last_seqno
+    channel.assert_equal()
+
+
+def test_a_stop_without_a_place_is_at_the_foremost_lane_that_has_work(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lane without work would stand at the window's end at once, and the stop with it."""
+    rows_without_barriers(channel)
+    adopted = planned(channel)
+    plan = steps.read_plan(adopted["plan"])
+    assert plan.barriers == ()
+    assert [each["lane"] for each in adopted["lanes"]] == [lane.lane for lane in channel.status.positions]
+    assert plan.serialized not in {each["lane"] for each in adopted["lanes"]}
+    engine, middle = engine_of(channel.endpoints.target), plan.first_seqno + 30
+    request_stop(engine, CHANNEL, at=middle)
+    apply_all(channel, adopted)
+    clear_stop(engine, CHANNEL)
+    assert channel.cli("stop", CHANNEL) == 0
+    assert f"is stopped at seqno {middle:,}" in " ".join(capsys.readouterr().out.split())
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert channel.status.channel.watermark.seqno == middle
+    assert channel.cli("resume", CHANNEL) == 0
+    assert channel.cli("run", CHANNEL) == 0
+    assert channel.status.channel.watermark.seqno == plan.last_seqno
+    channel.assert_equal()
+
+
+def test_a_lane_without_work_that_an_older_binlane_has_placed_is_run_and_one_without_a_position_is_not(
+    channel: Channel,
+) -> None:
+    rows_without_barriers(channel)
+    adopted = planned(channel)
+    plan = steps.read_plan(adopted["plan"])
+    done = steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], plan.serialized)
+    assert (done["seqno"], done["blocks"]) == (plan.last_seqno, 0)
+    assert plan.serialized not in {lane.lane for lane in channel.status.positions}
+    channel.target.query(
+        f"INSERT INTO binlane.positions SELECT channel, {plan.serialized}, seqno, begun, window_id, digest, inserts, "
+        "updates, deletes, blocks, transactions, updated_at FROM binlane.positions LIMIT 1"
+    )
+    work = str(Path(adopted["plan"]).parent)
+    again = steps.adopt_plan(channel.config, channel.endpoints, work)
+    assert [each["lane"] for each in again["lanes"]] == [*(each["lane"] for each in adopted["lanes"]), plan.serialized]
+    assert channel.cli("run", CHANNEL) == 0
+    assert {lane.seqno for lane in channel.status.positions} == {plan.last_seqno}
     channel.assert_equal()
 
 

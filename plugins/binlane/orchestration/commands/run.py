@@ -159,9 +159,8 @@ def apply_window(
             window = steps.extract(channel, endpoints, request, _read_bytes(bars), early.told)
         if window["work"] is None:
             return window
-        # the serialized lane is one more
-        processes = (request.lanes or channel.lanes.count) + 1
-        begun = functools.partial(lanes.begin, channel.name, endpoints.target, processes)
+        count = request.lanes or channel.lanes.count
+        begun = functools.partial(lanes.begin, channel.name, endpoints.target, count)
         if window["plan"] is None:
             meanwhile = _prepared(begun) if engine != FilterEngine.SPARK else nullcontext()
             with _timed(seconds, "filter", console), _counted_segments(window, console), meanwhile:

@@ -144,7 +144,7 @@ def _check_ahead(connection: Connection, window: Window, requests: Sequence[Skip
                 "cannot be skipped as a whole; correct the row that stops the other lanes on the target by hand, and "
                 "run the channel again"
             )
-        if any(begun[lane] == request.seqno for lane in request.lanes):
+        if any(begun.get(lane) == request.seqno for lane in request.lanes):
             raise PositionError(
                 f"{where}: it is a DDL that runs now, or whose worker died while it ran, so it cannot be skipped: look "
                 "on the target whether it has run, and answer with `binlane decide` if the channel asks"

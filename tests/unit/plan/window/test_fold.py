@@ -14,7 +14,8 @@ from binlane.plan.barriers import LaneEdges
 from binlane.plan.routing import Routing, first_appearance
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.window.barrier_rules import UNREAD
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_facts import facts_of
+from binlane.plan.window_plan import WindowPlan, lanes_with_work
 from binlane.shards.shard_list import hash_lane
 from tests.unit.plan.logs import EMPTY_SCHEMA, alone, filtered, rows, settings, statements
 
@@ -176,9 +177,30 @@ def test_any_time_sends_the_whole_window_through_the_serialized_lane() -> None:
     log = [rows(1, "a"), rows(2, "b"), alone(3, "CREATE USER u"), rows(4, "c")]
     found = filtered(log, settings(consistency="any_time"))
     assert found.barriers() == [(1, 4, 3, ALL, {"any_time": 4})]
-    assert found.plan.lanes_with_work == (3,)
-    assert filtered(log, settings()).plan.lanes_with_work == ALL
+    assert found.plan.lanes_to_run == (3,)
+    assert found.plan.lanes_with_work == ALL
+    assert filtered(log, settings()).plan.lanes_to_run == ALL
     assert found.seqnos(3) == [(1, 2), (3, 3), (4, 4)]
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ([rows(1, "a"), rows(2, "a")], 1),
+        ([rows(1, "a"), rows(2, "b"), rows(3, "c"), rows(4, "d"), rows(5, "e")], 3),
+        ([rows(1, "a"), alone(2, "CREATE USER u")], 4),
+    ],
+    ids=["one lane", "all parallel lanes", "a barrier"],
+)
+def test_only_lanes_with_blocks_have_work_unless_lanes_meet(log: list[tuple[bytes, ...]], expected: int) -> None:
+    plan = filtered(log, settings()).plan
+    assert len(plan.lanes_with_work) == len(plan.lanes_to_run) == expected
+    assert facts_of(plan).lanes_with_work == plan.lanes_with_work
+    assert {lane for lane in plan.all_lanes if plan.files[lane]} <= {*plan.lanes_with_work}
+
+
+def test_a_window_without_blocks_is_left_to_lane_0() -> None:
+    assert lanes_with_work([0, 0, 0], 0) == (0,)
 
 
 def at(seconds: int, transaction: tuple[bytes, ...]) -> tuple[bytes, ...]:
