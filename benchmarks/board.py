@@ -118,10 +118,10 @@ def _change(source: PrivateServer, databases: int, seed: int) -> None:
 
 def _window(channel: ChannelConfig, endpoints: Endpoints, *, is_applied: bool) -> dict[str, Any]:
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
-    plan = run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, apply_lanes.__module__))
+    run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, apply_lanes.__module__))
     adopted = steps.adopt_plan(channel, endpoints, window["work"])
     if is_applied:
-        apply_lanes(channel, endpoints, adopted["plan"], list(plan.all_lanes))
+        apply_lanes(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]])
         steps.advance(channel, endpoints, adopted["plan"])
     return window
 

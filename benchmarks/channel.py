@@ -14,6 +14,7 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.orchestration import steps
 from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.filter_job.engines import LANES
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import OLDEST, begin
@@ -111,13 +112,11 @@ def run_window(
     clock = _Clock(spent)
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
     clock.lap("extract_seconds")
-    plan = run_filter(
-        WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, __name__, "binlane.apply.lane.warm")
-    )
+    plan = run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, __name__, *LANES))
     clock.lap("filter_seconds")
     adopted = steps.adopt_plan(channel, endpoints, window["work"])
     clock.lap("check_seconds")
-    spent |= apply_lanes(channel, endpoints, adopted["plan"], list(plan.all_lanes))
+    spent |= apply_lanes(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]])
     clock = _Clock(spent)
     steps.advance(channel, endpoints, adopted["plan"])
     clock.lap("advance_seconds")

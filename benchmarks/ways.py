@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from benchmarks.channel import Channel, file_of, open_channel, run_window
 from binlane.model import Flavor
 from binlane.orchestration import steps
+from binlane.orchestration.lane_processes import look_at_target
 
 if TYPE_CHECKING:
     from multiprocessing.queues import Queue
@@ -283,7 +284,8 @@ def _command(job: Job, *options: str) -> Timing:
 
 
 def apply_lanes(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: list[int]) -> dict[str, Any]:
-    """Every lane in a process of its own, as ``binlane run`` does; start-up apart."""
+    """Every lane in a process of its own, which has looked at the target before it begins, as ``binlane run`` does;
+    start-up apart."""
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     gate, results = context.Barrier(len(lanes) + 1), context.Queue()
@@ -324,6 +326,7 @@ def _lane(
     gate: Barrier,
     results: Queue[dict[str, Any]],
 ) -> None:
+    look_at_target(channel.name, endpoints.target)
     gate.wait(120)
     began, error, answer = time.monotonic(), None, {}
     try:

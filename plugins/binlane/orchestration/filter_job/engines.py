@@ -33,10 +33,10 @@ log = logging.getLogger(__name__)
 
 REMOTE: Final = "SPARK_REMOTE"
 """Environment variable with the URL of a Spark Connect server, as Spark itself reads it."""
-_LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.runner", "binlane.apply.lane.warm")
+LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.runner", "binlane.apply.lane.warm")
 """Modules that the fork server imports, because lanes are forked later from the same server as the filter's
 processes."""
-SERVED: Final = ("binlane.work.filter.kernels", *_LANES)
+SERVED: Final = ("binlane.work.filter.kernels", *LANES)
 """Modules that the fork server of a command imports by itself, besides those of the command."""
 
 
@@ -49,7 +49,7 @@ def begin_processes(word: str) -> None:
 
 def filter_here(channel: ChannelConfig, work: WorkFolder, scanned: Scanned | None = None) -> None:
     """Run the filter job by processes on this machine. ``scanned``: results of ``EarlyScans``."""
-    run_filter(work, LocalProcesses(os.cpu_count() or 1, *_LANES), scanned)
+    run_filter(work, LocalProcesses(os.cpu_count() or 1, *LANES), scanned)
 
 
 def early_scans(word: str, channel: ChannelConfig) -> EarlyScans:
