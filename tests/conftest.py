@@ -37,9 +37,12 @@ requires_mysql = pytest.mark.skipif(not has_mysql(), reason=WITHOUT_MYSQL)
 
 
 class Started(Protocol):
-    """Gives the session's server of a name, started when it is asked for first; of another program, if it is given."""
+    """Gives the session's server of a name, started when it is asked for first; of another program or with options of
+    its own, if they are given."""
 
-    def __call__(self, flavor: Flavor, name: str, program: Path | None = None, /) -> PrivateServer: ...
+    def __call__(
+        self, flavor: Flavor, name: str, program: Path | None = None, options: tuple[str, ...] = (), /
+    ) -> PrivateServer: ...
 
 
 def pytest_configure() -> None:
@@ -75,10 +78,12 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         memory = stack.enter_context(memory_folder()) if has_memory() else None
 
         @functools.cache
-        def start(flavor: Flavor, name: str, program: Path | None = None, /) -> PrivateServer:
+        def start(
+            flavor: Flavor, name: str, program: Path | None = None, options: tuple[str, ...] = (), /
+        ) -> PrivateServer:
             folder = tmp_path_factory.mktemp(name) if memory is None or not has_memory() else memory / name
             server = stack.enter_context(
-                private_server(folder / "data", flavor, name=name, durable=False, program=program)
+                private_server(folder / "data", flavor, options, name=name, durable=False, program=program)
             )
             _origins[server.datadir] = Origin.of(server)
             return server
@@ -114,6 +119,14 @@ def mysql_target(started: Started) -> PrivateServer:
 
 
 @pytest.fixture(scope="module")
+def anonymous_mysql(started: Started) -> tuple[PrivateServer, PrivateServer]:
+    """A MySQL source and a target without GTIDs: with them MySQL lets nobody mix engines in a transaction."""
+    options = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
+    source, target = (_mysql(started, f"anonymous_{part}", options) for part in ("source", "target"))
+    return source, target
+
+
+@pytest.fixture(scope="module")
 def server_of(started: Started) -> Callable[[str, str], PrivateServer]:
     """A function that gives the server of a series of MariaDB (``11.8``), or of ``mysql``, for a part (``source``).
 
@@ -141,10 +154,10 @@ def clean_databases() -> Callable[[PrivateServer], None]:
     return drop_databases
 
 
-def _mysql(started: Started, name: str) -> PrivateServer:
+def _mysql(started: Started, name: str, options: tuple[str, ...] = ()) -> PrivateServer:
     if not has_mysql():
         pytest.skip(WITHOUT_MYSQL)
-    return _emptied(started(Flavor.MYSQL, name))
+    return _emptied(started(Flavor.MYSQL, name, None, options))
 
 
 def _emptied(server: PrivateServer) -> PrivateServer:

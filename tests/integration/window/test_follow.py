@@ -161,10 +161,18 @@ def test_a_source_that_is_away_is_waited_for(channel: Channel) -> None:
         # the account's connections are refused, as by a server that starts
         run_on(channel.source, "SET GLOBAL max_connections = 10", log=False)
         with contextlib.ExitStack() as stack:
+            held = []
             for _ in range(12):
                 with contextlib.suppress(Exception):
-                    stack.enter_context(channel.source.connect())
-            time.sleep(2)
+                    held.append(stack.enter_context(channel.source.connect()))
+
+            def refused() -> int:
+                with held[0].cursor() as cursor:
+                    cursor.execute("SHOW GLOBAL STATUS LIKE 'Connection_errors_max_connections'")
+                    return int(cursor.fetchall()[0][1])
+
+            before = refused()
+            wait_until(lambda: refused() > before)
         run_on(channel.source, "SET GLOBAL max_connections = 151", log=False)
         run_on(channel.source, "INSERT INTO tenant_1.t (v) VALUES (1)")
         assert_arrives(channel)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from binlane.errors import UnsupportedEventError, WindowOpenError
-from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
@@ -18,11 +17,10 @@ from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.lookup import read_manifest
-from lab.servers import PrivateServer, private_server
+from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
 from tests.integration.window.test_load_data import file
-from tests.integration.window.test_outcomes import ANONYMOUS
 
 pytestmark = requires_mysql
 
@@ -37,15 +35,12 @@ TABLES = (
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateServer, PrivateServer]]:
+def pair(anonymous_mysql: tuple[PrivateServer, PrivateServer]) -> tuple[PrivateServer, PrivateServer]:
     """Two MySQL servers without GTIDs, with which they let nobody mix engines. MariaDB logs file and statement
     together."""
-    folder, options = tmp_path_factory.mktemp("mixed"), (*ANONYMOUS, "--local-infile=ON")
-    with (
-        private_server(folder / "source", Flavor.MYSQL, options, name="loading_source", durable=False) as source,
-        private_server(folder / "target", Flavor.MYSQL, options, name="loading_target", durable=False) as target,
-    ):
-        yield source, target
+    for server in anonymous_mysql:
+        server.query("SET GLOBAL local_infile = ON")
+    return anonymous_mysql
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,10 @@ import pymysql
 import pytest
 
 from binlane.errors import PrecheckError
-from binlane.model import Flavor
-from lab.servers import PrivateServer, private_server
+from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
 
-ANONYMOUS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
-"""With GTIDs MySQL lets nobody mix engines in a transaction."""
 ALLOWED = "allow_nontransactional = true\n"
 TABLES = (
     "CREATE DATABASE tenant_1",
@@ -50,17 +47,6 @@ def sessions(server: PrivateServer, *groups: tuple[str, ...]) -> None:
             for statement in group:
                 with contextlib.suppress(pymysql.err.IntegrityError, pymysql.err.OperationalError):
                     cursor.execute(statement)
-
-
-@pytest.fixture(scope="module")
-def anonymous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateServer, PrivateServer]]:
-    """Two MySQL servers without GTIDs."""
-    folder = tmp_path_factory.mktemp("anonymous")
-    with (
-        private_server(folder / "source", Flavor.MYSQL, ANONYMOUS, name="anonymous_source", durable=False) as source,
-        private_server(folder / "target", Flavor.MYSQL, ANONYMOUS, name="anonymous_target", durable=False) as target,
-    ):
-        yield source, target
 
 
 def mixed(channel: Channel) -> list[tuple[Any, ...]]:
@@ -163,9 +149,9 @@ def test_what_a_failed_statement_changed_behind_a_function_or_trigger_stays_on_m
 
 @requires_mysql
 def test_what_a_failed_statement_changed_behind_a_function_or_trigger_stays_on_mysql(
-    anonymous: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+    anonymous_mysql: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> None:
-    channel = fresh_channel(*anonymous, tmp_path, clean_servers)
+    channel = fresh_channel(*anonymous_mysql, tmp_path, clean_servers)
     half_way(channel)
     assert channel.run() is not None
     assert (rows_behind(channel.source), rows_behind(channel.target)) == (LEFT, LEFT)
@@ -232,9 +218,9 @@ def test_which_rows_a_failed_statement_took_first_is_the_source_s_own(
 
 @requires_mysql
 def test_errors_and_rollbacks_leave_the_same_rows_on_mysql(
-    anonymous: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+    anonymous_mysql: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> None:
-    assert mixed(fresh_channel(*anonymous, tmp_path, clean_servers)) == [(KEPT, UNDONE), (KEPT, UNDONE)]
+    assert mixed(fresh_channel(*anonymous_mysql, tmp_path, clean_servers)) == [(KEPT, UNDONE), (KEPT, UNDONE)]
 
 
 def test_another_kind_of_engine_on_the_target_is_named_before_anything_is_written(

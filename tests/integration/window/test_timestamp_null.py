@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from binlane.errors import ApplyError, UndecidableError
 from binlane.health.ways_out import way_out
-from binlane.model import Flavor
-from lab.servers import PrivateServer, private_server
+from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
 
@@ -269,21 +268,10 @@ def test_other_nulls_of_a_lax_session_are_what_they_are_everywhere(channel_of: C
     channel.assert_equal()
 
 
-@pytest.fixture(scope="module")
-def mixing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateServer, PrivateServer]]:
-    """Two MySQL servers whose transactions may change tables of both kinds."""
-    folder, options = tmp_path_factory.mktemp("mixing"), ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
-    with (
-        private_server(folder / "source", Flavor.MYSQL, options, name="mixing_source", durable=False) as source,
-        private_server(folder / "target", Flavor.MYSQL, options, name="mixing_target", durable=False) as target,
-    ):
-        yield source, target
-
-
 def test_what_a_rollback_has_left_is_not_written_twice(
-    mixing: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+    anonymous_mysql: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> None:
-    channel = fresh_channel(*mixing, tmp_path, clean_servers)
+    channel = fresh_channel(*anonymous_mysql, tmp_path, clean_servers)
     channel.write_channel("allow_nontransactional = true\n")
     run_on(
         channel.source,

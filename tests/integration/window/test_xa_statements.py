@@ -14,12 +14,10 @@ import pytest
 from binlane.errors import UnsupportedEventError, WindowOpenError
 from binlane.model import Flavor
 from binlane.orchestration.request import WindowRequest
-from lab.servers import PrivateServer, private_server
+from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, fresh_channel
 
-ANONYMOUS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
-"""With GTIDs MySQL lets nobody mix engines in a transaction."""
 TABLES = (
     "CREATE DATABASE tenant_1",
     "CREATE DATABASE tenant_2",
@@ -187,26 +185,13 @@ def test_a_transaction_that_outlives_its_connection_is_refused_if_it_uses_its_ta
     assert channel.target.query("SELECT COUNT(*) FROM tenant_1.undone") == [(0,)]
 
 
-@contextlib.contextmanager
-def mysql_without_gtids(folder: Path) -> Iterator[tuple[PrivateServer, PrivateServer]]:
-    """A source and a target."""
-    with (
-        private_server(folder / "source", Flavor.MYSQL, ANONYMOUS, name="anonymous_source", durable=False) as source,
-        private_server(folder / "target", Flavor.MYSQL, ANONYMOUS, name="anonymous_target", durable=False) as target,
-    ):
-        yield source, target
-
-
 @pytest.fixture(params=list(Flavor))
-def mixing(
-    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
-) -> Iterator[Channel]:
+def mixing(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
     """A channel between servers that let a transaction change tables of both kinds."""
     if request.param is Flavor.MARIADB:
-        yield request.getfixturevalue("channel")
-        return
-    with mysql_without_gtids(tmp_path) as servers:
-        yield fresh_channel(*servers, tmp_path, clean_servers)
+        found: Channel = request.getfixturevalue("channel")
+        return found
+    return fresh_channel(*request.getfixturevalue("anonymous_mysql"), tmp_path, clean_servers)
 
 
 @requires_mysql
@@ -258,19 +243,21 @@ def test_a_window_may_end_before_changes_without_transactions_whose_transaction_
 @requires_mysql
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_temporary_tables_in_xa_transactions_that_mysql_does_not_detach(
-    tmp_path: Path, clean_servers: Callable[[PrivateServer], None], end: str
+    anonymous_mysql: tuple[PrivateServer, PrivateServer],
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    end: str,
 ) -> None:
     """Only so does it take temporary tables in XA transactions; ``xa_detach_on_prepare`` is ON by default."""
-    with mysql_without_gtids(tmp_path) as servers:
-        channel = made(fresh_channel(*servers, tmp_path, clean_servers))
-        with session(channel) as run:
-            run("SET SESSION xa_detach_on_prepare = OFF")
+    channel = made(fresh_channel(*anonymous_mysql, tmp_path, clean_servers))
+    with session(channel) as run:
+        run("SET SESSION xa_detach_on_prepare = OFF")
 
-            def xa(*statements: str) -> None:
-                run("XA START 'x'", *statements, "XA END 'x'", "XA PREPARE 'x'")
-                channel.source.query("INSERT INTO tenant_2.t (v) VALUES ('between')")
-                run(f"XA {end} 'x'")
+        def xa(*statements: str) -> None:
+            run("XA START 'x'", *statements, "XA END 'x'", "XA PREPARE 'x'")
+            channel.source.query("INSERT INTO tenant_2.t (v) VALUES ('between')")
+            run(f"XA {end} 'x'")
 
-            groups(run, xa, "undone")
-        assert channel.run() is not None
-        channel.assert_equal()
+        groups(run, xa, "undone")
+    assert channel.run() is not None
+    channel.assert_equal()
