@@ -22,14 +22,21 @@ from binlane.errors import BinlogError, SourceError
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.account.privileges import Grants, parse_grants, proxies_to_grant, roles_to_grant, routine_grants
+from binlane.precheck.account.privileges import (
+    VARIABLES_OF_GRANTS,
+    Grants,
+    parse_grants,
+    proxies_to_grant,
+    roles_to_grant,
+    routine_grants,
+)
 from binlane.schema.model import Schema
 from binlane.schema.normalize import charset_name, collation_name
 from binlane.schema.programs import Program
 from binlane.servers.catalog import read_default_collations, read_schema
 from binlane.servers.engines import engine_of
 from binlane.servers.programs import read_programs, read_triggers
-from binlane.servers.variables import all_global_variables, server_version, version_number
+from binlane.servers.variables import all_global_variables, global_variables, server_version, version_number
 from binlane.source.ddl_after import altered_behind, definitions_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
@@ -161,7 +168,10 @@ class Server:
     @cached_property
     def grants(self) -> Grants:
         """The account's privileges on databases and tables."""
-        return parse_grants(self.grant_lines, self.variables)
+        # extraction asks for no other variables, and all of them take 10 ms
+        known = vars(self).get("variables")
+        variables = self.ask(global_variables, VARIABLES_OF_GRANTS) if known is None else known
+        return parse_grants(self.grant_lines, variables)
 
     @cached_property
     def account(self) -> str:

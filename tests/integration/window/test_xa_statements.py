@@ -191,7 +191,8 @@ def mixing(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callab
     if request.param is Flavor.MARIADB:
         found: Channel = request.getfixturevalue("channel")
         return found
-    return fresh_channel(*request.getfixturevalue("anonymous_mysql"), tmp_path, clean_servers)
+    source, target = request.getfixturevalue("anonymous_mysql")
+    return fresh_channel(source, target, tmp_path, clean_servers)
 
 
 @requires_mysql

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor
 from binlane.servers.catalog import SYSTEM_DATABASES
-from binlane.servers.variables import all_global_variables
+from binlane.servers.variables import global_variables
 from binlane.sql.accounts import ACCOUNT_PATTERN, spelled
 
 _GRANT: Final = re.compile(
@@ -37,6 +37,8 @@ _ROUTINE: Final = re.compile(
     r"`(?P<database>(?:[^`]|``)+)`\.`(?P<routine>(?:[^`]|``)+)` TO .*?(?P<option>WITH GRANT OPTION)?"
 )
 _WITH_GRANT: Final = re.compile(r"WITH\s+GRANT\s+OPTION", re.I)
+VARIABLES_OF_GRANTS: Final = ("lower_case_table_names", "partial_revokes")
+"""The variables that say how a server reads the names in grants."""
 ALL: Final = "ALL PRIVILEGES"
 GRANT_OPTION: Final = "GRANT OPTION"
 EVERYWHERE: Final = "*.*"
@@ -199,7 +201,7 @@ def on_column(name: str, column: str) -> str:
 def read_grants(connection: Connection) -> Grants:
     """The grants of the account that this connection uses."""
     lines = [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
-    return parse_grants(lines, all_global_variables(connection))
+    return parse_grants(lines, global_variables(connection, VARIABLES_OF_GRANTS))
 
 
 def parse_grants(lines: Sequence[str], variables: Mapping[str, str] = MappingProxyType({})) -> Grants:
