@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import pymysql
 import pytest
+from sqlalchemy import NullPool, create_engine
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext
+from binlane.precheck.facts import Server
 from binlane.sql.logged_statement import LoggedText
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
@@ -323,3 +325,20 @@ def test_incomplete_account_statements_are_left_to_the_parser(statement: str, ma
     with asked(mariadb_target) as target:
         found = said(situation(target, texts=[logged(statement, Flavor.MARIADB)]), "grants")
     assert found == [] or statement == "GRANT TO x"
+
+
+@pytest.mark.parametrize("knows_all", [False, True], ids=["asked for alone", "behind all variables"])
+def test_names_in_grants_are_read_by_the_rules_of_the_server(server: PrivateServer, knows_all: bool) -> None:
+    """Grants without the server's variables are taken to have patterns, and names of any letter case."""
+
+    def read() -> tuple[bool, bool]:
+        with Server(create_engine(server.url(), poolclass=NullPool)) as target:
+            assert not knows_all or target.variables
+            return target.grants.has_wildcards, target.grants.ignores_case
+
+    if server.flavor is Flavor.MARIADB:
+        assert read() == (True, False)
+        return
+    for value, has_wildcards in (("ON", False), ("OFF", True)):
+        server.query(f"SET GLOBAL partial_revokes = {value}")
+        assert read() == (has_wildcards, False)
