@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from sqlalchemy import Connection, Engine, insert, select, text
+from sqlalchemy import Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from binlane.errors import PlanError, PrecheckError, StateSchemaError, TargetUnavailableError, WindowBusyError
@@ -159,12 +159,23 @@ def _take_lock(connection: Connection) -> None:
 
 
 def _take_leases(connection: Connection, found: Found) -> None:
-    """Take the leases of all lanes and first copies, until this connection ends. Raises WindowBusyError."""
-    channels, positions = tables.channels, tables.positions
-    query = select(channels.c.channel, channels.c.uuid, positions.c.lane).join(
-        positions, positions.c.channel == channels.c.channel
-    )
-    leases = {lease_name(uid, lane): f"channel {name}, lane {lane}" for name, uid, lane in connection.execute(query)}
+    """Take the leases of all lanes and first copies, until this connection ends. Raises WindowBusyError.
+
+    Lanes without work in the last window have no position, and may have work in one that opens meanwhile.
+    """
+    channels = tables.channels
+    uuids = connection.execute(select(channels.c.channel, channels.c.uuid)).all()
+    # a window's number of parallel lanes is the number of its serialized lane
+    highest = {name: -1 for name, _ in uuids}
+    for column in (tables.positions.c.lane, tables.windows.c.lanes):
+        query = select(column.table.c.channel, func.max(column)).group_by(column.table.c.channel)
+        for name, lane in connection.execute(query):
+            highest[name] = max(highest.get(name, -1), -1 if lane is None else int(lane))
+    leases = {
+        lease_name(uid, lane): f"channel {name}, lane {lane}"
+        for name, uid in uuids
+        for lane in range(highest[name] + 1)
+    }
     if tables.bootstraps.name in found.engines:
         names = connection.execute(select(tables.bootstraps.c.channel)).scalars()
         leases |= {bootstrap_lease(name): f"channel {name}, its first copy" for name in names}
