@@ -360,29 +360,6 @@ def test_the_watermark_moves_once_when_every_lane_is_there(engine: Engine, plann
     assert finish_window(engine, "c", "w1", "d1") == mark, "the lanes' rows are the next window's by now"
 
 
-def test_lanes_without_work_have_no_position_unless_an_older_binlane_gave_them_one(
-    target: PrivateServer, engine: Engine
-) -> None:
-    create_channel(engine, "c", "source", START)
-    open_window(engine, BOUNDS)
-    plan = replace(PLAN, files=(PLAN.files[0], (), ()))
-    assert set_plan(engine, plan).lanes_with_work == plan.lanes_with_work == (0,)
-    assert [lane.lane for lane in read_status(engine, "c").positions] == [0]
-    target.query(
-        "INSERT INTO binlane.positions (channel, lane, seqno, window_id, digest, inserts, updates, deletes, blocks, "
-        "transactions, updated_at) VALUES ('c', 2, 10, 'w1', 'd1', 0, 0, 0, 0, 0, UTC_TIMESTAMP())"
-    )
-    with cursor_of(engine) as cursor:
-        cursor.execute("BEGIN")
-        assert move_position(cursor, KEY, (0,), 10, 19)
-        settle(cursor, KEY, (0,), 0, 19, 20, Counted(ROWS, 1, 9))
-        cursor.execute("COMMIT")
-    with pytest.raises(PositionError, match="lane 2 at 10; expected every lane at 20"):
-        finish_window(engine, "c", "w1", "d1")
-    target.query("DELETE FROM binlane.positions WHERE lane = 2")
-    assert finish_window(engine, "c", "w1", "d1").seqno == 20
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

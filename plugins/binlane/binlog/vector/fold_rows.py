@@ -168,8 +168,7 @@ def fold(
         )
         for half in range(2 if moves else 1):
             # a change of the primary key: delete of the old key, then insert of the new one
-            takes = old >= 0 and half == 0
-            gives = new >= 0 and (half == 1 or not moves)
+            takes, gives = old >= 0 and half == 0, new >= 0 and (half == 1 or not moves)
             image = old if takes else new
             value = hash_of_key(data, image, table, first, width, key_end, rule, param, flags, flag_at)
             slot = _slot(
