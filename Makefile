@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos servers pictures trial suites histories mutations lint compiled conformance configuration compose-check compose-test cluster-test dist clean
+.PHONY: help setup demo test trials chaos servers pictures trial suites histories mutations lint compiled conformance configuration compose-check compose-test cluster-test dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -23,7 +23,10 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 
 test: setup ## lint, types and every test, on private servers
 	@$(MAKE) --no-print-directory -j2 lint compiled
-	@$(PYTHON) -m tests $(SPREAD) tests/chaos tests
+	@$(PYTHON) -m tests $(SPREAD) --ignore=tests/trials tests/chaos tests
+
+trials: setup ## sweeps and whole products of cases that take longer than a change should wait for; CI runs them behind the tests
+	@$(PYTHON) -m tests $(SPREAD) tests/trials
 
 # option NAME: NAME=value of the command line as --name value
 lower = $(shell echo $(1) | tr A-Z a-z)

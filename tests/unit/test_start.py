@@ -55,12 +55,20 @@ MOST_MODULES: Final = 384
 """Of binlane; 382 when this was written."""
 
 
+LOADED: Final = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+"""What an interpreter has loaded before its first line: a distribution may add to it (Debian: sitecustomize)."""
+
+
+def _modules_after(program: str) -> list[str]:
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
+    done = subprocess.run([sys.executable, "-c", program], env=path, capture_output=True, text=True, check=True)
+    modules: list[str] = json.loads(done.stdout)
+    return modules
+
+
 @pytest.fixture(scope="module")
 def imported() -> list[str]:
-    path = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
-    done = subprocess.run([sys.executable, "-c", STARTED], env=path, capture_output=True, text=True, check=True)
-    found: list[str] = json.loads(done.stdout)
-    return found
+    return sorted({*_modules_after(STARTED)} - {*_modules_after(LOADED)})
 
 
 def test_no_package_is_imported_that_a_window_does_not_need(imported: list[str]) -> None:
