@@ -16,6 +16,7 @@ from binlane.choices import Reduce
 from binlane.errors import PlanError
 from binlane.formats import OF_PLAN, OF_WINDOW
 from binlane.model import Flavor
+from binlane.plan.block.bound_statements import BoundStatements
 from binlane.plan.block.computed_modes import ComputedModes
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import table_rules
@@ -53,6 +54,11 @@ class Inputs:
         """The tables whose rows are applied in their sessions' modes; None if the log has none for rows."""
         is_mysql = any(each.flavor is Flavor.MYSQL for each in self.manifest.segments)
         return ComputedModes(self.schema, routing.excluded) if is_mysql else None
+
+    def bound(self, routing: Routing) -> BoundStatements | None:
+        """The tables whose statements keep their ends; None if neither server is one that feels them."""
+        servers = {Flavor(self.settings.target), *(each.flavor for each in self.manifest.segments)}
+        return BoundStatements(self.schema, routing.excluded) if servers == {Flavor.MARIADB} else None
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -149,6 +155,12 @@ def reducer_of(uri: str, key: str) -> Reducer | None:
 def modes_of(uri: str, key: str) -> ComputedModes | None:
     """``Inputs.modes`` by these routes, as ``reducer_of``."""
     return inputs_of(uri, key).modes(read_routing(uri, key))
+
+
+@lru_cache(maxsize=2)
+def bound_of(uri: str, key: str) -> BoundStatements | None:
+    """``Inputs.bound`` by these routes, as ``reducer_of``."""
+    return inputs_of(uri, key).bound(read_routing(uri, key))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, plural
+from binlane.plan.block.builder import BlockLimits
 from binlane.plan.block.computed_modes import ComputedModes
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.routing import Routing
@@ -52,14 +53,14 @@ class PlannedLanes:
 
         Raises PlanError if a segment is missing or changed, or if the segments do not hold the block's transactions.
         """
-        settings, found = self._inputs.settings, 0
+        version, found = self._inputs.settings.target_version, 0
         lanes = self.sharing(lane)
         for each in self._read(block.first_seqno, block.last_seqno, block):
             if each.lane in lanes:
                 found += 1
                 share = self._share(lane, each)
                 yield piece(
-                    *(each.header, each.parts, each.log, settings.limits, settings.target_version),
+                    *(each.header, each.parts, each.log, self._limits, version),
                     *(block, share, self._modes),
                 )
         if found != block.transactions:
@@ -80,11 +81,11 @@ class PlannedLanes:
 
     def lanes_of(self, first: int, last: int) -> dict[int, tuple[int, ...]]:
         """The lanes that apply changes of each transaction ``first`` to ``last``, ascending; at least one."""
-        limits, found = self._inputs.settings.limits, dict[int, tuple[int, ...]]()
+        found = dict[int, tuple[int, ...]]()
         for each in self._read(first, last):
             share, lanes = self._share(each.lane, each), tuple[int, ...]()
             if share is not None:
-                lanes = lanes_with_changes(each.header, each.parts, each.log, limits, share)
+                lanes = lanes_with_changes(each.header, each.parts, each.log, self._limits, share)
             found[each.seqno] = lanes or (each.lane,)
         return found
 
@@ -109,6 +110,10 @@ class PlannedLanes:
     @cached_property
     def _routing(self) -> Routing:
         return Routing.from_json(self._folder.read(files.CONTEXT), f"{self._folder.uri}/{files.CONTEXT}")
+
+    @cached_property
+    def _limits(self) -> BlockLimits:
+        return replace(self._inputs.settings.limits, bound=self._inputs.bound(self._routing))
 
     @cached_property
     def _modes(self) -> ComputedModes | None:

@@ -17,10 +17,11 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.rows_payload import PACKET_SHARE, ending_statement, ends_statement
+from binlane.binlog.rows_payload import PACKET_SHARE, check_self_contained, ending_statement, ends_statement
 from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, DealtItem, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
+from binlane.plan.block.bound_statements import StatementRules
 from binlane.plan.block.computed_modes import Session
 from binlane.plan.block.reduce import Reduced, Reducer
 from binlane.plan.block.row_range import RowRange
@@ -40,6 +41,8 @@ class BlockLimits:
     """Most bytes of events in one BINLOG statement: as base64 (4/3) it must fit the target's max_allowed_packet."""
     seconds: int = 0
     """Longest source time between a block's first and last transaction; 0: no limit."""
+    bound: StatementRules | None = None
+    """The tables whose statements keep their ends inside a BINLOG statement; None: no table."""
 
     def shared_by(self, lanes: int) -> BlockLimits:
         """The limits of a block that several lanes share: each share is about as large as a block of one lane."""
@@ -75,6 +78,8 @@ class RowsPayload:
 
     limit: int
     largest: int
+    bound: StatementRules | None = None
+    """As ``BlockLimits.bound``."""
     is_sent: bool = True
     """False for events that will be folded: the source's statements are not joined."""
     _events: list[bytes] = field(default_factory=list)
@@ -136,13 +141,19 @@ class RowsPayload:
             if not self._ended:
                 events[-1] = ending_statement(events[-1])
             payload = b"".join(events)
-            yield Item(ItemKind.ROWS, joined(payload) if self.is_sent else payload, self._counts)
+            yield Item(ItemKind.ROWS, self._joined(payload) if self.is_sent else payload, self._counts)
         self._events, self._size, self._counts, self._last_rows = [], 0, RowCounts(), None
         if keep_maps and self._open:
             for event in self._maps.values():
                 self._append(event)
         else:
             self._open = False
+
+    def _joined(self, payload: bytes) -> bytes:
+        bound = self.bound
+        if bound is not None and any(bound.why(key) is not None for key in check_self_contained(payload)):
+            return payload
+        return joined(payload)
 
     def _append(self, event: bytes) -> None:
         self._events.append(event)
@@ -174,7 +185,7 @@ class BlockBuilder:
     def __post_init__(self) -> None:
         # events to be folded are cut after folding: only a large transaction reaches this limit
         limit = self.limits.payload_bytes if self.reducer is None else 2 * self.limits.bytes
-        self._payload = RowsPayload(limit, self.limits.largest_bytes, is_sent=self.reducer is None)
+        self._payload = RowsPayload(limit, self.limits.largest_bytes, self.limits.bound, is_sent=self.reducer is None)
 
     def compute_in(self, mode: int | None) -> None:
         """The target computes columns of the rows that follow in these modes; None: they may have those of any other.
@@ -353,7 +364,7 @@ def _written(shares: Iterable[Reduced], limits: BlockLimits, saved: dict[TableKe
 
 
 def _items_of(reduced: Reduced, limits: BlockLimits) -> Iterator[Item]:
-    loose = RowsPayload(limits.payload_bytes, limits.largest_bytes)
+    loose = RowsPayload(limits.payload_bytes, limits.largest_bytes, limits.bound)
     for event in reduced.loose:
         if event.counts is None:
             loose.add_map(event.event)

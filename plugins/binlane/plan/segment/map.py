@@ -21,7 +21,8 @@ from binlane.binlog.wire import Buffer
 from binlane.choices import Divide
 from binlane.model import RowCounts, TableKey
 from binlane.plan.barriers import LaneEdges
-from binlane.plan.block.builder import BlockBuilder
+from binlane.plan.block.bound_statements import StatementRules
+from binlane.plan.block.builder import BlockBuilder, BlockLimits
 from binlane.plan.block.computed_modes import ModeRules
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.row_range import FoldTables
@@ -164,14 +165,15 @@ def map_segment(
     reducer: Reducer | None = None,
     groups: Groups | None = None,
     modes: ModeRules | None = None,
+    bound: StatementRules | None = None,
 ) -> MapSummary:
     """Write the segment's blocks, lane by lane, to the sinks that ``open_sink`` (lane, FORMAT_DESCRIPTION event) opens.
 
     ``groups`` gives the changes of the segment's XA COMMITs; ``modes``: the tables whose rows go with their session's
-    modes. Raises BinlogError for anything that is not exact.
+    modes; ``bound``: those whose statements keep their ends. Raises BinlogError for anything that is not exact.
     """
-    columns = segment_columns(data, segment, settings)
-    return _Map(columns, routing, settings, open_sink, reducer, groups or NoGroups(), modes).run()
+    columns, limits = segment_columns(data, segment, settings), replace(settings.limits, bound=bound)
+    return _Map(columns, routing, settings, limits, open_sink, reducer, groups or NoGroups(), modes).run()
 
 
 class _Map:
@@ -180,6 +182,7 @@ class _Map:
         columns: SegmentColumns,
         routing: Routing,
         settings: FilterSettings,
+        limits: BlockLimits,
         open_sink: Callable[[int, bytes], LaneSink],
         reducer: Reducer | None,
         groups: Groups,
@@ -190,7 +193,7 @@ class _Map:
         self._replaced = ReplacedRows.of(columns)
         self._routing = routing
         self._router = Router(columns.log, routing, groups)
-        self._settings = settings
+        self._settings, self._limits = settings, limits
         self._open_sink = open_sink
         self._reducer = reducer
         if reducer is not None:
@@ -260,7 +263,7 @@ class _Map:
             format_event = format_for(log.format, log.target, self._settings.target_version)
             lanes = self._routing.lanes_of(queue)
             edges = LaneEdges(self._routing.by_lane[queue])
-            builder = BlockBuilder(self._settings.limits.shared_by(len(lanes)), self._reducer_of(lanes))
+            builder = BlockBuilder(self._limits.shared_by(len(lanes)), self._reducer_of(lanes))
             sinks = {lane: self._open_sink(lane, format_event) for lane in lanes}
             self._writers[queue] = RunWriter(sinks, builder, edges, self._columns, self._tables, self._modes)
         return self._writers[queue]

@@ -16,6 +16,7 @@ from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, Flavor, Item, plural
 from binlane.plan.barriers import LaneEdges
+from binlane.plan.block.bound_statements import EveryStatement
 from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
 from binlane.plan.block.computed_modes import AllTables, ModeRules
 from binlane.plan.block.reduce import Reducer
@@ -123,6 +124,7 @@ def alone(
         raise PlanError(f"{name}: an XA COMMIT does not contain its changes; apply those of its XA PREPARE by hand")
     log = LogFormat(reader.format, name, 0, target, rules)
     header = transaction_header(1, log.position(found[0]), found[0].gtid, found[0].commit_time)
+    limits = replace(limits, bound=EveryStatement())
     return piece(header, dissect(found[0], log), log, limits, version, modes=AllTables())
 
 

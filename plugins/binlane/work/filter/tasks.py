@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import zstandard
@@ -21,7 +22,15 @@ from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.filter.folded_files import fold_files
 from binlane.work.lane_files import LaneFileWriter
-from binlane.work.plan_inputs import check_content, inputs_of, modes_of, read_routing, reducer_of, segment_bytes
+from binlane.work.plan_inputs import (
+    bound_of,
+    check_content,
+    inputs_of,
+    modes_of,
+    read_routing,
+    reducer_of,
+    segment_bytes,
+)
 
 _LEVEL: Final = 1
 """zstd's fastest: a fifth to an eighth of the bytes, in half a millisecond."""
@@ -66,7 +75,7 @@ def map_task(uri: str, key: str, name: str) -> bytes:
     with segment_bytes(folder, segment) as data:
         try:
             groups = inputs.groups(folder, routing, segment, data)
-            rules = reducer_of(uri, key), groups, modes_of(uri, key)
+            rules = reducer_of(uri, key), groups, modes_of(uri, key), bound_of(uri, key)
             return packed(map_segment(data, segment, routing, settings, sink, *rules))
         except BaseException as exc:
             for writer in writers:
@@ -82,5 +91,6 @@ def fold_task(uri: str, key: str, parts: Mapping[str, Sequence[LaneFile]], lane:
     assert reducer is not None
     edges = LaneEdges(routing.by_lane[int(lane)])
     settings = inputs.settings.chosen(routing.size)
-    folding = LaneFolder(reducer, settings.limits, settings.window_bytes, edges.stretch)
+    limits = replace(settings.limits, bound=bound_of(uri, key))
+    folding = LaneFolder(reducer, limits, settings.window_bytes, edges.stretch)
     return packed(fold_files(WorkFolder(uri).child(key), int(lane), parts[lane], folding))
