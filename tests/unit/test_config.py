@@ -66,6 +66,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
         allow_unsafe=False,
         writer=Writer.BINLOG,
         allow_triggers=(),
+        allow_unseen=(),
         on_conflict=OnConflict.STOP,
         row_images=RowImages.AUTO,
     )
@@ -133,6 +134,7 @@ EVERY_KEY = """
     allow_unsafe = true
     writer = "auto"
     allow_triggers = ["shop.orders"]
+    allow_unseen = ["crm"]
     on_conflict = "overwrite"
     row_images = "full"
     [alert]

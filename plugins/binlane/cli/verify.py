@@ -65,7 +65,8 @@ def verify(
     yes: Annotated[bool, typer.Option("--yes", help="With --repair: do not ask for confirmation.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Compare source and target: the rows that windows have touched since, or all rows. Exit code 1 on drift."""
+    """Compare source and target: the rows that windows have touched since, or all rows. Exit code 1 on drift, and where
+    an account does not see what was to be compared."""
     from binlane.health.durations import seconds_of
     from binlane.verify.outcome import Options
     from binlane.verify.scope import Scope
@@ -86,7 +87,7 @@ def verify(
 
 
 def _compare(channel: str | None, tag: str | None, channels: Path, options: Options) -> None:
-    """Exit code 1 if a channel has drift."""
+    """Exit code 1 if a channel has drift, or was not compared as a whole."""
     with kept_imports(), one_blas_thread():
         from binlane.orchestration.commands import verify as verification
 
@@ -94,7 +95,7 @@ def _compare(channel: str | None, tag: str | None, channels: Path, options: Opti
 
     def compare(one: Declared) -> str:
         outcome = verification.verify(one, channels, options)
-        if outcome.of_state("drift"):
+        if outcome.of_state("drift") or outcome.state == "incomplete":
             drifted.append(one.name)
         return verification.outcome_text(outcome)
 

@@ -305,6 +305,12 @@ class ApplyConfig:
         "in no order, other triggers, routines or views, temporary tables of which nothing is known), and on MySQL "
         "those that may store 0 for a NULL which the source has made the current time.",
     )
+    allow_unseen: tuple[str, ...] = key(
+        TEXTS,
+        (),
+        "Databases, by the source's names, that are written although the source's account may not read them: their "
+        "tables are not compared with the target's before a window, and by no verification.",
+    )
     writer: str = key(choice_or_class(Writer), Writer.BINLOG, "How rows are written.")
     allow_triggers: tuple[str, ...] = key(
         TEXTS,

@@ -25,6 +25,7 @@ from binlane.precheck import (
     sql_writer,
     statements,
     tables,
+    visibility,
 )
 from binlane.precheck.finding import Finding, raise_if_fatal
 from binlane.precheck.results import keep_for_lanes, keep_for_next_window
@@ -61,6 +62,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     **TARGET_CHECKS,
     "statement-privileges": definers.check_statement_privileges,
     "definers": definers.check_definers,
+    "unseen-tables": visibility.check_visibility,
     "table-definitions": tables.check_definitions,
     "sql-writer": sql_writer.check_sql_writer,
     "long-statements": sql_writer.check_packets,

@@ -361,6 +361,8 @@ class Source:
     plan: WindowPlan
     read_schema: Callable[[], Schema]
     """Waits for the definitions of the plan's databases, in the source's own names. Raises SourceError."""
+    read_grants: Callable[[], Grants]
+    """Waits for the privileges of the source's account. Raises SourceError."""
     _behind: dict[bool, Alterations | None] = field(default_factory=dict)
     _engines: list[Alterations | None] = field(default_factory=list)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
 
+from sqlalchemy import Connection
+
 from binlane.apply.rows.writers import sends_row_events
 from binlane.binlog.types.literals import identifier
 from binlane.choices import Writer
@@ -34,6 +36,7 @@ from binlane.plan.transaction.rename import (
 )
 from binlane.plan.window.fold import EMPTY
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.precheck.account.row_writer import writer_of, written_by_sql
 from binlane.precheck.definitions.noted import read_definitions, source_as_it_is, source_schema_of, target_as_it_is
 from binlane.precheck.definitions.programs import read_known
@@ -438,9 +441,13 @@ def situation_of(
     with ExitStack() as stack:
         target, source = stack.enter_context(Target(engine)), None
         if endpoints.source is not None:
-            source_reader = partial(source_as_it_is, known=known, folder=window_folder)
-            asked = partial(source_schema_of, endpoints.source, databases, inputs.settings.renaming, source_reader)
-            source = Source(channel, endpoints.source, plan, stack.enter_context(in_background(asked)))
+
+            def ask_source(connection: Connection, names: frozenset[str]) -> tuple[Schema, Grants]:
+                return source_as_it_is(connection, names, known, window_folder), read_grants(connection)
+
+            asked = partial(source_schema_of, endpoints.source, databases, inputs.settings.renaming, ask_source)
+            answer = stack.enter_context(in_background(asked))
+            source = Source(channel, endpoints.source, plan, lambda: answer()[0], lambda: answer()[1])
         tables = target.ask(target_as_it_is, databases, known.target, inputs.schema)
         wanted = channel.apply.writer
         writer = writer_of(target.grants, target.flavor, target.number) if wanted == Writer.AUTO else wanted

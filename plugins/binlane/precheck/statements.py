@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, ItemKind, TableKey
 from binlane.plan.transaction.rename import name_of, sources_of
-from binlane.precheck.account.privileges import read_grants
 from binlane.precheck.definers import check_definers, check_statement_privileges
 from binlane.precheck.definitions.programs import read_log_end
 from binlane.precheck.finding import Finding
@@ -342,7 +341,7 @@ def _alike(situation: Situation) -> Alike:
 def _unseen_triggers(situation: Situation) -> Iterator[Finding]:
     """Databases of which the source's account does not see the triggers."""
     assert situation.source is not None
-    grants, plan = situation.source.ask(read_grants), situation.plan
+    grants, plan = situation.source.read_grants(), situation.plan
     named = sources_of(situation.renaming, {key.database for key in (*plan.written, *plan.loaded)})
     for name in sorted(name for name in named if grants.missing(("TRIGGER",), name)):
         todo = (

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from binlane.apply.refusals import target_errors
 from binlane.bootstrap.definitions import make, read_definition, set_sequence
 from binlane.bootstrap.sessions import Session
-from binlane.errors import TargetError, TargetUnavailableError
+from binlane.errors import PlanError, TargetError, TargetUnavailableError
 from binlane.model import SchemaObject
 from binlane.repair.plan import DefinitionRepair
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
@@ -92,6 +92,11 @@ class DefinitionRepairer:
             wanted = {"", *(one.parts if name == one.schema_object else ()), *([ORDER] if one.group else ())}
             if (left := next((each for each in found[name] if each.what in wanted), None)) is not None:
                 return left
+            if hidden := [what for what in wanted if not self.definitions.shows(name, what)]:
+                raise PlanError(
+                    f"{name}: {hidden[0] or 'definition'}: expected a definition that both accounts see, found that "
+                    "one of them does not any more; grant what it lacks (`binlane doctor` names it), then repair again"
+                )
         return None
 
     def _make(self, obj: SchemaObject) -> None:

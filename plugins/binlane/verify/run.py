@@ -39,6 +39,7 @@ from binlane.state.records.journal import read_status, standing
 from binlane.state.records.verifications import (
     CLEAN,
     DRIFT,
+    INCOMPLETE,
     PENDING,
     RUNNING,
     Counts,
@@ -55,7 +56,8 @@ from binlane.state.records.verifications import (
 from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
-from binlane.verify.definitions.comparison import DefinitionDifference, Definitions, Sees
+from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
+from binlane.verify.definitions.visibility import Unseen, Visibility
 from binlane.verify.key_batches import KeyComparison
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.outcome import Options, Outcome
@@ -67,10 +69,6 @@ from binlane.verify.rows.sides import BATCH, Difference, Pair
 from binlane.verify.settle import Compare, Settled, Settler
 from binlane.verify.throttle import Throttle
 from binlane.work.files import WorkFolder
-
-
-def _everything(_is_source: bool, _privilege: str, _database: str) -> bool:
-    return True
 
 
 @dataclass(slots=True)
@@ -87,8 +85,9 @@ class Verifier:
     options: Options
     rules: ChannelRules = AS_LOGGED
     """The channel's filter and renames: excluded tables are not compared, renamed ones with their counterpart."""
-    sees: Sees = _everything
-    """Whether the account of a server may see objects of a database."""
+    visibility: Visibility = field(default_factory=Visibility)
+    unseen: Unseen = field(default_factory=Unseen)
+    """What ``schemas`` have not because an account does not see it."""
     clock: Callable[[], float] = time.monotonic
     _standing: Channel | None = None
     _windows: tuple[FinishedWindow, ...] = ()
@@ -114,7 +113,7 @@ class Verifier:
         self.options.scope.check()
         self._standing = self._stand()
         self._tables = self._in_scope(pair(*self.schemas, self.rules))
-        self._definitions = Definitions(self.pair, self.schemas, self.rules, self.sees, self.options.accounts)
+        self._definitions = Definitions(self.pair, self.schemas, self.rules, self.visibility, self.options.accounts)
         self._throttle = Throttle(self.pair, self.options.rows_per_second, self.options.threads_running)
         with self.engine.connect() as connection:
             self._windows = windows_to_verify(connection, self.channel)
@@ -285,22 +284,26 @@ class Verifier:
     def _end(self, verification: Verification, finished: Sequence[TableKey] = ()) -> Outcome:
         """Compare the stored rows of its tables again, settle everything, and record the end."""
         has = self.options.scope.has
-        stored = [one for one in self._stored() if has(one.table)]
-        self._look_again(stored)
-        suspects = self._settled(stored)
+        before = [one for one in self._stored() if has(one.table)]
+        self._look_again(one for one in before if self._is_seen(one))
+        # what an account does not see any more is as it was found last
+        stored = [one for one in before if self._is_seen(one)]
+        compared = self._settled(stored)
+        suspects = (*compared, *(one for one in before if one not in stored))
         states = {one.state for one in suspects}
-        state = DRIFT if DRIFT in states else PENDING if suspects else CLEAN
+        is_whole = not self.unseen.is_gap
+        state = DRIFT if DRIFT in states else PENDING if suspects else CLEAN if is_whole else INCOMPLETE
         drift = sum(one.state == DRIFT for one in suspects)
         assert self._standing is not None
         seqno = self._standing.watermark.seqno
         with self.engine.begin() as connection:
             self._require_standing(connection, for_update=True)
-            replace_suspects(connection, self.channel, stored, suspects)
+            replace_suspects(connection, self.channel, stored, compared)
             save_progress(connection, verification.id, self._counts, None)
             for table in finished:
                 note_table(connection, self.channel, table, verification.id, seqno)
             end_verification(connection, verification.id, state, drift, len(suspects) - drift)
-            if self.options.scope.is_all:
+            if self.options.scope.is_all and is_whole:
                 if self.options.full:
                     cover_all(connection, self.channel, verification.through_seqno)
                 elif self._windows:
@@ -335,13 +338,20 @@ class Verifier:
         return Outcome(
             self.channel, verification.kind, state, verification.through_seqno, self._counts, tuple(suspects),
             self.schemas[1], 0 if self.options.full else len(self._windows), covered, compared.counted[0],
-            tuple(sorted(compared.unseen)), self._drifted, tables_left, rows_left, rate,
+            (*self.unseen.reasons, *sorted(compared.unseen)), self._drifted, tables_left, rows_left, rate,
             self.options.scope.words, self._rows_before, verification.continued_since,
         )  # fmt: skip
 
     def _stored(self) -> tuple[Suspect, ...]:
         with self.engine.connect() as connection:
             return read_suspects(connection, self.channel)
+
+    def _is_seen(self, one: Suspect) -> bool:
+        """Whether both accounts see what was found different before."""
+        if not one.of_definition:
+            return not self.unseen.hides(one.table, self._tables.compared)
+        obj = SchemaObject(one.key[0], one.table.database, one.table.table)
+        return self._definitions.shows(obj, one.columns[0])
 
     def _look_again(self, stored: Iterable[Suspect]) -> None:
         """Compare rows that were found different before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,10 +60,17 @@ def table(key: TableKey = KEY, engine: str = "InnoDB", columns: tuple[Column, ..
     return Table(key, engine, columns, **changes)
 
 
-def with_source(made: Situation, **variables: str) -> Situation:
-    """The same with a source that has the target's tables and these variables."""
+def with_source(
+    made: Situation, *, grants: Grants = ALL, behind: Sequence[LoggedText] = (), **variables: str
+) -> Situation:
+    """The same with a source that has the target's tables and these variables; ``behind``: its later definitions."""
     values = {"version": made.target.version, **variables}
-    vars(made).update(source=SimpleNamespace(ask=lambda *_: values, read_schema=lambda: made.tables))
+    vars(made).update(
+        source=SimpleNamespace(
+            ask=lambda *_: values, read_schema=lambda: made.tables, read_grants=lambda: grants,
+            definitions_behind=lambda: behind,
+        )
+    )  # fmt: skip
     return made
 
 
@@ -175,6 +182,10 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
             source=schema(databases=frozenset({"old", "new"})),
         ),
         "new: database",
+    ),
+    "unseen-tables": (
+        with_source(situation(facts(), plan(written=KEYS), schema(table())), grants=parse_grants([])),
+        "source: privilege SELECT on shop.t",
     ),
     "other-channels": (with_other_writers(("shop", "crm")), "target: database shop"),
     "rolled-back-engines": (

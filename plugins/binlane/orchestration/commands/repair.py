@@ -118,7 +118,7 @@ def _repair(
         )
     rules = rules_of(channel, theirs)
     target.execute(f"SET SESSION lock_wait_timeout = {channel.apply.lock_wait_timeout}")
-    definitions = Definitions(found.pair, found.schemas, rules, found.sees)
+    definitions = Definitions(found.pair, found.schemas, rules, found.visibility)
     return Repairer(
         plan=stored.plan,
         place=stored.place,

@@ -15,10 +15,10 @@ from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
 from binlane.config import ChannelConfig, Declared
 from binlane.connections import Endpoints, Resolver
-from binlane.errors import ConfigError, DriftError
+from binlane.errors import ConfigError, DriftError, PrecheckError
 from binlane.health.durations import span
 from binlane.health.unshown import told
-from binlane.model import plural
+from binlane.model import TableKey, plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.extraction.reading import source_of
@@ -29,8 +29,9 @@ from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, in_background, kept_connections
 from binlane.source.server import translated
-from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect, unshown_among, without_key
-from binlane.verify.definitions.comparison import Sees
+from binlane.state.records.databases import known_databases
+from binlane.state.records.verifications import DRIFT, INCOMPLETE, PENDING, RUNNING, Suspect, unshown_among, without_key
+from binlane.verify.definitions.visibility import Unseen, Visibility, without_unseen
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.row_text import changed_values, key_values, words
 from binlane.verify.rows.sides import Pair, source_side, target_side
@@ -40,6 +41,10 @@ from binlane.verify.segment_keys import load as load_machine_code
 log = logging.getLogger(__name__)
 
 _SHOWN: Final = 50
+_INCOMPLETE: Final = (
+    "Nothing that was compared differs, but an account does not see everything: grant it SELECT there, leave the "
+    "databases out (docs/filters.md), or name them in apply.allow_unseen"
+)
 
 
 def verify(named: str | Declared, folder: Path, options: Options, *, resolve: Resolver | None = None) -> Outcome:
@@ -63,7 +68,8 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
             found.schemas,
             replace(options, scope=scope),
             rules,
-            found.sees,
+            found.visibility,
+            found.unseen,
         ).run()
 
 
@@ -74,7 +80,9 @@ class ComparedServers:
     pair: Pair
     schemas: tuple[Schema, Schema]
     """Source and target."""
-    sees: Sees
+    visibility: Visibility
+    unseen: Unseen
+    """What ``schemas`` have not because an account does not see it."""
 
 
 @contextlib.contextmanager
@@ -94,12 +102,18 @@ def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[C
 
         with in_background(ask_source) as answer, engine.connect() as asked:
             theirs, their_grants = read_schema(asked), read_grants(asked)
+            known = known_databases(asked, channel.name)
             ours, our_grants = answer()
 
-        def sees(is_source: bool, privilege: str, database: str) -> bool:
+        def holds(is_source: bool, privilege: str, database: str) -> bool:
             return not (our_grants if is_source else their_grants).missing((privilege,), database)
 
-        yield ComparedServers(pair, (ours, theirs), sees)
+        def shows(is_source: bool, key: TableKey) -> bool:
+            return (our_grants if is_source else their_grants).shows(key)
+
+        visibility, rules = Visibility(holds, shows), rules_of(channel, theirs)
+        seen, unseen = without_unseen((ours, theirs), rules, visibility, known, channel.apply.allow_unseen)
+        yield ComparedServers(pair, seen, visibility, unseen)
 
 
 _SCOPES: Final[Mapping[str, tuple[bool, ...]]] = {
@@ -128,6 +142,8 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str, *, acc
             f"{channel.name}{' --full' if kind == VerifyScope.FULL else ''} --repair` shows the changes that "
             "would correct them"
         )
+    if last.state == INCOMPLETE:
+        raise PrecheckError(f"{text}\nThe window stays applied. {_INCOMPLETE}")
     log.info("%s", text)
     return {
         "note": text,
@@ -180,6 +196,8 @@ def outcome_text(outcome: Outcome) -> str:
         lines += [f"  {one_line(text)}" for text in _drift_texts(outcome, drift[:_SHOWN])]
     if len(drift) > _SHOWN:
         lines.append(f"  and {len(drift) - _SHOWN:,} more, in binlane.suspects on the target")
+    if outcome.state == INCOMPLETE:
+        lines.append(_INCOMPLETE)
     if outcome.unseen:
         lines.append(f"{len(outcome.unseen):,} not compared:")
         lines += [f"  {one_line(one)}" for one in outcome.unseen[:_SHOWN]]

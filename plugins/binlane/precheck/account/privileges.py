@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, text
 
 from binlane.binlog.types.literals import identifier, quoted
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.servers.catalog import SYSTEM_DATABASES
 from binlane.servers.variables import global_variables
 from binlane.sql.accounts import ACCOUNT_PATTERN, spelled
@@ -23,7 +23,7 @@ from binlane.sql.accounts import ACCOUNT_PATTERN, spelled
 _GRANT: Final = re.compile(
     r"(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON (?:TABLE )?"
     r"(?P<database>\*|`(?:[^`]|``)+`)\.(?P<table>\*|`(?:[^`]|``)+`) "
-    r"(?:TO|FROM) .*?(?P<option>WITH GRANT OPTION.*)?",
+    r"(?:TO|FROM) (?P<account>(?:`(?:[^`]|``)*`|'(?:[^']|'')*'|[^\s`'])+).*?(?P<option>WITH GRANT OPTION.*)?",
     re.DOTALL,
 )
 _COLUMN: Final = re.compile(r"`((?:[^`]|``)+)`|([^`,\s]+)")
@@ -70,6 +70,8 @@ class Grant(NamedTuple):
     """A LIKE pattern; None is everywhere."""
     table: str | None
     privileges: frozenset[str]
+    account: str = ""
+    """Who holds it: the account, or on MariaDB one of its roles."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,29 @@ class Grants:
         )
 
     def on(self, database: str | None) -> Iterator[Grant]:
-        """The grants on all databases, and those on one as a whole."""
+        """The grants on all databases, and those on one as a whole.
+
+        Of several that name a database, a server takes the most exact one of each account alone: GRANT SELECT on
+        ``shop%`` gives nothing on ``shop_a`` beside GRANT INSERT on that.
+        """
         named, patterns = self._places
         yield from named.get(None, ())
         if database is not None:
-            yield from named.get(self._folded(database), ())
-            yield from (grant for pattern, grant in patterns if pattern.fullmatch(database))
+            exact = named.get(self._folded(database), ())
+            yield from exact
+            by_name = {grant.account for grant in exact}
+            found = [grant for pattern, grant in patterns if pattern.fullmatch(database)]
+            for account in dict.fromkeys(grant.account for grant in found):
+                if account not in by_name:
+                    yield _deciding([grant for grant in found if grant.account == account])
+
+    def shows(self, key: TableKey) -> bool:
+        """Whether the account may read all columns of a table: a server shows nobody's others."""
+        return not self.missing(("SELECT",), key.database) or any(
+            _gives(grant, "SELECT") and self.same(grant.table, key.table) and self.same(grant.database, key.database)
+            for grant in self.granted
+            if grant.table is not None
+        )
 
     def same(self, one: str | None, other: str | None) -> bool:
         """Whether two names of databases or tables are one."""
@@ -225,7 +244,7 @@ def parse_grants(lines: Sequence[str], variables: Mapping[str, str] = MappingPro
         if match["option"] is not None and GRANT_OPTION in match["option"]:
             privileges.add(GRANT_OPTION)
         scope = (None if match[part] == "*" else match[part][1:-1].replace("``", "`") for part in ("database", "table"))
-        found[match["verb"]].append(Grant(next(scope), next(scope), frozenset(privileges)))
+        found[match["verb"]].append(Grant(next(scope), next(scope), frozenset(privileges), match["account"]))
     return Grants(
         tuple(found["GRANT"]), tuple(found["REVOKE"]),
         has_wildcards=variables.get("partial_revokes", "OFF") != "ON",
@@ -309,6 +328,23 @@ _NAMED_PRIVILEGES: Final = {Flavor.MARIADB: (10, 5, 2), Flavor.MYSQL: (8, 0, 0)}
 def _gives(grant: Grant, name: str) -> bool:
     # ALL PRIVILEGES is printed apart from the right to pass them on
     return name in grant.privileges or (ALL in grant.privileges and name != GRANT_OPTION)
+
+
+def _deciding(grants: Sequence[Grant]) -> Grant:
+    """The grant that a server takes of several patterns that match; what all have of those between which servers differ
+    (tried on MariaDB 10.11 and MySQL 9.7)."""
+    best = [one for one in grants if not any(_is_more_exact(other, one) for other in grants)]
+    if len(best) == 1:
+        return best[0]
+    names = frozenset[str]().union(*(one.privileges for one in best))
+    return best[0]._replace(privileges=frozenset(name for name in names if all(_gives(one, name) for one in best)))
+
+
+def _is_more_exact(one: Grant, other: Grant) -> bool:
+    """MySQL goes by the letters before the first wildcard; MariaDB first by whether there is a ``%``."""
+    ours, theirs = (_ESCAPE.sub("x", each.database or "") for each in (one, other))
+    before = [len(_WILDCARD.split(text)[0]) for text in (ours, theirs)]
+    return before[0] > before[1] and ("%" in theirs or "%" not in ours)
 
 
 def _expression(pattern: str, ignores_case: bool) -> re.Pattern[str]:

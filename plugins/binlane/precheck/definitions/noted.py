@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
@@ -31,6 +31,7 @@ from binlane.source.server import translated
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
+_Answer = TypeVar("_Answer")
 _OWN_ENGINES: Final = frozenset(
     {"innodb", "myisam", "aria", "memory", "csv", "mrg_myisam", "blackhole", "archive", "rocksdb"}
 )
@@ -147,9 +148,9 @@ def source_schema_of(
     endpoint: Endpoint,
     databases: frozenset[str],
     renaming: Renaming,
-    read: Callable[[Connection, frozenset[str]], Schema],
-) -> Schema:
-    """The source's schema as it is now, in its own names. ``databases``: the target's names."""
+    read: Callable[[Connection, frozenset[str]], _Answer],
+) -> _Answer:
+    """What ``read`` says of the source's databases, by its own names. ``databases``: the target's names."""
     with translated(str(endpoint)), driver_errors(), engine_of(endpoint).connect() as connection:
         # with those that stand under the new names: they would be one with the renamed
         named = namesakes(renaming, read_databases(connection), databases) if renaming else frozenset()

@@ -14,6 +14,7 @@ from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.state.channels import read_channel
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions
+from binlane.state.records.bootstraps import read_copied
 from binlane.state.records.verifications import DRIFT, PENDING, EndedVerification, count_suspects, ended_verifications
 from binlane.state.tables import channels, databases, suspects
 from binlane.state.windows import Window, read_open_window
@@ -115,6 +116,14 @@ def other_writers(connection: Connection, channel: str, names: Collection[str]) 
         .order_by(of.database_name, of.channel)
     )
     return tuple((row.database_name, row.channel) for row in connection.execute(query))
+
+
+def known_databases(connection: Connection, channel: str) -> frozenset[str]:
+    """The databases that the channel has written, its first copy included, by the target's names."""
+    copied = read_copied(connection, channel)
+    query = select(databases.c.database_name).where(databases.c.channel == channel)
+    written = frozenset(connection.execute(query).scalars())
+    return written if copied is None else written | frozenset(copied.databases)
 
 
 def forgetting(channel: str, database: str) -> str:

@@ -90,6 +90,12 @@ class Accounts:
     """Whether no database is renamed: GRANT names them."""
     unseen: set[str] = field(default_factory=set, kw_only=True)
     """Gets what was not compared, with the reason."""
+    _unread: list[str] = field(default_factory=list, kw_only=True)
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether a server has not shown its accounts to ``differing``."""
+        return bool(self._unread)
 
     def differing(self) -> Iterator[Part]:
         """The parts that differ. Accounts that only the target has are not compared."""
@@ -152,6 +158,7 @@ class Accounts:
                 raise
             server = "source" if side.is_source else "target"
             self.unseen.add(f"accounts: the {server}'s account may not read them: {cause.args[1]}")
+            self._unread.append(server)
             return None
 
 

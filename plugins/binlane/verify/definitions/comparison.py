@@ -8,7 +8,7 @@ spelling is known for both. Definitions that an account cannot see are not compa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from enum import IntEnum
 from functools import cached_property, partial
@@ -35,6 +35,8 @@ from binlane.verify.definitions.object_mends import Creation, removal
 from binlane.verify.definitions.reader import (
     DATABASE,
     ORDER,
+    SEQUENCE,
+    TABLE,
     TRIGGER,
     VIEW,
     Facts,
@@ -47,16 +49,14 @@ from binlane.verify.definitions.reader import (
 from binlane.verify.definitions.show_create import sequence_mend, table_mend, table_parts, without_collation
 from binlane.verify.definitions.table_facts import TableFacts, differing_parts, read_table_facts
 from binlane.verify.definitions.table_mends import TableTexts
+from binlane.verify.definitions.visibility import Visibility
 from binlane.verify.rows.sides import Pair
 
-TABLE, SEQUENCE = "table", "sequence"
 NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})
 """Kinds of objects that the parser of statements finds by name."""
-Sees = Callable[[bool, str, str], bool]
-"""Whether the account of the source (True) or the target holds a privilege on a database, by that server's name."""
-
 _WIDTH: Final = 200
 """Characters of a definition shown in a message; all of it is stored."""
+_EVERY_ACCOUNT: Final = SchemaObject(accounts.KIND, "", "")
 _GONE: Final = frozenset({1146, 1049})
 _HIDDEN: Final = frozenset({"definition", "body"})
 """Facts that an account may not be allowed to see although it sees the object."""
@@ -102,11 +102,13 @@ class Definitions:
     schemas: tuple[Schema, Schema]
     """Source and target."""
     rules: ChannelRules
-    sees: Sees
+    visibility: Visibility
     accounts: bool = False
     """Whether accounts are compared, too."""
     unseen: set[str] = field(default_factory=set)
     """Objects that were not compared, with the reason; filled by ``differences``."""
+    hidden: set[tuple[SchemaObject, str]] = field(default_factory=set)
+    """Parts of objects that an account was not shown; filled by ``differences``."""
     tables: dict[SchemaObject, TableKey] = field(default_factory=dict)
     """Tables of triggers, by the target's names; filled by ``differences``."""
     counted: list[int] = field(default_factory=lambda: [0])
@@ -275,6 +277,8 @@ class Definitions:
         for part in found.differing():
             if only is None or part.account in only:
                 yield DefinitionDifference(part.account, part.what, part.source, part.target, part.mend)
+        if found.is_unread:
+            self.hidden.add((_EVERY_ACCOUNT, ""))
 
     def _facts(
         self, obj: SchemaObject, source: Facts, target: Facts, present: Mapping[SchemaObject, Facts]
@@ -288,6 +292,7 @@ class Definitions:
             elif what in _HIDDEN and not (ours and theirs):
                 side = "source" if not ours else "target"
                 self.unseen.add(f"definition of {obj}: the {side}'s account may not see it")
+                self.hidden.add((obj, what))
             elif ours is None or theirs is None:
                 if ours != theirs:
                     yield from self._one(obj, what, ours, theirs, self._made(obj, present))
@@ -388,15 +393,20 @@ class Definitions:
         table = obj.name if obj.kind == VIEW else facts.get("table") or ""
         return self.selection.table(TableKey(obj.database, table)) is None
 
+    def shows(self, obj: SchemaObject, what: str) -> bool:
+        """Whether ``differences`` tells of a part of an object: both accounts see it."""
+        if obj.kind.startswith(accounts.KIND):
+            return (_EVERY_ACCOUNT, "") not in self.hidden
+        is_table = obj.kind in (TABLE, SEQUENCE) and self.schemas[1].table(obj.key) is not None
+        return (obj, what) not in self.hidden and (is_table or self._is_seen(obj))
+
     def _is_seen(self, obj: SchemaObject) -> bool:
         privilege = privilege_to_see(obj.kind)
-        if privilege is None:
-            return True
         for is_source, name in (
             (True, self.renaming.source(obj.database) or ""),
             (False, obj.database),
         ):
-            if not self.sees(is_source, privilege, name):
+            if not self.visibility.holds(is_source, privilege, name):
                 server = "source" if is_source else "target"
                 self.unseen.add(f"{obj.kind}s of {name}: the {server}'s account lacks {privilege} there")
                 return False

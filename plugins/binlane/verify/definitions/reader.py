@@ -17,7 +17,12 @@ Facts = Mapping[str, str | None]
 ORDER: Final = "order"
 """The fact of a trigger that says when it fires, among those of one table and event."""
 DATABASE, VIEW, TRIGGER, EVENT = "database", "view", "trigger", "event"
-_PRIVILEGES: Final = {DATABASE: None, VIEW: None, TRIGGER: "TRIGGER", EVENT: "EVENT"}
+TABLE, SEQUENCE = "table", "sequence"
+_PRIVILEGES: Final = {
+    **dict.fromkeys((DATABASE, TABLE, SEQUENCE, VIEW), "SELECT"),
+    TRIGGER: "TRIGGER",
+    EVENT: "EVENT",
+}
 _COLLATIONS: Final = frozenset({"character set of the client", "collation of the client", "collation of the database"})
 
 
@@ -51,9 +56,8 @@ def read_objects(side: Side, flavor: Flavor, databases: Collection[str]) -> dict
     return found
 
 
-def privilege_to_see(kind: str) -> str | None:
-    """The privilege without which an account does not see that such an object exists; None: any account of a channel
-    sees it."""
+def privilege_to_see(kind: str) -> str:
+    """The privilege without which an account does not see that such an object exists, or not all of them."""
     return _PRIVILEGES.get(kind, "EXECUTE")
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.precheck.account.privileges import (
     global_needs,
     held_on,
@@ -81,6 +81,55 @@ def test_a_privilege_revoked_on_one_database_is_not_held_everywhere(revoked: str
 def test_a_database_is_named_as_its_server_reads_names() -> None:
     assert scope_of(r"a_b\c%") == r"`a\_b\\c\%`.*"
     assert scope_of("a_b", has_wildcards=False) == "`a_b`.*"
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "shown"),
+    [
+        ("shop%", r"shop\_a", ()),  # the name itself decides
+        ("shop_a", r"shop\_a", ()),
+        ("sh%", "shop%", ()),  # the longer beginning
+        ("%", "s%", ()),
+        ("shop%", "shop_a", ()),  # which of them decides differs between servers
+        (r"shop\_%", "shop_a", ()),
+        ("shop_%", "s%", ("shop_a", "shop_b")),
+        (r"shop\_a", "shop%", ("shop_a",)),
+        ("shop%", r"other\_a", ("shop_a", "shop_b")),
+    ],
+)
+def test_of_several_grants_that_name_a_database_the_most_exact_one_counts(
+    read: str, written: str, shown: tuple[str, ...]
+) -> None:
+    lines = [f"GRANT SELECT ON `{read}`.* TO `u`@`%`", f"GRANT INSERT ON `{written}`.* TO `u`@`%`"]
+    databases = ("shop_a",) if written in ("shop_a", r"shop\_a") else ("shop_a", "shop_b")
+
+    for ordered in (lines, lines[::-1]):
+        grants = parse_grants(ordered)
+        found = tuple(name for name in databases if not grants.missing(("SELECT",), name))
+        assert found == tuple(name for name in shown if name in databases)
+
+
+def test_what_a_role_holds_adds_to_what_the_account_holds() -> None:
+    grants = parse_grants(["GRANT SELECT ON `shop%`.* TO `u`@`%`", "GRANT INSERT ON `shop`.* TO `writer`"])
+
+    assert grants.missing(("SELECT", "INSERT"), "shop") == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("GRANT SELECT ON *.* TO `u`@`%`", True),
+        ("GRANT SELECT ON `shop`.* TO `u`@`%`", True),
+        ("GRANT SELECT ON `shop`.`orders` TO `u`@`%`", True),
+        ("GRANT SELECT (`a`) ON `shop`.`orders` TO `u`@`%`", False),
+        ("GRANT SELECT (`a`), INSERT ON `shop`.`orders` TO `u`@`%`", False),
+        ("GRANT INSERT ON `shop`.* TO `u`@`%`", False),
+        ("GRANT SELECT ON `shop`.`other` TO `u`@`%`", False),
+        ("GRANT SELECT ON `sho_`.`orders` TO `u`@`%`", False),
+    ],
+)
+def test_a_table_is_shown_to_who_may_read_all_its_columns(line: str, shown: bool) -> None:
+    assert parse_grants([line]).shows(TableKey("shop", "orders")) is shown
 
 
 def test_a_grant_on_a_database_is_none_everywhere() -> None:

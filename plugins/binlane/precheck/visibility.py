@@ -1,0 +1,79 @@
+"""Tables that the source's account does not see: a catalogue shows nobody what he may not read, and says nothing of it.
+
+What is not there and what is not shown look alike, so the account's privileges decide, not the catalogue's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from binlane.binlog.types.literals import quoted
+from binlane.model import TableKey, plural
+from binlane.precheck.account.privileges import scope_of
+from binlane.precheck.finding import Finding
+from binlane.precheck.situation import Situation
+from binlane.schema.compare import Severity
+from binlane.schema.letter_case import lower
+from binlane.sql.logged_statement import LoggedText
+
+_SHOWN: Final = 3
+"""How many tables a finding names."""
+_DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
+_MAKES: Final = frozenset({"CREATE", "DROP"})
+
+
+def check_visibility(situation: Situation) -> Iterator[Finding]:
+    """Tables of the window whose definition the source's account may not see, or of which it sees some columns.
+
+    Rows would be written by the position of columns that nobody has compared. A database that the source has dropped
+    since is passed over: what its log says of it is all there is.
+    """
+    if situation.source is None:
+        return
+    grants = situation.source.read_grants()
+    hidden: dict[str, list[TableKey]] = {}
+    for key in sorted({*situation.touched, *situation.plan.written}, key=str):
+        database = situation.renaming.source(key.database)
+        if database is not None and not grants.shows(TableKey(database, key.table)):
+            hidden.setdefault(database, []).append(TableKey(database, key.table))
+    accepted = situation.channel.apply.allow_unseen
+    asked = {name: tables for name, tables in hidden.items() if name not in accepted}
+    dropped = _dropped(situation) if asked else frozenset[str]()
+    for name, tables in asked.items():
+        if lower(name) in dropped:
+            continue
+        scope = scope_of(name, has_wildcards=grants.has_wildcards)
+        todo = (
+            f"the source's account sees no definition to compare, or a part: GRANT SELECT ON {scope} "
+            f"TO the source's account; or leave the database out (filter.exclude_databases), or let the channel write "
+            f"it without a comparison (apply.allow_unseen = [{quoted(name)}])"
+        )
+        yield Finding(Severity.FATAL, f"source: privilege SELECT on {_named(tables)}", "granted", "not granted", todo)
+
+
+def _named(tables: list[TableKey]) -> str:
+    more = f" and {plural(len(tables) - _SHOWN, 'other table')} of it" if len(tables) > _SHOWN else ""
+    return f"{', '.join(map(str, tables[:_SHOWN]))}{more}"
+
+
+def _dropped(situation: Situation) -> frozenset[str]:
+    """Databases whose last statement, in the window or in the log behind it, drops them; by the source's names, in
+    lower case."""
+    assert situation.source is not None
+    behind = situation.source.definitions_behind()
+    if behind is None:
+        return frozenset()
+    renaming = situation.renaming
+    texts = _made_or_dropped(situation.every_text)
+    last = {found: drops for name, drops in texts if (found := renaming.source(name)) is not None}
+    last.update(_made_or_dropped(behind))
+    return frozenset(lower(name) for name, drops in last.items() if drops)
+
+
+def _made_or_dropped(texts: Iterable[LoggedText]) -> Iterator[tuple[str, bool]]:
+    """Each database that a statement makes or drops, and whether it drops it."""
+    for text in texts:
+        words = text.words
+        if words[:1] and words[0] in _MAKES and not _DATABASE.isdisjoint(words[1:4]):
+            yield from ((name, words[0] == "DROP") for name in text.facts.databases)
