@@ -44,12 +44,12 @@ class Format:
 
 FORMATS: Final[Mapping[str, Format]] = {
     "segments": Format(1, oldest=1),
-    "manifest.json": Format(1, oldest=1),
+    "manifest.json": Format(2, oldest=1),
     "channel.json": Format(3, oldest=1),
     "schema.json": Format(2, oldest=2),
     "definitions.json": Format(2, oldest=1),
     "programs.json": Format(1, oldest=1),
-    "context.json": Format(4, oldest=1),
+    "context.json": Format(5, oldest=1),
     "lane files": Format(4, oldest=1),
     "databases.json": Format(1, oldest=1),
     "partitioned.json": Format(1, oldest=1),

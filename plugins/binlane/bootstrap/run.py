@@ -49,6 +49,7 @@ from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.shards.selection import EVERYTHING, Extent, Selection
+from binlane.source.older_sessions import highest_older_session
 from binlane.source.protocol import EventSource
 from binlane.source.server import translated
 from binlane.source.start_position import begin
@@ -312,7 +313,10 @@ class FirstCopy:
         """Create the channel. If this run is killed after that, the next attempt finds the result in the state."""
         with self.engines[1].begin() as connection:
             bootstraps.save_result(connection, outcome.channel, outcome.result)
-        made = create_channel(self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES).watermark
+        older = highest_older_session(self.log_source, outcome.mark.source)
+        made = create_channel(
+            self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES, older_sessions=older
+        ).watermark
         if (made.seqno, made.source) != (0, outcome.mark.source):
             raise PrecheckError(
                 f"channel {outcome.channel}: was created by somebody else while its first copy ran, at seqno "

@@ -44,6 +44,7 @@ from binlane.precheck.results import checked_of
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.state.carried.files import Settlement
+from binlane.state.carried.older_sessions import settle_older_sessions
 from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import holder, recopy_lease
 from binlane.state.orders.stops import clear_stop, request_stop
@@ -300,7 +301,8 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         met = count_conflicts(connection, channel.name, plan.window_id)
     note = report.summary_note(plan, met)
     compared = functools.partial(forget_compared, channel=channel.name, is_replaced=replaced_tables(folder, plan).names)
-    closing = (Settlement.of(plan, plan_uri), compared)
+    older = functools.partial(settle_older_sessions, channel=channel.name, plan_uri=plan_uri)
+    closing = (Settlement.of(plan, plan_uri), older, compared)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
     remove_old(channel, endpoints)
     facts = facts_of(plan)

@@ -89,6 +89,11 @@ class Manifest:
     """First seqnos after a restart of the source's server, for restarts that dropped temporary tables."""
     epochs: tuple[Epoch, ...] = ()
     """The ends of epochs inside the window, ascending; none unless the channel has epochs."""
+    older_sessions: int = 0
+    """The highest id of a source's connection that may be older than the channel."""
+    restarted: int | None = None
+    """The first seqno behind the first restart of the source's server in the window: no later connection is older than
+    the channel. None without a restart."""
 
     @property
     def transactions(self) -> int:
@@ -142,5 +147,5 @@ class Manifest:
             )
 
 
-MANIFEST: Final = Codec("run the extract step again", left_out=frozenset({"epochs"}))
+MANIFEST: Final = Codec("run the extract step again", left_out=frozenset({"epochs", "older_sessions", "restarted"}))
 """Codec of manifest.json, and of the segments that the target's state keeps."""

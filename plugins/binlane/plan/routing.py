@@ -19,6 +19,7 @@ from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.division import Division, Placement
 from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.transaction.unseen_tables import Unseen
 from binlane.plan.transaction.xa import PreparedGroup
 
 
@@ -53,6 +54,8 @@ class Routing:
     """XA transactions that this window prepares and does not end."""
     division: Division | None = None
     """How the parallel lanes share their transactions; None if no shard is divided."""
+    unseen: Unseen = field(default_factory=Unseen)
+    """Statements of connections that may be older than the channel, with temporary tables."""
     size: SizeChoice | None = None
     """What "auto" stands for in ``blocks``; None if the channel's file says everything."""
 
@@ -99,7 +102,7 @@ class Routing:
 CONTEXT: Final = Codec(
     "run the filter step again",
     rows=frozenset({Barrier, LogPosition, Placement, PreparedGroup, Route, TableKey, TemporaryCopies}),
-    left_out=frozenset({"temporary", "division", "commits_together", "ranged", "size"}),
+    left_out=frozenset({"temporary", "division", "commits_together", "ranged", "size", "unseen"}),
 )
 """Codec of context.json."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, ItemKind, TableKey
 from binlane.plan.transaction.rename import name_of, sources_of
+from binlane.plan.transaction.unseen_tables import UNSEEN, UNSURE
 from binlane.precheck.definers import check_definers, check_statement_privileges
 from binlane.precheck.definitions.programs import read_log_end
 from binlane.precheck.finding import Finding
@@ -67,6 +68,16 @@ _TODO_IN_PART: Final = (
 _TODO_WAITING: Final = (
     f"the target would wait for transactions that it never has under the source's GTIDs or positions: {_TODO}"
 )
+_TODO_UNSEEN: Final = (
+    "the copy of the source does not have its rows: set allow_unsafe in the channel's file, which leaves this "
+    "statement out, and copy the tables that it changes again behind the window (`binlane recopy CHANNEL "
+    "--table ...`); or begin the channel again when that connection has ended"
+)
+_TODO_UNSURE: Final = (
+    "if the connection has no temporary table of that name, or if you copy the tables that it changes again behind the "
+    "window (`binlane recopy CHANNEL --table ...`), set allow_unsafe in the channel's file, which applies this "
+    "statement as it is logged; or begin the channel again when that connection has ended"
+)
 _TODO_TEMPORARY: Final = (
     "the log does not show when that table ends, and the target's connection may be another one then: log such calls "
     f"as rows (binlog_format=MIXED), or {_TODO}"
@@ -116,6 +127,9 @@ def _way_on(name: str, situation: Situation) -> tuple[str, bool]:
     target = situation.target
     if name in WAITING:
         return _TODO_WAITING, True
+    for beginning, todo in _TODO_OF_UNSEEN.items():
+        if name.startswith(beginning):
+            return todo, False
     if is_refused_by_mysql(name) and target.flavor is Flavor.MYSQL and target.is_on("log_bin"):
         return _TODO_REFUSED, True
     if name.endswith(NEW_DEFAULT):
@@ -123,6 +137,7 @@ def _way_on(name: str, situation: Situation) -> tuple[str, bool]:
     return (_TODO_IN_PART if name.endswith(LOGGED_IN_PART) else _TODO_UNSAFE), False
 
 
+_TODO_OF_UNSEEN: Final = {UNSEEN: _TODO_UNSEEN, UNSURE: _TODO_UNSURE}
 _NAMING: Final = (check_statement_privileges, check_definers, check_packets, check_unsafe, check_features)
 """Checks that name statements with a better reason than the parser's."""
 

@@ -36,7 +36,16 @@ from binlane.errors import (
 )
 from binlane.model import LogPosition
 from binlane.source.identity import described
-from binlane.source.protocol import LARGEST_EVENT, LOG_START, LogChunk, LogState, file_number, missing_file, too_large
+from binlane.source.protocol import (
+    EVERY_SESSION,
+    LARGEST_EVENT,
+    LOG_START,
+    LogChunk,
+    LogState,
+    file_number,
+    missing_file,
+    too_large,
+)
 
 _PIECE: Final = 1 << 20
 _BINLOG: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{4,})(?P<packed>\.gz|\.zst)?")
@@ -69,6 +78,10 @@ class ArchiveSource:
         clock = time.time()
         identity = f"{flavor.value} server_id {server_id}"
         return LogState(identity, flavor, tuple(files), None, clock, closes_by_clock=False)
+
+    def newest_session(self) -> int:
+        """EVERY_SESSION: there is no server to ask."""
+        return EVERY_SESSION
 
     def can_begin_at(self, offset: int) -> bool:
         """True: an archive can be read from any offset."""

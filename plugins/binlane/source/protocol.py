@@ -11,6 +11,8 @@ from binlane.model import Flavor, LogPosition
 
 LOG_START = 4
 """The first event of a file stands behind the four bytes of magic."""
+EVERY_SESSION = 0xFFFF_FFFF
+"""The highest id of a connection that the log can hold."""
 LARGEST_EVENT = 1 << 30
 """Default of ``source.event_bytes``: the servers' own limit for max_allowed_packet, beyond which replicas refuse an
 event."""
@@ -70,6 +72,9 @@ class EventSource(Protocol):
 
     def state(self) -> LogState:
         """Query the source; raises SourceError or PrecheckError if its log cannot be read."""
+
+    def newest_session(self) -> int:
+        """The id of the newest connection of the source's server; EVERY_SESSION if there is no server to ask."""
 
     def can_begin_at(self, offset: int) -> bool:
         """Whether reading can begin at this offset without a GTID set."""

@@ -156,6 +156,7 @@ class Extraction:
         self._limits = (*(min(each, segment_bytes) for each in _FIRST_SEGMENTS), segment_bytes)
         self._progress = progress
         self._is_done = False
+        self._restarted: int | None = None
         self._newest = 0.0
         self._bytes = 0
         self._begin_file("", b"", FormatDescription(""), start.position.offset)
@@ -197,6 +198,7 @@ class Extraction:
             # the transaction that began the last epoch may have been left for the next window
             epochs=tuple(epoch for epoch in self._ended if epoch.seqno < self.seqno),
             restarts=() if self._temporary is None else tuple(self._temporary.restarts),
+            restarted=self._restarted,
         )
 
     def _fingerprint(self) -> str:
@@ -226,8 +228,10 @@ class Extraction:
                 f"{at}the transaction that begins here does not end in its file, and the log continues in "
                 f"{chunk.file}: the file is damaged; fetch it again"
             )
-        if log_format.created != 0 and self._file != "" and self._temporary is not None:
-            self._temporary.restarted(self.seqno + 1)
+        if log_format.created != 0 and self._file != "":
+            self._restarted = self.seqno + 1 if self._restarted is None else self._restarted
+            if self._temporary is not None:
+                self._temporary.restarted(self.seqno + 1)
         # after a restart, the server has rolled back the transaction that its crash interrupted
         self._loads.drop()
         self._close_stretch()

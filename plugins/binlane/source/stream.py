@@ -79,6 +79,11 @@ class ServerSource:
             server.check_server_id(connection, self.name, self.server_id, self._host)
             return server.log_state(connection)
 
+    def newest_session(self) -> int:
+        """The id of a connection that is opened now: a server counts them up until it is restarted."""
+        with contextlib.closing(self._connect()) as connection:
+            return int(connection.thread_id())
+
     def can_begin_at(self, offset: int) -> bool:
         """Up to 4 GiB. Beyond, MySQL needs its GTID dump command, which has a 64-bit offset, and MariaDB a GTID set."""
         return offset <= self.offset_limit

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, text
+from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, text, update
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
@@ -39,10 +39,18 @@ class Channel:
     """The number of windows so far."""
     stopped: str | None = None
     """Who asked the channel to stop, when and where; None: it may run."""
+    older_sessions: int = 0
+    """The highest id of a source's connection that may be older than the channel."""
 
 
 def create_channel(
-    engine: Engine, name: str, source_identity: str, start: Watermark, keep: Collection[Table] = ()
+    engine: Engine,
+    name: str,
+    source_identity: str,
+    start: Watermark,
+    keep: Collection[Table] = (),
+    *,
+    older_sessions: int = 0,
 ) -> Channel:
     """Create the channel's row. An existing row of the same source is returned unchanged, whatever its watermark.
 
@@ -65,6 +73,7 @@ def create_channel(
                     source_identity=source_identity,
                     **watermark_values(start),
                     windows=0,
+                    older_sessions=older_sessions,
                     created_at=NOW,
                     updated_at=NOW,
                 )
@@ -98,7 +107,13 @@ def read_channel(connection: Connection, name: str, *, for_update: bool = False)
         raise PositionError(
             f"channel {name}: unknown on this target; `binlane bootstrap {name}` or `binlane init {name}` begins it"
         )
-    return Channel(row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped)
+    older = row.older_sessions or 0
+    return Channel(row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped, older)
+
+
+def forget_older_sessions(connection: Connection, name: str) -> None:
+    """The source's server was restarted behind the channel's beginning: none of its connections is older."""
+    connection.execute(update(channels).where(channels.c.channel == name).values(older_sessions=0))
 
 
 def watermark_of(row: Row[Any]) -> Watermark:

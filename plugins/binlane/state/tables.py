@@ -27,7 +27,7 @@ from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, 
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 20
+VERSION: Final = 21
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -79,6 +79,8 @@ channels = _table(
     # when a run last found nothing to apply, and the source's time up to which nothing was missing then
     Column("complete_at", _TIME),
     Column("complete_through", Double),
+    # the highest id of a source's connection that may be older than the channel; NULL and 0: there is none
+    Column("older_sessions", BigInteger),
     Column("created_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
 )

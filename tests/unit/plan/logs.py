@@ -206,6 +206,8 @@ def filtered(
     carried: Sequence[Sequence[bytes]] = (),
     done: Sequence[str] = (),
     restarts: Sequence[int] = (),
+    older_sessions: int = 0,
+    restarted: int | None = None,
 ) -> Filtered:
     """Scan, fold and map a window whose segments end before the transactions ``cuts`` (0-based).
 
@@ -218,6 +220,8 @@ def filtered(
         carried=tuple(segment for _, segment in before),
         done=tuple(done),
         restarts=tuple(restarts),
+        older_sessions=older_sessions,
+        restarted=restarted,
         epochs=tuple(epochs_of(transactions, chosen)),
     )
     is_critical = critical_databases(chosen, schema)

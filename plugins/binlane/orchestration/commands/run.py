@@ -34,6 +34,7 @@ from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Bars, Terminal, View
 from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.servers.engines import engine_of
+from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
@@ -82,7 +83,8 @@ def init(name: str, folder: Path, start: str) -> str:
     with target_errors(str(endpoints.target)):
         create(engine)
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
-        state = create_channel(engine, channel.name, found.identity, mark)
+        older = highest_older_session(source, found.position) if is_new else 0
+        state = create_channel(engine, channel.name, found.identity, mark, older_sessions=older)
     mark = state.watermark
     return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
 

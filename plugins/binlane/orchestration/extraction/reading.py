@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,8 @@ class Reading:
     window: str
     folder: WorkFolder
     told: SegmentTold | None = None
+    older_sessions: int = 0
+    """See ``Manifest``."""
 
     @classmethod
     def of_next(
@@ -75,7 +77,8 @@ class Reading:
         """The reading of a new window, behind the watermark."""
         window = f"{state.watermark.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
         folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
-        return cls(channel, endpoints, state.source_identity, state.watermark, window, folder, told)
+        mark, older = state.watermark, state.older_sessions
+        return cls(channel, endpoints, state.source_identity, mark, window, folder, told, older)
 
     def log(self, until: Until, progress: Progress) -> Manifest:
         """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends.
@@ -117,4 +120,5 @@ class Reading:
                 )
             return before
         with engine.connect() as connection:
-            return with_carried(connection, manifest, prepared, xa.ended, folder)
+            manifest = with_carried(connection, manifest, prepared, xa.ended, folder)
+        return replace(manifest, older_sessions=self.older_sessions)

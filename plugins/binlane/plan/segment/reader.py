@@ -19,6 +19,7 @@ from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart
 from binlane.plan.transaction.load_data import LaterLoads
 from binlane.plan.transaction.route_key import classify
+from binlane.plan.transaction.unseen_tables import without
 from binlane.plan.transaction.xa import Groups, parts_at
 
 
@@ -55,11 +56,14 @@ class Router:
         """``groups`` gives the changes of the segment's XA COMMITs."""
         self._log, self._routing, self._groups = log, routing, groups
         self.barriers = BarrierMap(routing.barriers, routing.lanes)
+        self._left_out = routing.unseen.by_seqno
 
     def routed(self, seqno: int, transaction: Transaction) -> RoutedTransaction:
         """The transaction with its route. Raises PlanError if the scan did not see its class, and as ``dissect``."""
         parts = parts_at(seqno, transaction, self._log, self._groups)
         route = self._routing.route_of(classify(parts))
+        if seqno in self._left_out:
+            parts = without(parts, self._left_out[seqno])
         barrier = self.barriers.at(seqno, route.lane)
         lane = route.lane if barrier is None else barrier.owner
         return RoutedTransaction(seqno, transaction, parts, route, lane, barrier is not None, self._log)

@@ -29,6 +29,13 @@ _RENAME_TABLE: Final = re.compile(rb"\s*RENAME\s+TABLES?\b(?P<condition>\s*IF\b)
 _MAKES: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW)\b", re.IGNORECASE)
 _SEQUENCE: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMPORARY\s+SEQUENCE\b", re.IGNORECASE)
 _ENGINE: Final = re.compile(rb"\bENGINE\s*=?\s*[`'\"]?(?P<name>\w+)", re.IGNORECASE)
+_REPLACES: Final = re.compile(rb"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
+_DROP: Final = re.compile(rb"\s*DROP\s", re.IGNORECASE)
+_ONE_TABLE: Final = re.compile(
+    rb"\s*(?:INSERT|REPLACE|LOAD|UPDATE|DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*FROM)\b", re.IGNORECASE
+)
+_STRING: Final = re.compile(rb"'(?:[^'\\]|\\.|'')*'")
+_OWN_CONNECTION: Final = re.compile(rb"CONNECTION_ID|THREAD_ID", re.IGNORECASE)
 _COPIED_ENGINES: Final = frozenset({b"INNODB", b"MYISAM", b"MEMORY", b"HEAP", b"ARIA", b"CSV"})
 """Engines whose tables hold nothing but their own rows, so they can be copied."""
 
@@ -57,6 +64,53 @@ class Ddl:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedTables:
+    """The tables of a statement's text that may be temporary ones of its connection, and what it tells of them."""
+
+    tables: frozenset[TableKey] = frozenset()
+    """Without those that it makes."""
+    written: frozenset[TableKey] = frozenset()
+    """Those that it changes: of a definition, all of them."""
+    makes: bool = False
+    """It makes a permanent table or view."""
+    is_marked: bool = True
+    """The server has marked it for what it names. RENAME TABLE has no mark, and CREATE OR REPLACE always has one."""
+    is_plain: bool = False
+    """It names one table, once, and does not ask for its connection: if it is marked, the table is temporary, unless a
+    trigger, view or default asks for the connection."""
+    asking: frozenset[TableKey] = frozenset()
+    """Tables that it defines with a default that asks for the connection."""
+
+    @classmethod
+    def of(cls, facts: StatementFacts, sql: bytes) -> NamedTables:
+        """Of a statement that neither creates nor drops temporary tables."""
+        if _DROP.match(sql) is not None:
+            # each of a temporary table says TEMPORARY
+            return cls()
+        is_ddl, makes = facts.commits_implicitly, _MAKES.match(sql) is not None
+        asks = _OWN_CONNECTION.search(sql) is not None
+        asking = facts.tables if is_ddl and asks else frozenset[TableKey]()
+        tables = facts.tables - {after for _, after in (*facts.renames, *facts.copies)}
+        if makes and (facts.views or not facts.create_select) and not facts.copies:
+            # the definition is in the text; a view of temporary tables does not exist
+            return cls(asking=asking)
+        is_simple = len(tables) == 1 and (is_ddl or _ONE_TABLE.match(sql) is not None)
+        return cls(
+            tables,
+            tables if is_ddl else facts.written,
+            makes,
+            not is_rename_table(sql) and _REPLACES.match(sql) is None,
+            is_simple and not makes and not asks and (is_ddl or _is_named_once(sql, tables)),
+            asking,
+        )
+
+
+def _is_named_once(sql: bytes, tables: frozenset[TableKey]) -> bool:
+    words = re.findall(rb"[\w$\x80-\xff]+", _STRING.sub(b"", sql).lower())
+    return all(words.count(table.table.lower().encode()) == 1 for table in tables)
+
+
+@dataclass(frozen=True, slots=True)
 class TemporaryStep:
     """A statement of a connection that may have temporary tables: the log marks each that uses or makes one."""
 
@@ -78,6 +132,11 @@ class TemporaryStep:
     """Why the created table cannot be copied."""
     prepared: bool = False
     """It is in a prepared XA transaction, whose changes are applied at its XA COMMIT."""
+    in_xa: bool = False
+    """It was in one, wherever it is applied."""
+    part: int = 0
+    """Its number among the parts of its transaction."""
+    names: NamedTables = field(default_factory=NamedTables)
 
     @property
     def makes_or_drops(self) -> bool:
@@ -109,13 +168,15 @@ class Life:
 def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
     """The steps of one transaction. Raises UnsupportedEventError for a possible step that cannot be parsed."""
     found = []
-    for part in parts:
+    for number, part in enumerate(parts):
         if isinstance(part, StatementPart) and part.session is not None:
             facts = part.facts
             if facts.temporary:
                 opened, closed, if_exists = opened_and_closed(facts, part.query.error_code)
                 why = None if opened is None else _why_not_copied(part.sql)
-                found.append(TemporaryStep(seqno, part.session, where, opened, closed, if_exists, not_copied=why))
+                found.append(
+                    TemporaryStep(seqno, part.session, where, opened, closed, if_exists, not_copied=why, part=number)
+                )
             elif facts.reason is not None and is_about_one(part.sql):
                 raise UnsupportedEventError(
                     f"{where}: a statement that creates or drops a temporary table and cannot be parsed "
@@ -126,9 +187,13 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                 calls = facts.routines_used or facts.kind is StatementKind.UNKNOWN
                 ddl = Ddl.of(facts, part.sql, part.query.error_code) if facts.commits_implicitly else None
                 renamed = () if ddl is None else facts.renames
+                named = NamedTables.of(facts, part.sql)
                 found.append(
-                    TemporaryStep(seqno, part.session, where, used=used, calls=calls, ddl=ddl, renamed=renamed)
-                )
+                    TemporaryStep(
+                        seqno, part.session, where, used=used, calls=calls, ddl=ddl, renamed=renamed, part=number,
+                        names=named,
+                    )
+                )  # fmt: skip
     return found
 
 

@@ -107,7 +107,7 @@ class Halves:
         found = steps(seqno, parts, str(log.position(transaction)))
         if transaction.ending is Ending.XA_PREPARE:
             # a server also marks statements that only might use a temporary table
-            found = [replace(step, prepared=True) for step in found]
+            found = [replace(step, prepared=True, in_xa=True) for step in found]
             if any(step.calls for step in found):
                 raise in_prepared(str(log.position(transaction)))
         self.temporary += found

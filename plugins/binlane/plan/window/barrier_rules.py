@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -27,7 +27,7 @@ from itertools import pairwise
 import numpy as np
 
 from binlane.binlog.vector.arrays import Ints
-from binlane.model import FILTERED_SHARD, Barrier, TableKey
+from binlane.model import FILTERED_SHARD, Barrier
 from binlane.plan.barriers import BarrierRequest, fold
 from binlane.plan.division import Division
 from binlane.plan.manifest import Manifest
@@ -35,11 +35,11 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_stretches import stretches
 from binlane.plan.transaction.temporary_tables import lives
+from binlane.plan.window.known_tables import permanent_names
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
 from binlane.shards.shard_list import Partitioner
-from binlane.sql.parse.facts import StatementKind
 
 EPOCH = "epoch"
 CRITICAL = "reference shard"
@@ -92,7 +92,8 @@ class BarrierRules:
         steps = self.scans.temporary
         if not steps:
             return
-        found = lives(steps, self.manifest.restarts, self._known_tables())
+        there = permanent_names(self.scans, self.schema)
+        found = lives(steps, self.manifest.restarts, lambda table: str(table).casefold() in there)
         commits = self._commits() if found else []
         for life in found:
             for stretch in stretches(life, steps, commits):
@@ -114,18 +115,6 @@ class BarrierRules:
         ]
         seqnos: list[int] = self.scans.transactions(committing)[0].tolist()
         return seqnos
-
-    def _known_tables(self) -> Callable[[TableKey], bool]:
-        """Predicate for tables and views that are on the target, or that a DDL of the window names."""
-        named = {
-            table
-            for described in self.classes
-            for statement in described.statements
-            if statement.facts.kind is not StatementKind.DML and not statement.facts.temporary
-            for table in statement.facts.tables | statement.facts.views
-        }
-        known = {str(table).casefold() for table in (*self.schema.tables, *self.schema.views, *named)}
-        return lambda table: str(table).casefold() in known
 
     def _why_serial(self) -> str | None:
         """Why the whole window goes through the serialized lane; None if it does not."""

@@ -20,9 +20,11 @@ from binlane.plan.segment.map import ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.transaction.unseen_tables import judge
 from binlane.plan.transaction.xa import pair
 from binlane.plan.window.barrier_rules import BarrierRules
 from binlane.plan.window.filter_guard import check_views
+from binlane.plan.window.known_tables import known_tables
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.placement import placements
 from binlane.plan.window.reduce import FoldedLane
@@ -112,6 +114,9 @@ class _Fold:
         self._manifest, self._schema = manifest, schema
         facts = self._known = self._schema_facts(schema)
         check_views(settings.selection, settings.renaming, manifest.segments, scans, facts)
+        scans.temporary, self._unseen = judge(
+            scans.temporary, manifest.older_sessions, manifest.restarted, known_tables(scans, schema, facts)
+        )
         self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
         shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
         groups = facts.foreign_key_groups
@@ -191,6 +196,7 @@ class _Fold:
             barriers=tuple(rules.barriers()),
             excluded=self._excluded(),
             division=self._division,
+            unseen=self._unseen,
         )
 
     @cached_property
@@ -312,7 +318,7 @@ def make_plan(
         ),
         loaded=frozenset(tally.loaded - only_temporary),
         written=frozenset(tally.written - temporary),
-        unsafe=dict(sorted(tally.unsafe.items())),
+        unsafe=dict(sorted({**tally.unsafe, **routing.unseen.unsafe}.items())),
         undone=frozenset(tally.undone - only_temporary),
         time_zones=frozenset(tally.time_zones),
         carried_in=routing.carried_in,

@@ -292,4 +292,5 @@ STEPS: Final = (
     ),
     Step("epochs, and the snapshots that readers can trust", (AddTable(tables.epochs), VIEW)),
     Step("the key that a row which differs belongs to", (AddColumn(tables.suspects.c.key_shape),)),
+    Step("connections that may be older than the channel", (AddColumn(tables.channels.c.older_sessions),)),
 )

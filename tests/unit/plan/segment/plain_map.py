@@ -29,6 +29,7 @@ from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.event_format import format_for, translation
 from binlane.plan.transaction.parts import MapPart, Part, RowsPart
 from binlane.plan.transaction.route_key import TransactionClass, classify
+from binlane.plan.transaction.unseen_tables import without
 from binlane.plan.transaction.xa import Groups, Halves, NoGroups, parts_at
 from binlane.sql.requirements import UNLOGGED_LENGTH, Requirement
 
@@ -70,8 +71,10 @@ def map_segment(
     writers: dict[int, LaneWriter] = {}
     decoded = [(seqno, each, parts_at(seqno, each, log, groups or NoGroups())) for seqno, each in numbered]
     unlogged = {content for _, _, parts in decoded for content in with_unlogged_lengths(parts)}
+    left_out = routing.unseen.by_seqno
     for seqno, transaction, parts in decoded:
         route = routing.route_of(classify(parts))
+        parts = without(parts, left_out.get(seqno, ()))
         lane = lane_of(seqno, route.lane, routing.barriers)
         queue = lane if routing.division is None or lane == routing.lanes else 0
         if queue not in writers:

@@ -17,6 +17,7 @@ from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.servers.catalog import SYSTEM_DATABASES, read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import Extent
+from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
@@ -57,5 +58,6 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
         require_ready_to_begin(channel, endpoints, source)
         create(engine)
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
-        create_channel(engine, name, start.identity, mark)
+        older = highest_older_session(source, start.position)
+        create_channel(engine, name, start.identity, mark, older_sessions=older)
     return f"channel {name}: begins at {recorded.where}; watermark at seqno 0, {mark.source}"

@@ -1,0 +1,43 @@
+"""What is known of a window's tables, for those that may be temporary: on the target before it, and by its own text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from binlane.model import TableKey
+from binlane.plan.transaction.unseen_tables import Known
+from binlane.plan.window.scanned import ScannedWindow
+from binlane.schema.dependencies import SchemaFacts
+from binlane.schema.model import Schema, Table
+from binlane.sql.parse.facts import StatementKind
+
+_ASKS = "connection_id"
+
+
+def known_tables(scans: ScannedWindow, schema: Schema, facts: SchemaFacts) -> Known:
+    """``schema``: the target's at the window's start; ``facts``: of any time of the window."""
+    there = permanent_names(scans, schema)
+    asking = {_folded(key) for key in (*facts.views, *facts.triggered_tables)}
+    asking.update(_folded(key) for key, table in schema.tables.items() if _asks(table))
+    return Known(lambda table: _folded(table) in there, lambda table: _folded(table) in asking)
+
+
+def permanent_names(scans: ScannedWindow, schema: Schema) -> frozenset[str]:
+    """Tables and views that are on the target, or that a DDL of the window names, in lower case."""
+    return frozenset(map(_folded, (*schema.tables, *schema.views, *_defined(scans))))
+
+
+def _defined(scans: ScannedWindow) -> Iterator[TableKey]:
+    for described in scans.classes:
+        for statement in described.statements:
+            if statement.facts.kind is not StatementKind.DML and not statement.facts.temporary:
+                yield from statement.facts.tables | statement.facts.views
+
+
+def _asks(table: Table) -> bool:
+    texts = (text for column in table.columns for text in (column.default, column.expression))
+    return any(text is not None and _ASKS in text.lower() for text in texts)
+
+
+def _folded(table: TableKey) -> str:
+    return str(table).casefold()

@@ -1,0 +1,120 @@
+"""What a log continues and a copy of its source does not have, at each kind of a channel's beginning."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from binlane.errors import PrecheckError
+from binlane.model import Flavor
+from lab.servers import PrivateServer
+from tests.emptied import empty_target
+from tests.integration.window.conftest import CHANNEL, Channel, drop_accounts, run_on
+
+TABLES: Final = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE tenant_1.p (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE tenant_1.by (id INT PRIMARY KEY, v INT)",
+    "CREATE TRIGGER tenant_1.who BEFORE INSERT ON tenant_1.by FOR EACH ROW SET NEW.v = CONNECTION_ID() * 0 + 7",
+    "INSERT INTO tenant_1.t VALUES (1, 1), (2, 2), (3, 3)",
+    "INSERT INTO tenant_1.p VALUES (1, 1), (2, 2)",
+)
+OPENED: Final = ("CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 100)")
+LATER: Final = (
+    "UPDATE t SET v = 0 WHERE id = 1",
+    "DELETE FROM t",
+    "INSERT INTO t VALUES (7, 7)",
+    "BEGIN",
+    "REPLACE INTO t VALUES (2, 9)",
+    "INSERT INTO p VALUES (5, 5)",
+    "COMMIT",
+    "INSERT INTO t SELECT id + 50, v FROM p",
+    "ALTER TABLE t ADD COLUMN more INT",
+    "CREATE INDEX more ON t (more)",
+    "TRUNCATE TABLE t",
+)
+
+
+@pytest.fixture(params=list(Flavor))
+def beginning(
+    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> Channel:
+    """Servers of one family with the tables on the source; the channel has not begun."""
+    source, target = (request.getfixturevalue(f"{request.param}_{part}") for part in ("source", "target"))
+    clean_servers(source)
+    empty_target(target)
+    drop_accounts(target)
+    run_on(source, *TABLES)
+    return Channel(source, target, tmp_path)
+
+
+@contextlib.contextmanager
+def session(channel: Channel, *statements: str) -> Iterator[Callable[..., None]]:
+    """A connection of the source that logs statements."""
+    word = "MIXED" if channel.source.flavor is Flavor.MARIADB else "STATEMENT"
+    with contextlib.closing(channel.source.connect(autocommit=True, database="tenant_1")) as connection:
+
+        def run(*texts: str) -> None:
+            with connection.cursor() as cursor:
+                for text in texts:
+                    cursor.execute(text)
+
+        run(f"SET SESSION binlog_format = {word}", *statements)
+        yield run
+
+
+def first_copy(channel: Channel) -> None:
+    assert channel.cli("bootstrap", CHANNEL) == 0
+
+
+def test_a_temporary_table_that_was_open_hides_its_statements_not_the_table_of_its_name(beginning: Channel) -> None:
+    with session(beginning, *OPENED) as run:
+        first_copy(beginning)
+        goes_on(beginning, run)
+
+
+def goes_on(channel: Channel, run: Callable[..., None]) -> None:
+    """The session of the temporary table and another one write, and both servers end equal."""
+    run(*LATER)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (4, 4)")
+    assert channel.run() is not None
+    channel.assert_equal()
+    # the session has another one, whose life the window has, then the table itself
+    run("DROP TEMPORARY TABLE t", "INSERT INTO t VALUES (5, 5)")
+    run(*OPENED, "UPDATE t SET v = v + 1", "INSERT INTO p SELECT id + 10, v FROM t", "DROP TEMPORARY TABLE t")
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+def is_named(channel: Channel, *statements: str) -> None:
+    """Statements that cannot be repeated are refused before the first write, and pass with ``allow_unsafe``."""
+    with session(channel, *OPENED) as run:
+        first_copy(channel)
+        run(*statements)
+    with pytest.raises(PrecheckError, match=r"temporary table of before the channel's beginning, .*tenant_1\.t"):
+        channel.run()
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+
+
+def test_what_is_read_from_one_into_another_table_is_named_before_the_first_write(beginning: Channel) -> None:
+    is_named(beginning, "INSERT INTO p SELECT id + 100, v FROM t")
+
+
+def test_the_statements_of_all_other_connections_are_what_they_were(beginning: Channel) -> None:
+    """One without temporary tables, older than the channel; younger ones with tables of their own, and marked ones."""
+    with session(beginning) as older:
+        first_copy(beginning)
+        older("UPDATE t SET v = v + 1", "INSERT INTO p SELECT id + 20, v FROM t WHERE id > 2 ORDER BY id")
+        older(*OPENED, "UPDATE t SET v = 6", "INSERT INTO p SELECT id + 30, v FROM t ORDER BY id", "DROP TABLE t")
+        with session(beginning, *OPENED) as younger:
+            younger("INSERT INTO p SELECT id + 40, v FROM t ORDER BY id", "DROP TEMPORARY TABLE t")
+            younger("INSERT INTO `by` (id) VALUES (1)", "INSERT INTO t VALUES (9, 0 * CONNECTION_ID())")
+            younger("DELETE FROM l USING t l JOIN t r ON l.id = r.id WHERE l.id = 2", "CREATE TABLE made LIKE t")
+        assert beginning.run() is not None
+        beginning.assert_equal()
