@@ -89,6 +89,10 @@ class Meter:
             self._bytes += self._of(table)
             self.told.show(self.standing)
 
+    def empty(self, table: TableKey) -> None:
+        """The rows of the table are copied once more."""
+        self.copied(table, -self._copied.get(table, 0))
+
     def finish(self, table: TableKey) -> None:
         """All rows of the table were committed."""
         with self._lock:

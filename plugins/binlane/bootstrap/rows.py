@@ -2,6 +2,11 @@
 
 A table's *frontier* is the key up to which every range is committed. The state on the target has it, written by the
 transactions of later ranges, so it may lag and never leads: rows up to it are complete, rows after it may be.
+
+A range may lack rows that the table has: of a partitioned table the servers read the partitions alone in which the rows
+of a range belong, and ALTER TABLE ... EXCHANGE PARTITION ... WITHOUT VALIDATION puts rows elsewhere. So two sessions
+that copy nothing count the rows of each table: one in the snapshot, one on the target. Where the numbers differ, the
+table is copied once more, by one scan without any condition.
 """
 
 from __future__ import annotations
@@ -19,8 +24,6 @@ import pymysql
 
 from binlane.apply.session.retry_verdicts import Verdict, judge
 from binlane.binlog.types.literals import identifier
-from binlane.binlog.types.sql_types import sql_type
-from binlane.binlog.types.sql_values import FLOAT
 from binlane.bootstrap.computed_columns import Written, has_stored, not_computed, written_exactly
 from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError
 from binlane.bootstrap.sessions import Session
@@ -28,11 +31,12 @@ from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
-from binlane.verify.rows.column_text import Compared, Key, behind, compared
+from binlane.verify.rows.column_text import Compared, Key, behind, compared, in_range
 
 STATEMENT_BYTES: Final = 1 << 20
 _TRIES: Final = 10
 _TRUNCATED: Final = 1265
+_DUPLICATE: Final = 1062
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
 _END: Final = None
 _WHOLE_STATEMENTS: Final = 16
@@ -48,6 +52,8 @@ class Chunk:
     end: Key | None
     number: int = 0
     """Among the chunks of its table, in the order of the key."""
+    is_copied: bool = False
+    """The target has its rows already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class Left:
     table: Table
     after: Key | None = None
     rows: int = 0
+    is_complete: bool = False
+    """The target has all rows; only their number is checked."""
 
 
 class Diary(Protocol):
@@ -68,6 +76,9 @@ class Diary(Protocol):
 
     def committed(self, table: TableKey, rows: int) -> None:
         """Called after COMMIT."""
+
+    def emptied(self, table: TableKey) -> None:
+        """Called before the table is emptied, to be copied once more."""
 
     def finished(self, writer: Session, table: TableKey) -> None:
         """All rows of the table are committed. ``writer`` has no open transaction."""
@@ -103,6 +114,8 @@ class Copier:
 
     readers: Sequence[Session]
     writers: Sequence[Session]
+    counters: tuple[Session, Session]
+    """They count the rows of each table: one of the same snapshot, and one on the target."""
     chunk_rows: int
     diary: Diary
     pace: Callable[[int, int], None] = lambda rows, size: None
@@ -111,6 +124,7 @@ class Copier:
     """Set when a thread has failed: the others end as soon as they can."""
     _chunks: queue.Queue[Chunk | None] = field(default_factory=lambda: queue.Queue(maxsize=64))
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _counting: threading.Lock = field(default_factory=threading.Lock)
     _frontiers: dict[TableKey, _Frontier] = field(default_factory=dict)
     _error: BaseException | None = None
     """The first."""
@@ -142,7 +156,9 @@ class Copier:
         for left in tables:
             key = left.table.key
             frontier = self._frontiers[key] = _Frontier(left.after, left.rows)
-            for chunk in chunks_of(self.readers[0], left.table, self.chunk_rows, left.after):
+            copied = iter((Chunk(left.table, None, None, is_copied=True),))
+            chunks = chunks_of(self.readers[0], left.table, self.chunk_rows, left.after)
+            for chunk in copied if left.is_complete else chunks:
                 with self._lock:
                     frontier.open += 1
                     frontier.is_whole = chunk.end is None
@@ -169,14 +185,49 @@ class Copier:
             if chunk is _END:
                 return
             key = chunk.table.key
-            rows = copy_chunk(reader, writer, chunk, packet, self._written, self.pace)
+            rows = 0 if chunk.is_copied else copy_chunk(reader, writer, chunk, packet, self._written, self.pace)
             with self._lock:
                 frontier = self._frontiers[key]
                 frontier.commit(chunk, rows)
                 is_finished = frontier.is_whole and not frontier.open
             self.diary.committed(key, rows)
             if is_finished:
+                self._complete(reader, writer, chunk.table, packet)
                 self.diary.finished(writer, key)
+
+    def _complete(self, reader: Session, writer: Session, table: Table, packet: int) -> None:
+        """Count the rows of a table whose chunks are committed; copy it once more, without ranges, if any lacks."""
+        ours, theirs = self._counted(table.key)
+        if ours == theirs:
+            return
+        self.diary.emptied(table.key)
+        writer.execute(f"TRUNCATE TABLE {name_of(table.key)}")
+        with self._lock:
+            self._frontiers[table.key] = _Frontier(None, 0)
+        try:
+            rows = copy_whole(reader, writer, table, packet, self._written, self.pace)
+        except pymysql.err.IntegrityError as exc:
+            if exc.args[0] != _DUPLICATE:
+                raise
+            raise ApplyError(
+                f"{table.key}: the source has two rows of one unique key, one of them in a partition where it does not "
+                f"belong ({exc.args[1]}); ALTER TABLE {name_of(table.key)} REPAIR PARTITION ALL on the source "
+                "puts rows where they belong; remove one of the two, then run the copy again"
+            ) from exc
+        self.diary.committed(table.key, rows)
+        ours, theirs = self._counted(table.key)
+        if ours != theirs:
+            raise ApplyError(
+                f"{table.key}: the source has {plural(ours, 'row')} in the snapshot, counted by a session that has "
+                f"copied nothing, and the target has {theirs:,} behind the copy: a limit or a setting of the source's "
+                "sessions hides rows, or another program writes to the target; find it, then run the copy again"
+            )
+
+    def _counted(self, table: TableKey) -> tuple[int, int]:
+        """The numbers of the source's rows in the snapshot and of the target's."""
+        with self._counting:
+            source, target = (count_rows(each, table) for each in self.counters)
+        return source, target
 
     def _written(self, writer: Session, table: TableKey, rows: int) -> None:
         with self._lock:
@@ -185,7 +236,7 @@ class Copier:
 
 
 def chunks_of(reader: Session, table: Table, rows: int, after: Key | None = None) -> Iterator[Chunk]:
-    """The table's chunks behind ``after``; a single one without primary key, or with FLOAT or DOUBLE in the key."""
+    """The table's chunks behind ``after``; a single one without a key whose order is proven (``has_ranges``)."""
     keyed = by_key(table, reader)
     number = 0
     while keyed.key:
@@ -216,8 +267,8 @@ def copy_chunk(
     chunk only is copied in several transactions.
     """
     key, keyed = chunk.table.key, by_key(chunk.table, reader)
-    where = _where(reader, chunk)
     if keyed.key:
+        where = _where(reader, chunk)
 
         def insert() -> int:
             rows = rows_of(Written(reader, writer, chunk.table, where, where, keyed.key), packet, pace=pace)
@@ -225,11 +276,21 @@ def copy_chunk(
             return rows
 
         return in_transaction(writer, insert)
-    total, warnings = 0, list[str]()
-    doubts = warnings if has_stored(chunk.table) else None
-    with contextlib.closing(
-        inserted(reader, writer, chunk.table, where, packet, pace=pace, doubts=doubts)
-    ) as statements:
+    return copy_whole(reader, writer, chunk.table, packet, written, pace)
+
+
+def copy_whole(
+    reader: Session,
+    writer: Session,
+    table: Table,
+    packet: int,
+    written: Callable[[Session, TableKey, int], None],
+    pace: Callable[[int, int], None],
+) -> int:
+    """Copy a table by one scan of it, in several transactions; the number of rows. See ``copy_chunk``."""
+    key, total, warnings = table.key, 0, list[str]()
+    doubts = warnings if has_stored(table) else None
+    with contextlib.closing(inserted(reader, writer, table, "", packet, pace=pace, doubts=doubts)) as statements:
         while True:
             writer.execute("BEGIN")
             sent = list(itertools.islice(statements, _WHOLE_STATEMENTS))
@@ -238,9 +299,9 @@ def copy_chunk(
             total += sum(sent)
             if len(sent) < _WHOLE_STATEMENTS:
                 break
-    rows = Written(reader, writer, chunk.table, where, where)
+    rows = Written(reader, writer, table, "", "")
     if doubts is not None and (differing := rows.differing(whole=bool(warnings))):
-        raise not_computed(chunk.table, differing, warnings)
+        raise not_computed(table, differing, warnings)
     return total
 
 
@@ -264,10 +325,7 @@ def insert_rows(reader: Session, writer: Session, chunk: Chunk, packet: int, int
 
 
 def _where(reader: Session, chunk: Chunk) -> str:
-    keyed = by_key(chunk.table, reader)
-    parts = [] if chunk.after is None else [behind(keyed, chunk.after, reader.flavor)]
-    parts += [] if chunk.end is None else [behind(keyed, chunk.end, reader.flavor, up_to=True)]
-    return " AND ".join(parts)
+    return in_range(by_key(chunk.table, reader), chunk.after, chunk.end, reader.flavor)
 
 
 def in_transaction(writer: Session, work: Callable[[], int]) -> int:
@@ -367,9 +425,12 @@ def _send(
 def by_key(table: Table, reader: Session) -> Compared:
     """The table with the key by which it is divided; without one if it cannot be."""
     found = compared(table, table, (reader.flavor, reader.flavor), by_key=True)
-    # FLOAT and DOUBLE: ranges between texts of such values are not proven exact on either family; one range is
-    inexact = any(sql_type(column.data_type).values is FLOAT for column in found.key)
-    return replace(found, key=()) if inexact else found
+    return found if found.has_ranges else replace(found, key=())
+
+
+def count_rows(session: Session, table: TableKey) -> int:
+    """The number of a table's rows by the server's own scan, which needs no condition."""
+    return int(session.texts(f"SELECT COUNT(*) FROM {name_of(table)}")[0][0])
 
 
 def max_packet(writer: Session) -> int:

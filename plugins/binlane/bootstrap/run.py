@@ -124,7 +124,8 @@ class FirstCopy:
             databases = self._checked()
             before = self._before(writer, databases)
             self.progress.phase("the snapshot of the source")
-            readers, compresses = self.options.jobs + 1, self.options.compress.includes(Compressed.SOURCE)
+            # one for the chunks, one for the numbers of rows
+            readers, compresses = self.options.jobs + 2, self.options.compress.includes(Compressed.SOURCE)
             taken = shared_snapshot(
                 self.source, readers, self.options.lock_seconds, self._while_locked, compresses=compresses
             )
@@ -372,13 +373,21 @@ class FirstCopy:
             for key in sorted(keys, key=meter.bytes_left, reverse=True)
             if key not in kept.finished
         ]
+        left += [
+            Left(schema.tables[key], rows=made[key].rows, is_complete=True) for key in keys if key in kept.finished
+        ]
         by_key = {_key(definition.schema_object): definition for definition in definitions.tables}
         diary = _Diary(self.channel.name, self.engines[1], meter, by_key)
         limits = self.options.limits
         with self._reading() if limits.ask_source else contextlib.nullcontext() as asked:
             failed = threading.Event()
             throttle = Throttle(limits, asked, meter.wait, failed)
-            Copier(snapshot.readers, writers, self.options.chunk_rows, diary, throttle.wait, failed).copy(left)
+            with contextlib.closing(write_session(self.target)) as counter:
+                *readers, ours = snapshot.readers
+                copier = Copier(
+                    readers, writers, (ours, counter), self.options.chunk_rows, diary, throttle.wait, failed
+                )
+                copier.copy(left)
         return meter.new_rows
 
     @contextlib.contextmanager
@@ -403,6 +412,12 @@ class _Diary:
     def committed(self, table: TableKey, rows: int) -> None:
         """See ``rows.Diary``."""
         self.meter.copied(table, rows)
+
+    def emptied(self, table: TableKey) -> None:
+        """See ``rows.Diary``."""
+        with self.engine.begin() as connection:
+            bootstraps.unplan_rows(connection, self.channel, [_object(table)])
+        self.meter.empty(table)
 
     def finished(self, writer: Session, table: TableKey) -> None:
         """See ``rows.Diary``."""

@@ -16,7 +16,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine
 
 from binlane.binlog.types.literals import identifier
-from binlane.bootstrap.rows import Chunk, insert_rows
+from binlane.bootstrap.rows import Chunk, count_rows, insert_rows
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, DriftError, PositionError
 from binlane.model import TableKey, plural
@@ -51,6 +51,8 @@ class Recopier:
     engine: Engine
     """The target's engine."""
     reader: Session
+    counter: Session
+    """Of the same snapshot: it counts the rows that ``reader`` has copied."""
     target: Schema
     tables: Sequence[Compared]
     by: str
@@ -99,6 +101,13 @@ class Recopier:
         inserted = insert_rows(self.reader, session, whole, int(packet), table.target)
         pair = Pair(_side(self.reader, is_source=True), _side(session, is_source=False))
         rows, differences = pair.whole(table)
+        counted = count_rows(self.counter, table.source)
+        if counted != inserted:
+            raise DriftError(
+                f"{table.target}: the source has {plural(counted, 'row')} in the snapshot, counted by a session that "
+                f"has copied nothing, and {inserted:,} were copied: a limit or a setting of the source's sessions "
+                "hides rows; all tables of this command were rolled back"
+            )
         if differences or rows != inserted:
             raise DriftError(
                 f"{table.target}: expected the source's {plural(inserted, 'row')} behind the copy, found "

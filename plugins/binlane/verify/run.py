@@ -9,7 +9,7 @@ that is continued later: every step has the watermark of its own rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -61,6 +61,7 @@ from binlane.verify.definitions.visibility import Unseen, Visibility
 from binlane.verify.key_batches import KeyComparison
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.outcome import Options, Outcome
+from binlane.verify.range_check import RangeCheck
 from binlane.verify.rows.column_text import Compared, Key, is_of, key_shape
 from binlane.verify.rows.keys import KeySet, in_order
 from binlane.verify.rows.pairing import Tables, pair
@@ -95,6 +96,7 @@ class Verifier:
     _definitions: Definitions = field(init=False)
     _drifted: tuple[DefinitionDifference, ...] = ()
     _throttle: Throttle = field(init=False)
+    _range_check: RangeCheck = field(init=False)
     _counts: Counts = field(default_factory=Counts)
     _compare: Compare = field(default_factory=Compare)
     """What was compared in this step."""
@@ -115,6 +117,7 @@ class Verifier:
         self._tables = self._in_scope(pair(*self.schemas, self.rules))
         self._definitions = Definitions(self.pair, self.schemas, self.rules, self.visibility, self.options.accounts)
         self._throttle = Throttle(self.pair, self.options.rows_per_second, self.options.threads_running)
+        self._range_check = RangeCheck(self.pair, self._throttle, self.options.chunk_rows)
         with self.engine.connect() as connection:
             self._windows = windows_to_verify(connection, self.channel)
         verification = self._begin()
@@ -194,8 +197,7 @@ class Verifier:
         some = list[tuple[Compared, KeySet]]()
         for key, table in self._tables.compared.items():
             if wrote.covers_table(key):
-                after: Key | None = None
-                while (after := self._chunk(table, after)) is not None:
+                for _ in self._chunks(key):
                     pass
             elif keys := wrote.keys.get(key):
                 some.append((table, keys))
@@ -207,15 +209,48 @@ class Verifier:
         self._add(tables=len(some))
         self._stand()
 
-    def _chunk(self, table: Compared, after: Key | None) -> Key | None:
+    def _chunks(self, name: TableKey, begin: Key | None = None) -> Iterator[Key]:
+        """Compare all rows of a table behind a key, chunk by chunk; the end of each chunk but the last.
+
+        A table whose ranges do not show all of its rows is compared by a scan instead, as one without a key.
+        """
+        table, after = self._tables.compared[name], begin
+        check = self._range_check
+        is_partitioned = bool(table.key) and check.is_partitioned(table)
+        ends = check.ends(table, begin) if table.has_ranges and is_partitioned else None
+        walked, counts = list[Key](), [0, 0]
+        if ends is None or check.show_all(table, begin, ends):
+            while (end := self._chunk(table, after, ends, counts)) is not None:
+                walked.append(end)
+                after = end
+                yield end
+            differing = self._compare.rows.get(name, {}).values()
+            if (ends is not None or check.have_shown_all(table, begin, walked, counts)) and (
+                not is_partitioned or check.is_found(table, differing)
+            ):
+                return
+            self._add(tables=-1, chunks=-len(walked) - 1, rows=-counts[1])
+        self._tables.compared[name] = table = replace(table, key=())
+        self._compare.rows.pop(name, None)
+        self._compare.ranges.discard(name)
+        self._chunk(table, None, None, [0, 0])
+
+    def _chunk(
+        self, table: Compared, after: Key | None, ends: Mapping[Key | None, Key] | None, counts: list[int]
+    ) -> Key | None:
         """Compare the chunk behind a key, or a whole table that has no usable key; the chunk's end, None for the
-        table's last."""
+        table's last. ``ends``: the chunks' ends, if they are known. ``counts``: the compared rows of both servers."""
         self._throttle.begin()
-        end = self.pair.end_of_chunk(table, after, self.options.chunk_rows) if table.key else None
+        end = None
+        if table.has_ranges:
+            rows = self.options.chunk_rows
+            end = self.pair.end_of_chunk(table, after, rows) if ends is None else ends.get(after)
         rows, found = self.pair.in_range(table, after, end) if table.key else self.pair.whole(table)
         if table.key:
             self._compare.ranges.add(table.target)
         self._compare.differ(found)
+        counts[0] += rows + sum(one.target is None for one in found) - sum(one.source is None for one in found)
+        counts[1] += rows
         self._add(tables=int(end is None), chunks=1, rows=rows)
         self._throttle.end(rows)
         return end
@@ -235,10 +270,11 @@ class Verifier:
             names.sort(key=lambda key: str(key) != reached.table)
         finished: list[TableKey] = []
         for place, name in enumerate(names):
-            table, after = self._tables.compared[name], None
-            if reached is not None and (str(name), key_shape(table)) == (reached.table, reached.key):
-                after = reached.after
-            while (after := self._chunk(table, after)) is not None:
+            table, begin = self._tables.compared[name], None
+            is_begun = reached is not None and (str(name), key_shape(table)) == (reached.table, reached.key)
+            if reached is not None and is_begun and table.has_ranges:
+                begin = reached.after
+            for after in self._chunks(name, begin):
                 if self._is_step_over():
                     self._step(verification, finished, Progress(str(name), after, key_shape(table)))
                     finished = []

@@ -117,13 +117,13 @@ def test_a_run_that_read_before_the_watermark_moved_reads_again(
 def test_an_empty_run_beside_a_verification_does_not_end_it(quiet: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     compared, chunk = list[str](), Verifier._chunk
 
-    def beside(self: Verifier, table: Compared, after: Key | None) -> Key | None:
+    def beside(self: Verifier, table: Compared, *behind: Any) -> Key | None:
         if not compared:
             assert quiet.run() is None
             quiet.source.query(f"PURGE BINARY LOGS TO '{newest(quiet)}'")
             quiet.traffic(5, seed=3)
         compared.append(str(table.target))
-        return chunk(self, table, after)
+        return chunk(self, table, *behind)
 
     before = watermark(quiet)
     monkeypatch.setattr(Verifier, "_chunk", beside)

@@ -49,6 +49,19 @@ class Compared:
     flavors: tuple[Flavor, Flavor]
     types_json: bool = False
     """JSON is compared as ``json_typed`` has it: both servers are MySQL 8.0.14 or newer."""
+    prefixed: frozenset[str] = frozenset()
+    """Text columns of which the primary key has the first characters only. Under a collation that compares several
+    characters as one (ß and ss), the order of such beginnings is not that of the values."""
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether the order in which an index has the keys is proven to be that in which a condition compares them, so
+        that a range of keys, which is read by the index, has all of its rows.
+
+        FLOAT and DOUBLE: their literals in conditions are not proven to be exact on either family.
+        """
+        inexact = any(sql_type(column.data_type).values is FLOAT for column in self.key)
+        return bool(self.key) and not self.prefixed and not inexact
 
     @property
     def expressions(self) -> tuple[str, ...]:
@@ -103,7 +116,16 @@ def compared(
     names = () if primary is None or not by_key else tuple(part.name or "" for part in primary.columns)
     key = tuple(place[name] for name in names if name in place)
     is_usable = len(key) == len(names) and not any(map(_is_large_set, key))
-    return Compared(source.key, target.key, columns, key if is_usable else (), flavors, types_json)
+    prefixed = frozenset(column.name for column in key if _is_prefixed(source, column) or _is_prefixed(target, column))
+    return Compared(source.key, target.key, columns, key if is_usable else (), flavors, types_json, prefixed)
+
+
+def _is_prefixed(table: Table, column: Column) -> bool:
+    """Whether the primary key has the first characters of this column. (A beginning of bytes is ordered as bytes.)"""
+    parts = () if table.primary_key is None else table.primary_key.columns
+    return column.charset is not None and any(
+        part.prefix is not None and (part.name or "").lower() == column.name.lower() for part in parts
+    )
 
 
 def _is_large_set(column: Column) -> bool:
@@ -181,6 +203,13 @@ def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) ->
     return f"({names[0]} {sign}= {values[0]} AND ({' OR '.join(f'({one})' for one in branches)}))"
 
 
+def in_range(table: Compared, after: Key | None, end: Key | None, flavor: Flavor) -> str:
+    """The condition for keys after the first key, up to and including the second; empty for all of them."""
+    parts = [] if after is None else [behind(table, after, flavor)]
+    parts += [] if end is None else [behind(table, end, flavor, up_to=True)]
+    return " AND ".join(parts)
+
+
 def is_of(table: Compared, key: Key, shape: str | None) -> bool:
     """Whether a stored key is one of this table, which may have had another primary key then: by the definition that
     was stored with the key, or, where an older binlane stored none, by the key's text."""
@@ -201,30 +230,30 @@ def one_of(table: Compared, keys: Sequence[Key], flavor: Flavor, *, ranges: bool
 
     ``ranges``: consecutive integers as one range, which servers read faster than its keys, and lock as a whole.
     """
-    return _one_of(table.key, keys, flavor, ranges)
+    return _one_of(table, table.key, keys, flavor, ranges)
 
 
-def _one_of(columns: Sequence[Column], keys: Iterable[Key], flavor: Flavor, ranges: bool) -> str:
+def _one_of(table: Compared, columns: Sequence[Column], keys: Iterable[Key], flavor: Flavor, ranges: bool) -> str:
     *first, last = columns
     # of all keys with the same values before the last column, their last values
     last_of: dict[Key, list[str]] = defaultdict(list)
     for key in keys:
         last_of[key[:-1]].append(key[-1])
     if not first:
-        return _one_of_texts(last, last_of[()], flavor, ranges and is_integer(last))
+        return _one_of_texts(table, last, last_of[()], flavor, ranges and is_integer(last))
     # order lines 1 to 4 of many orders are one condition: servers read it at half the cost of a condition an order
     alike: dict[tuple[str, ...], list[Key]] = defaultdict(list)
     for before, texts in last_of.items():
         alike[tuple(texts)].append(before)
     of_last = ranges and is_integer(last)
     conditions = [
-        f"{_one_of(first, befores, flavor, False)} AND {_one_of_texts(last, texts, flavor, of_last)}"
+        f"{_one_of(table, first, befores, flavor, False)} AND {_one_of_texts(table, last, texts, flavor, of_last)}"
         for texts, befores in alike.items()
     ]
     return f"({' OR '.join(f'({one})' for one in conditions)})" if len(conditions) > 1 else conditions[0]
 
 
-def _one_of_texts(column: Column, texts: Sequence[str], flavor: Flavor, ranges: bool) -> str:
+def _one_of_texts(table: Compared, column: Column, texts: Sequence[str], flavor: Flavor, ranges: bool) -> str:
     name, single, conditions = identifier(column.name), [], []
     for begin, end in _runs(texts) if ranges else ((text, text) for text in texts):
         if begin == end:
@@ -233,6 +262,9 @@ def _one_of_texts(column: Column, texts: Sequence[str], flavor: Flavor, ranges: 
             conditions.append(f"{name} BETWEEN {begin} AND {end}")
     if single:
         conditions.append(f"{name} IN ({', '.join(single)})")
+    if column.name in table.prefixed:
+        # the key is unique by its beginning: another row may have a value that the collation takes for this one
+        conditions[0] += f" AND {expression(column, whole=True)} IN ({', '.join(map(quoted, texts))})"
     return conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
 
 

@@ -17,7 +17,7 @@ from binlane.binlog.types.json_equality import spelled_by_value
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, TableKey
 from binlane.source.server import translated
-from binlane.verify.rows.column_text import Compared, Key, Row, behind, one_of
+from binlane.verify.rows.column_text import Compared, Key, Row, behind, in_range, one_of
 
 T = TypeVar("T")
 
@@ -189,13 +189,8 @@ class Pair:
 
     def in_range(self, table: Compared, after: Key | None, end: Key | None) -> tuple[int, list[Difference]]:
         """The number of the target's rows in a chunk, and the rows that differ."""
-
-        def where(flavor: Flavor) -> str:
-            parts = [] if after is None else [behind(table, after, flavor)]
-            parts += [] if end is None else [behind(table, end, flavor, up_to=True)]
-            return " AND ".join(parts) or "1 = 1"
-
-        return self.ask(table, {flavor: where(flavor) for flavor in set(table.flavors)}).answer()
+        where = {flavor: in_range(table, after, end, flavor) or "1 = 1" for flavor in set(table.flavors)}
+        return self.ask(table, where).answer()
 
     def of_keys(self, table: Compared, keys: Sequence[Key]) -> tuple[int, list[Difference]]:
         """``in_range`` for rows with one of the keys: at most ``BATCH``, ``in_order``."""
@@ -225,11 +220,7 @@ class Pair:
 
     def target_rows(self, table: Compared, keys: Sequence[Key]) -> dict[Key, Row]:
         """The target's rows with one of the keys, which are ``in_order``."""
-        found: dict[Key, Row] = {}
-        for at in range(0, len(keys), BATCH):
-            where = one_of(table, keys[at : at + BATCH], self.target.flavor(table), ranges=True)
-            found |= _by_key(self.target, table, where)
-        return found
+        return rows_of(self.target, table, keys)
 
     def _both(self, ask: Callable[[Side], T]) -> tuple[T, T]:
         """The answers of source and target, which work at the same time."""
@@ -244,6 +235,14 @@ class Pair:
     def sides(self) -> tuple[Side, Side]:
         """Source and target."""
         return self.source, self.target
+
+
+def rows_of(each: Side, table: Compared, keys: Sequence[Key]) -> dict[Key, Row]:
+    """A server's rows with one of the keys, which are ``in_order``."""
+    found: dict[Key, Row] = {}
+    for at in range(0, len(keys), BATCH):
+        found |= _by_key(each, table, one_of(table, keys[at : at + BATCH], each.flavor(table), ranges=True))
+    return found
 
 
 def conditions_of(table: Compared, keys: Sequence[Key]) -> Conditions:

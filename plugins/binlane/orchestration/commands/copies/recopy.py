@@ -81,14 +81,15 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
             uuid = read_channel(connection, name).uuid
         with _lease(endpoints, name, uuid):
             for _ in range(_ATTEMPTS):
-                with shared_snapshot(endpoints.source, 1, options.lock_seconds, _nothing) as (snapshot, _):
+                with shared_snapshot(endpoints.source, 2, options.lock_seconds, _nothing) as (snapshot, _):
                     console.line((f"windows up to the source's snapshot at {snapshot.position}", "bold"))
                     at = _brought_to(channel, endpoints, snapshot.position, options, console)
                     if at is None:
                         continue
                     console.line((f"rows of {', '.join(options.tables)}", "bold"))
                     found = _read(channel, endpoints, options)
-                    recopier = Recopier(at, engine, snapshot.readers[0], found.target, found.tables, whoami())
+                    reader, counter = snapshot.readers
+                    recopier = Recopier(at, engine, reader, counter, found.target, found.tables, whoami())
                     with contextlib.suppress(WindowBusyError, PositionError):  # another run has opened a window
                         return _text(at, recopier.run())
     raise WindowBusyError(
