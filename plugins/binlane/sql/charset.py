@@ -43,6 +43,8 @@ _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
 _ANSI_QUOTES: Final = 0x4
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
 """Bits of the logged sql_mode, the same on both servers."""
+MODES_OF_TEXT: Final = {"ANSI_QUOTES": _ANSI_QUOTES, "NO_BACKSLASH_ESCAPES": _NO_BACKSLASH_ESCAPES}
+"""The modes that decide how a text is split into tokens."""
 
 
 def has_plain_backslashes(context: SessionContext) -> bool:
@@ -59,6 +61,21 @@ def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
     """The lexer's rules for a statement of that session."""
     mode = context.sql_mode or 0
     return Dialect(flavor, bool(mode & _ANSI_QUOTES), has_plain_backslashes(context))
+
+
+def client_charset(context: SessionContext) -> str:
+    """The character set of that session's statements; empty if its number is not known."""
+    return _charset(context.charset_client)
+
+
+def multibyte_form(charset: str) -> re.Pattern[bytes] | None:
+    """The characters of a client character set whose second byte may be ASCII; None if it has none."""
+    return _FORMS.get(charset)
+
+
+def has_eight_bits(charset: str) -> bool:
+    """Whether each byte is a character, also those above 0x7f."""
+    return eight_bit_characters(charset) is not None
 
 
 def charset_is_read(context: SessionContext) -> bool:

@@ -23,7 +23,7 @@ from binlane.sql.words import StatementWords, words_of
 
 _SETS_MODE: Final = re.compile(rb"\s*SET\s+STATEMENT\s[^;]*?\bsql_mode\b", re.I)
 _READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")
-_LOGGED: Final = frozenset(
+LOGGED: Final = frozenset(
     {
         *("foreign_key_checks", "unique_checks", "check_constraint_checks", "auto_increment_increment"),
         *("auto_increment_offset", "lc_time_names", "time_zone"),
@@ -34,7 +34,7 @@ _LOGGED: Final = frozenset(
 ``sql_mode``, collations and ``explicit_defaults_for_timestamp`` do, so they are not here: the server parses the text
 under the session's values, which are not logged, and executes it under the values of SET STATEMENT.
 """
-_WITHOUT_EFFECT: Final = frozenset(
+WITHOUT_EFFECT: Final = frozenset(
     {
         *("max_statement_time", "lock_wait_timeout", "innodb_lock_wait_timeout", "net_read_timeout"),
         *("net_write_timeout", "alter_algorithm", "sort_buffer_size", "join_buffer_size", "read_buffer_size"),
@@ -78,7 +78,7 @@ def _without_set_statement(words: StatementWords) -> bytes:
     for at, token in enumerate(words.tokens[2:], 2):
         if depth == 0 and token.upper == "FOR":
             return words.sql[words.places[at + 1][0] :] if at + 1 < len(words.tokens) else words.sql
-        if name_is_next and token.text.lower() not in _LOGGED | _WITHOUT_EFFECT:
+        if name_is_next and token.text.lower() not in LOGGED | WITHOUT_EFFECT:
             return words.sql
         depth += is_symbol(token, "(") - is_symbol(token, ")")
         name_is_next = depth == 0 and is_symbol(token, ",")

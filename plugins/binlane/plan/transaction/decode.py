@@ -50,6 +50,7 @@ from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
+from binlane.sql.shared_reading import Reader, as_read_by_source
 from binlane.sql.sql_modes import translated, untranslatable
 
 if TYPE_CHECKING:
@@ -282,6 +283,9 @@ class _Dissection:
             self._sql_mode, self._time_zone = query.context.sql_mode, query.context.time_zone
             self._locale = query.context.lc_time_names
         query = replace(query, context=in_its_charset(query.sql, query.context, source.flavor, source.version))
+        with self._naming(event):
+            reader = Reader(source.flavor, source.version)
+            query = replace(query, sql=as_read_by_source(query.sql, query.context, reader, self.log.target))
         try:
             context = with_variables(query.session(event.header), self._variables, self.log.target)
         except ValueError as exc:

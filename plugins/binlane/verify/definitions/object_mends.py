@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, SchemaObject
 from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION
+from binlane.servers.variables import version_number
 from binlane.sql.scheduled_event import disabled
+from binlane.sql.shared_reading import AmbiguousTextError, Reader, definition_as_read
 from binlane.sql.sql_modes import MODES_OF_ONE_FAMILY
 from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collation
@@ -39,7 +42,7 @@ _UNREPLACED: Final = frozenset({"database", "table", "sequence"})
 """Kinds that are created only where they are missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Creation:
     """Creates the source's objects on the target. Names are the same on both servers."""
 
@@ -71,6 +74,11 @@ class Creation:
         text = row[shown.text]
         if text is None:
             return [], "the source does not show its definition to this account"
+        try:
+            mode = "" if shown.sql_mode is None else row[shown.sql_mode] or ""
+            text = definition_as_read(text, mode, self._reader, target)
+        except AmbiguousTextError as ambiguous:
+            return [], str(ambiguous)
         if self._is_across and (lacking := lacking_collation(text, self.collations)):
             return [], f"the target has no collation {lacking}"
         if obj.kind == "event":
@@ -88,6 +96,11 @@ class Creation:
             *([f"SET SESSION {', '.join(state)}"] if state else []),
             *(statement.decode() for statement in replacing(obj, text.encode(), target)),
         ], ""
+
+    @cached_property
+    def _reader(self) -> Reader:
+        [(version,)] = self.source.texts("SELECT VERSION()")
+        return Reader(self.flavors[0], version_number(str(version)))
 
     def _mode(self, mode: str) -> str:
         if not self._is_across:

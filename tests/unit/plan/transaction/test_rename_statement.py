@@ -46,7 +46,7 @@ def part_of(sql: str, database: str = "", renaming: Renaming = RENAMING) -> Stat
         ("INSERT INTO `p_1`.`t` VALUES (1)", "", "INSERT INTO `d-1`.`t` VALUES (1)", None),
         ("INSERT INTO old . t VALUES ('old.t')", "", "INSERT INTO `new_name` . t VALUES ('old.t')", None),
         ("INSERT INTO t VALUES ('p_1.t') /* p_1.t */", "p_1", "INSERT INTO t VALUES ('p_1.t') /* p_1.t */", "d-1"),
-        ("INSERT /*!50001 INTO p_1.t */ VALUES (1)", "x", "INSERT /*!50001 INTO `d-1`.t */ VALUES (1)", "x"),
+        ("INSERT /*!50001 INTO p_1.t */ VALUES (1)", "x", "INSERT   INTO `d-1`.t   VALUES (1)", "x"),
         (
             "UPDATE p_1.t JOIN p_2.t AS u ON u.id = p_1.t.id SET p_1.t.n = 'ü p_1', u.n = 1",
             "",
@@ -248,6 +248,6 @@ def test_renaming_changes_nothing_but_names(
             assert old.kind in (TokenKind.WORD, TokenKind.NAME)
             assert new.kind is TokenKind.NAME
             assert new.text == RENAMING.target(old.text) != old.text
-    assert part.sql.count(b"/*") == sql.count("/*")
+    assert part.sql.count(b"/*") == sql.replace("/*!", "").count("/*")  # conditional comments are resolved
     for literal in {value, its} & {"'p_1.t'", "\"old.t 'x'\"", "'größe.t'"}:
         assert part.sql.count(literal.encode()) == sql.count(literal)

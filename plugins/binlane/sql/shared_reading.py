@@ -1,0 +1,262 @@
+"""A logged text as both servers read it: ``as_read_by_source`` gives what the source has executed, and nothing else.
+
+Servers read one text differently. ``/*!80023 ... */`` is SQL to a MySQL server of that version or newer, and a comment
+to older ones and to MariaDB, which also takes ``/*!50700`` to ``/*!99999`` for comments; ``/*M! ... */`` is SQL to
+MariaDB and a comment to MySQL; ``/*+ ... */`` sets variables on a MySQL server that knows SET_VAR. Whoever may write
+one table of a source could therefore have a target of the other family execute anything. So conditional comments are
+resolved by the rules of the source, family and version: those that it has executed are unwrapped, those that it has
+skipped are removed, and so are ordinary comments that are none to the target. What is left has no condition, and the
+target's rules must give the very same pieces.
+
+Rules: ``MYSQLlex`` in MySQL's ``sql/sql_lex.cc``, ``Lex_input_stream::lex_one_token`` in MariaDB's; tried on MySQL 9.7,
+MariaDB 10.5, 10.11 and 11.8 (``tests/trials/test_readings.py``). Both look at bytes, by the client's character set:
+inside quotes and names a character of several bytes is skipped as a whole, in comments it is not.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.model import Flavor, SessionContext
+from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, has_eight_bits, multibyte_form
+from binlane.sql.other_family import LOGGED, WITHOUT_EFFECT
+
+Version = tuple[int, int, int]
+
+
+class AmbiguousTextError(ValueError):
+    """The target would read another statement than the source has executed. The message is a part of an error's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The rules by which one server splits texts into pieces."""
+
+    flavor: Flavor
+    version: Version
+
+    @property
+    def number(self) -> int:
+        """The version as conditional comments have it."""
+        major, minor, patch = self.version
+        return major * 10_000 + minor * 100 + patch
+
+    @property
+    def knows_hints_that_set(self) -> bool:
+        """Whether ``/*+ SET_VAR(...) */`` sets a variable."""
+        return self.flavor is Flavor.MYSQL and self.version >= _SINCE_SET_VAR
+
+    def executes(self, number: bytes, is_marked: bool) -> bool:
+        """Whether it executes a comment for servers from version ``number`` on; ``is_marked``: with M."""
+        if self.flavor is Flavor.MYSQL or is_marked:
+            return int(number) <= self.number
+        return int(number) <= self.number and not _MYSQL_S[0] <= int(number) <= _MYSQL_S[1]
+
+
+_SINCE_SET_VAR: Final = (8, 0, 3)
+_SINCE_SIX_DIGITS: Final = (8, 0, 0)
+_SINCE_DOLLAR_QUOTES: Final = (9, 0, 0)
+_MYSQL_S: Final = (50_700, 99_999)
+"""The versions that MariaDB leaves to MySQL."""
+_SUSPECT: Final = re.compile(rb"/\*|--[\x80-\xff]|\\[\x80-\xff]\\")
+"""Occurs in every text that needs a closer look."""
+_LATER: Final = re.compile(rb"M? \d{5,6}(?!\d)")
+"""The beginning of a comment that a server has skipped: in its log a blank stands in place of the exclamation mark."""
+_SET_VAR: Final = re.compile(rb"\bSET_VAR\s*\(\s*(?P<name>[`\w]+)", re.I)
+_HINTED: Final = re.compile(rb"(?:\A|[^\w$@.`\"'\x80-\xff])(?:SELECT|INSERT|REPLACE|UPDATE|DELETE)\Z", re.I)
+"""Behind these verbs MySQL reads a hint, if nothing but blanks is in between."""
+_BLANKS: Final = b" \t\n\r\f\v" + bytes(range(0x80, 0x100))
+"""Bytes that may be a blank in a client's character set."""
+_HINT_ENDS: Final = re.compile(rb"/\*\+(?:'[^']*'|\"[^\"]*\"|`[^`]*`|(?!\*/)[^'\"`])*\*/", re.S)
+_UNENCRYPTED: Final = re.compile(rb"\s*(?:DEFAULT\s+)?ENCRYPTION\s*=?\s*(['\"])N\1\s*", re.I)
+"""A clause of MySQL's dumps, which says what every server does."""
+_WAY_ON: Final = (
+    "(write it without that comment; for this one, skip it and run on the target what the source has executed)"
+)
+_WAY_ON_OF_HINT: Final = (
+    "(let the source SET it in the session instead, or log such statements as rows: binlog_format=MIXED or ROW)"
+)
+_READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")
+_DEFINES: Final = re.compile(rb"[^A-Za-z]*(?:CREATE|ALTER)\b", re.I)
+
+
+@functools.cache
+def _pieces(charset: str, ansi_quotes: bool, no_backslash_escapes: bool, dollars: bool) -> re.Pattern[bytes]:
+    form = multibyte_form(charset)
+    whole = rb"(?!)" if form is None else form.pattern
+    escape = rb"(?!)" if no_backslash_escapes else rb"\\."
+
+    def quoted(quote: bytes, escapes: bytes) -> bytes:
+        return quote + rb"(?:" + escapes + rb"|" + whole + rb"|" + quote * 2 + rb"|[^" + quote + rb"])*+" + quote
+
+    double = quoted(rb'"', rb"(?!)" if ansi_quotes else escape)
+    dollar = rb"\$(?P<tag>\w*)\$.*?\$(?P=tag)\$" if dollars else rb"(?!)"
+    word = rb"(?:" + whole + rb"|[0-9A-Za-z_$\x80-\xff])++"
+    return re.compile(
+        rb"(?P<quoted>" + quoted(rb"'", escape) + rb"|" + double + rb"|" + quoted(rb"`", rb"(?!)") + rb"|" + dollar
+        + rb")|(?P<line>(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+)|(?P<unsure>--(?=[\x80-\xff]))"
+        + rb"|(?P<open>/\*)|(?P<close>\*/)|(?P<lone>['\"`])|(?P<word>" + word + rb")|(?P<other>.)",
+        re.S,
+    )  # fmt: skip
+
+
+def as_read_by_source(sql: bytes, context: SessionContext, source: Reader, target: Flavor) -> bytes:
+    """The text with every conditional comment resolved as ``source`` did it. Raises AmbiguousTextError."""
+    if _SUSPECT.search(sql) is None:
+        return sql
+    if client_charset(context) == "":
+        raise AmbiguousTextError("a text with comments, in a character set that this version does not read,")
+    resolved = _Resolution(sql, context, source, target).text()
+    # nothing that is left depends on a family or a version
+    for reader in (Reader(target, (0, 0, 0)), Reader(target, (99, 99, 99)), source):
+        if _Resolution(resolved, context, reader, target, keeps_hints=True).text() != resolved:
+            raise AmbiguousTextError(f"a text that the target would read differently {_WAY_ON}")
+    return resolved
+
+
+def definition_as_read(text: str, sql_mode: str, source: Reader, target: Flavor) -> str:
+    """The same for a definition that ``source`` shows in UTF-8, of an object made under ``sql_mode``. Raises
+    AmbiguousTextError."""
+    modes = sql_mode.upper().split(",")
+    bits = sum(bit for name, bit in MODES_OF_TEXT.items() if name in modes)
+    return as_read_by_source(text.encode(), SessionContext(sql_mode=bits), source, target).decode()
+
+
+@dataclass(slots=True)
+class _Resolution:
+    sql: bytes
+    context: SessionContext
+    source: Reader
+    target: Flavor
+    keeps_hints: bool = False
+
+    def text(self) -> bytes:
+        dialect = dialect_of(self.context, self.source.flavor)
+        charset = client_charset(self.context)
+        dollars = self.source.flavor is Flavor.MYSQL and self.source.version >= _SINCE_DOLLAR_QUOTES
+        pieces = _pieces(charset, dialect.ansi_quotes, dialect.no_backslash_escapes, dollars)
+        found, at, unwrapped = bytearray(), 0, None
+        while at < len(self.sql):
+            match = pieces.match(self.sql, at)
+            assert match is not None
+            kind, at = match.lastgroup, match.end()
+            if kind == "open":
+                comment, at, opens = self._comment(match.start())
+                unwrapped = len(found) + len(comment) if opens else unwrapped
+                found += comment
+            elif kind == "close" and unwrapped is not None:
+                self._leave_out(found, unwrapped)
+                found += b" "
+                unwrapped = None
+            elif kind == "close":
+                # two operators, and the second may begin a comment
+                found += b"*"
+                at -= 1
+            elif kind == "lone":
+                raise AmbiguousTextError(f"a text with comments and a quote without an end {_WAY_ON}")
+            elif kind == "unsure" and has_eight_bits(charset):
+                raise AmbiguousTextError('"--" in front of a character that is a blank in some character sets')
+            else:
+                if kind == "quoted" and not dialect.no_backslash_escapes:
+                    _check_escapes(match.group(), charset)
+                found += match.group()
+        if unwrapped is not None:
+            raise AmbiguousTextError(f"a version comment without an end {_WAY_ON}")
+        return bytes(found)
+
+    def _comment(self, start: int) -> tuple[bytes, int, bool]:
+        """What to send of the comment at ``start``, where the text goes on, and whether its content is SQL."""
+        marker = _MARKERS[self.source.flavor].match(self.sql, start)
+        if marker is not None:
+            number = self._number(marker.end())
+            if not number or self.source.executes(number, marker["marked"] != b""):
+                return b" ", marker.end() + len(number), True
+            return b" ", self._end(marker.end(), nested=True), False
+        end = self._end(start + 2, nested=False)
+        comment = self.sql[start:end]
+        if comment.startswith(b"/*+"):
+            return self._hint(comment, start), end, False
+        if b"/*" in comment[2:] and _LATER.match(comment, 2) is not None:
+            raise AmbiguousTextError(
+                f"a comment for later versions that the source has skipped, with another one inside {_WAY_ON}"
+            )
+        is_condition = _MARKERS[self.target].match(comment) is not None
+        return b" " if is_condition else comment, end, False
+
+    def _number(self, at: int) -> bytes:
+        """The version at the beginning of a conditional comment: 5 or 6 digits; b"" if there is none."""
+        digits = re.compile(rb"\d{0,6}").match(self.sql, at)
+        found = b"" if digits is None else digits.group()
+        if self.source.flavor is Flavor.MYSQL and len(found) == 6:
+            # MySQL reads a sixth digit in front of a blank
+            has_blank = self.sql[at + 6 : at + 7].isspace() and self.source.version >= _SINCE_SIX_DIGITS
+            return found if has_blank else found[:5]
+        return found if len(found) >= 5 else b""
+
+    def _end(self, at: int, *, nested: bool) -> int:
+        """The index behind the comment whose content begins at ``at``. A skipped one may have comments inside."""
+        while (match := _IN_COMMENT[nested].search(self.sql, at)) is not None:
+            at = match.end()
+            if match.group() == b"*/":
+                return at
+            at = self._end(at, nested=False)
+        raise AmbiguousTextError(f"a comment without an end {_WAY_ON}")
+
+    def _hint(self, comment: bytes, start: int) -> bytes:
+        """The hint, if the target reads it as the source did; a blank, if it has no influence on what is changed."""
+        if self.keeps_hints:
+            return comment
+        if not self.source.knows_hints_that_set or _HINTED.search(self.sql[:start].rstrip(_BLANKS)[-16:]) is None:
+            return b" "
+        whole = _HINT_ENDS.match(comment)
+        if whole is None or whole.end() != len(comment):
+            raise AmbiguousTextError(f"an optimizer hint with a quote that it does not close {_WAY_ON}")
+        names = {match["name"].strip(b"`").decode().lower() for match in _SET_VAR.finditer(comment)}
+        around = self.sql[:start] + self.sql[start + len(comment) :]
+        if "sql_mode" in names and _READ_BY_MODE.search(around) is not None:
+            # the log has the hint's mode, and the text was read in the session's
+            raise AmbiguousTextError(f'a text with ", \\ or || and a hint that sets sql_mode {_WAY_ON_OF_HINT}')
+        if self.target is Flavor.MYSQL:
+            return comment
+        without_effect = _OF_SPEED if _DEFINES.match(self.sql) is not None else _OF_SPEED | _LOGGED
+        if decisive := sorted(names - without_effect):
+            raise AmbiguousTextError(
+                f"an optimizer hint that sets {decisive[0]}, which MariaDB does not do, {_WAY_ON_OF_HINT}"
+            )
+        return b" "
+
+    def _leave_out(self, found: bytearray, start: int) -> None:
+        """Remove the unwrapped content from ``start`` on, if it says what a target of the other family does anyway."""
+        if self.target is not self.source.flavor and _UNENCRYPTED.fullmatch(found, start) is not None:
+            del found[start:]
+
+
+def _check_escapes(quoted: bytes, charset: str) -> None:
+    """Raise AmbiguousTextError for a backslash in front of a character whose second byte is one: servers escape the
+    first byte alone, and the second escapes what follows."""
+    form = multibyte_form(charset)
+    if form is None or b"\\" not in quoted:
+        return
+    for match in re.finditer(rb"\\(?P<character>" + form.pattern + rb")|\\.|" + form.pattern, quoted, re.S):
+        if match["character"] is not None and b"\\" in match["character"]:
+            raise AmbiguousTextError(f"a backslash in front of a {charset} character that ends with another")
+
+
+_IN_COMMENT: Final = {True: re.compile(rb"\*/|/\*"), False: re.compile(rb"\*/")}
+_MARKERS: Final = {
+    Flavor.MYSQL: re.compile(rb"/\*(?P<marked>)!"),
+    Flavor.MARIADB: re.compile(rb"/\*(?P<marked>M?)!"),
+}
+"""The beginning of a conditional comment."""
+_OF_SPEED: Final = WITHOUT_EFFECT | {
+    *("optimizer_switch", "optimizer_prune_level", "optimizer_search_depth", "max_execution_time", "big_tables"),
+    *("bulk_insert_buffer_size", "end_markers_in_json", "eq_range_index_dive_limit", "internal_tmp_mem_storage_engine"),
+    *("max_seeks_for_key", "range_alloc_block_size", "range_optimizer_max_mem_size", "sql_buffer_result"),
+    *("tmp_table_size", "use_secondary_engine", "secondary_engine_cost_threshold", "print_identified_with_as_hex"),
+}
+"""Variables that SET_VAR can set and that decide how fast a statement runs, not what it changes."""
+_LOGGED: Final = LOGGED | {"sql_mode", "timestamp", "sql_auto_is_null"}
+"""Variables that the log has with a statement, as its hint has set them (seen on 9.7)."""
