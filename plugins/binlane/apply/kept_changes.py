@@ -21,6 +21,7 @@ from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
+from binlane.servers.names import is_named
 from binlane.sql.parse.facts import StatementKind
 from binlane.state.records.ddl_intents import AGAIN, BEGUN, DONE, INTENT, KEPT, DdlIntent, forget_intent, write_intent
 
@@ -46,7 +47,8 @@ _KEEPS: Final = (
     "WHERE t.table_schema = %s AND t.table_name = %s"
 )
 _TRIGGERS: Final = (
-    "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = %s AND event_object_table = %s"
+    "SELECT trigger_name FROM information_schema.triggers "
+    f"WHERE {is_named('event_object_schema', '%s')} AND {is_named('event_object_table', '%s')}"
 )
 _SHOWN: Final = 1000
 """Characters of a description of what was changed."""
@@ -216,7 +218,11 @@ class KeptTables:
             is_view, is_kept = map(bool, rows[0]) if rows else (False, False)
             # asked where it matters: the query makes a table on disk
             fires = bool(rows) and not (is_view or is_kept)
-            triggers = self.connection.exec_driver_sql(_TRIGGERS, names).all() if fires else ()
+            triggers = (
+                self.connection.exec_driver_sql(_TRIGGERS, tuple(name for name in names for _ in range(3))).all()
+                if fires
+                else ()
+            )
             found = self._known[key] = _Table(is_view, is_kept, bool(triggers))
         return found
 

@@ -20,6 +20,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import MODE, Session
 from binlane.errors import PrecheckError, SourceError, TargetError
 from binlane.model import SchemaObject, TableKey
+from binlane.servers.names import among, literals
 from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE
 
@@ -188,9 +189,9 @@ class _Reader:
     def _names(self, query: str, condition: str, order: str = "") -> list[tuple[str, ...]]:
         """Names from a query of the catalogue; the first column is the database."""
         first = query.split(",")[0]
-        chosen = ", ".join(quoted(name) for name in self.databases)
+        chosen = literals(self.databases)
         rows = self.session.texts(
-            f"SELECT {query} WHERE {condition} AND {first} IN ({chosen}) ORDER BY {first}, {order or '2, 3'[:1]}"
+            f"SELECT {query} WHERE {condition} AND {among(first, chosen)} ORDER BY {first}, {order or '2, 3'[:1]}"
         )
         return [tuple(row) for row in rows]
 
@@ -315,11 +316,11 @@ def contents(session: Session, databases: Collection[str]) -> set[SchemaObject]:
     """All objects in these databases on a server; triggers belong to their tables."""
     if not databases:
         return set()
-    chosen = ", ".join(quoted(name) for name in databases)
+    chosen = literals(databases)
     return {
         SchemaObject(kind.lower().replace("base table", TABLE), database, name)
         for query, schema in _CONTENTS
-        for kind, database, name in session.texts(f"{query} WHERE {schema} IN ({chosen})")
+        for kind, database, name in session.texts(f"{query} WHERE {among(schema, chosen)}")
     }
 
 

@@ -18,7 +18,6 @@ from typing import Final
 from sqlalchemy import Engine, select
 
 from binlane.apply.refusals import driver_errors
-from binlane.binlog.types.literals import quoted
 from binlane.bootstrap.accounts import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
 from binlane.bootstrap.catch_up import CatchUp, Kept
 from binlane.bootstrap.checks import check_empty, check_tables, chosen_databases
@@ -48,6 +47,7 @@ from binlane.errors import PrecheckError, WindowBusyError
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
+from binlane.servers.names import among, literals
 from binlane.shards.selection import EVERYTHING, Extent, Selection
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.protocol import EventSource
@@ -441,9 +441,8 @@ def _asked(options: Options) -> tuple[tuple[str, ...], bool]:
 
 
 def _sizes(reader: Session, databases: Sequence[str]) -> dict[TableKey, Size]:
-    chosen = ", ".join(map(quoted, databases))
     rows = reader.texts(
         "SELECT table_schema, table_name, COALESCE(table_rows, 0), COALESCE(data_length, 0) "
-        f"FROM information_schema.tables WHERE table_schema IN ({chosen})"
+        f"FROM information_schema.tables WHERE {among('table_schema', literals(databases))}"
     )
     return {TableKey(database, name): Size(int(count), int(size)) for database, name, count, size in rows}

@@ -35,6 +35,7 @@ from binlane.schema.normalize import charset_name, collation_name
 from binlane.schema.programs import Program
 from binlane.servers.catalog import read_default_collations, read_schema
 from binlane.servers.engines import engine_of
+from binlane.servers.names import among, folded_values, other_than, values_of
 from binlane.servers.programs import read_programs, read_triggers
 from binlane.servers.variables import all_global_variables, global_variables, server_version, version_number
 from binlane.source.ddl_after import altered_behind, definitions_behind
@@ -58,10 +59,10 @@ _DEFINERS: Final = (
     " UNION ALL SELECT 'VIEW', table_schema, table_name, definer FROM information_schema.views"
     " UNION ALL SELECT 'EVENT', event_schema, event_name, definer FROM information_schema.events"
 )
+_OWN: Final = "('mysql', 'sys')"
 _BODIES: Final = (
-    "SELECT routine_definition AS body FROM information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys')",
-    "SELECT action_statement AS body FROM information_schema.triggers"
-    " WHERE event_object_schema NOT IN ('mysql', 'sys')",
+    f"SELECT routine_definition AS body FROM information_schema.routines WHERE {other_than('routine_schema', _OWN)}",
+    f"SELECT action_statement AS body FROM information_schema.triggers WHERE {other_than('event_object_schema', _OWN)}",
 )
 _TEMPORARY: Final = "body IS NULL OR LOWER(body) LIKE '%temporary%'"
 
@@ -249,8 +250,10 @@ class Target(Server):
         """Database and name of the events that the server runs in these databases."""
         found = self.rows(
             "SELECT event_schema, event_name FROM information_schema.events"
-            " WHERE status = 'ENABLED' AND event_schema IN :databases ORDER BY event_schema, event_name",
-            databases=sorted(databases),
+            f" WHERE status = 'ENABLED' AND {among('event_schema', ':databases', ':folded')}"
+            " ORDER BY event_schema, event_name",
+            databases=values_of(databases),
+            folded=folded_values(databases),
         )
         return [(database, name) for database, name in found]
 
@@ -343,7 +346,8 @@ class Target(Server):
 
     def has_table(self, key: TableKey) -> bool:
         """Whether there is a table or view of that name, whatever its letters' case."""
-        same = "LOWER(table_schema) = :database AND LOWER(table_name) = :name"
+        columns = ("table_schema", ":database"), ("table_name", ":name")
+        same = " AND ".join(f"CAST(LOWER({column}) AS BINARY) = {value}" for column, value in columns)
         query = f"SELECT 1 FROM information_schema.tables WHERE {same}"
         return bool(self.rows(query, database=key.database.lower(), name=key.table.lower()))
 

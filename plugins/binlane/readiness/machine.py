@@ -18,6 +18,7 @@ from binlane.model import Flavor, size_text
 from binlane.precheck.finding import Command, Finding
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
+from binlane.servers.names import among, values_of
 from binlane.work.files import WorkFolder
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -72,8 +73,9 @@ def check_target_room(situation: Readiness) -> Iterator[Finding]:
     if source is None or not situation.databases:
         return
     [(found,)] = source.rows(
-        "SELECT SUM(data_length + index_length) FROM information_schema.tables WHERE table_schema IN :databases",
-        databases=list(situation.databases),
+        "SELECT SUM(data_length + index_length) FROM information_schema.tables "
+        f"WHERE {among('table_schema', ':databases')}",
+        databases=values_of(situation.databases),
     )
     needed = int(found or 0) * (2 if target.is_on("log_bin") else 1)
     folder = target.variables["datadir"]

@@ -17,6 +17,7 @@ from binlane.readiness.grants import scopes_of
 from binlane.readiness.needs import account_privileges, source_privileges
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
+from binlane.servers.names import is_named
 from binlane.shards.selection import Extent
 from binlane.state.migrations.check import require_current
 from binlane.state.tables import SCHEMA
@@ -92,7 +93,9 @@ def check_target_privileges(situation: Readiness) -> Iterator[Finding]:
 
 def check_state(situation: Readiness) -> Iterator[Finding]:
     """The schema ``binlane`` is of another version, or damaged. Raises StateSchemaError."""
-    if situation.target.rows("SELECT 1 FROM information_schema.schemata WHERE schema_name = :name", name=SCHEMA):
+    if situation.target.rows(
+        f"SELECT 1 FROM information_schema.schemata WHERE {is_named('schema_name', ':name')}", name=SCHEMA
+    ):
         situation.target.ask(require_current)
     yield from ()
 

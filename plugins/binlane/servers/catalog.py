@@ -25,6 +25,7 @@ from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.schema.normalize import charset_name, collation_name, mariadb_default, mysql_default, parse_type
 from binlane.servers import catalog_queries as queries
+from binlane.servers.names import among, folded_values, values_of
 from binlane.servers.packed import PackedRow, PackedView, read_names, whole_texts
 from binlane.servers.variables import global_variables, server_version, session_variable, version_number
 from binlane.sql.parse.statements import analyze
@@ -107,8 +108,8 @@ def read_databases(connection: Connection) -> frozenset[str]:
 
 def read_default_collations(connection: Connection, databases: Collection[str]) -> dict[str, str]:
     """The default collation of each existing database."""
-    query = text(queries.DEFAULTS).bindparams(bindparam("databases", expanding=True))
-    rows = connection.execute(query, {"databases": sorted(databases)})
+    query = text(queries.DEFAULTS).bindparams(*(bindparam(each, expanding=True) for each in ("databases", "folded")))
+    rows = connection.execute(query, {"databases": values_of(databases), "folded": folded_values(databases)})
     return {str(name): collation_name(str(collation)) or "" for name, collation in rows}
 
 
@@ -142,10 +143,10 @@ class TableReader:
         """The present definitions of all tables of some databases, without those that have more than
         ``_READ_TOGETHER``; none if one of them is locked."""
         count = text(
-            "SELECT table_schema, COUNT(*) FROM information_schema.tables WHERE table_schema IN :databases "
-            "GROUP BY table_schema"
+            "SELECT MIN(table_schema), COUNT(*) FROM information_schema.tables "
+            f"WHERE {among('table_schema', ':databases')} GROUP BY CAST(table_schema AS BINARY)"
         ).bindparams(bindparam("databases", expanding=True))
-        counts = self._connection.execute(count, {"databases": sorted(databases)})
+        counts = self._connection.execute(count, {"databases": values_of(databases)})
         small = frozenset(str(name) for name, tables in counts if tables <= _READ_TOGETHER)
         catalog = self._catalog(queries.Databases(small))
         with catalog.without_waiting():
@@ -209,7 +210,7 @@ class _Catalog:
             return []
         else:
             statement = statement.bindparams(bindparam("databases", expanding=True))
-            values = {"databases": sorted(scope.names)}
+            values = {"databases": values_of(scope.names)}
         found = list(self._connection.execute(statement, values))
         if not self._waits:
             warnings = self._connection.exec_driver_sql("SHOW WARNINGS")

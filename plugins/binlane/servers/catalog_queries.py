@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from binlane.model import TableKey
+from binlane.servers.names import among, is_named
 from binlane.servers.packed import PackedView
 
 
@@ -31,9 +32,9 @@ class Query(NamedTuple):
     def over(self, scope: Scope) -> str:
         """The query's text. MariaDB reads one table instead of all only if its name is compared by ``=``."""
         if isinstance(scope, TableKey):
-            condition = f"{self.database} = :database AND {self.table} = :table"
+            condition = f"{is_named(self.database, ':database')} AND {is_named(self.table, ':table')}"
         else:
-            condition = self.databases or f"{self.database} IN :databases"
+            condition = self.databases or among(self.database, ":databases")
         return self.text.replace("{scope}", condition)
 
 
@@ -90,7 +91,8 @@ ORDER BY table_schema, table_name, constraint_name, ordinal_position
 """
 FOREIGN_KEYS: Final = Query(_FOREIGN_KEYS)
 REFERENCES: Final = Query(
-    _FOREIGN_KEYS, databases="table_schema IN :databases OR referenced_table_schema IN :databases"
+    _FOREIGN_KEYS,
+    databases=" OR ".join(among(each, ":databases") for each in ("table_schema", "referenced_table_schema")),
 )
 """Those of children in other databases, too: for this query MariaDB opens every table of the server."""
 FOREIGN_KEY_RULES: Final = Query(
@@ -134,5 +136,6 @@ WHERE {scope} AND status = 'ENABLED'
     table="event_name",
 )
 DEFAULTS: Final = (
-    "SELECT schema_name, default_collation_name FROM information_schema.schemata WHERE schema_name IN :databases"
+    "SELECT schema_name, default_collation_name FROM information_schema.schemata "
+    f"WHERE {among('schema_name', ':databases', ':folded')}"
 )

@@ -20,6 +20,7 @@ from binlane.schema.programs import (
     SECURITY,
     Program,
 )
+from binlane.servers.names import other_than
 from binlane.servers.variables import server_version
 
 _OWN: Final = "('mysql', 'sys', 'information_schema', 'performance_schema')"
@@ -42,15 +43,16 @@ _EVERY_VIEW: Final = {DEFINER: "definer", SECURITY: "security_type", **_CLIENT}
 _PARAMETERS: Final = (
     "SELECT specific_schema, specific_name, LOWER(routine_type), "
     "CONCAT_WS(' ', parameter_mode, parameter_name, dtd_identifier, character_set_name, collation_name) "
-    f"FROM information_schema.parameters WHERE ordinal_position > 0 AND specific_schema NOT IN {_OWN} "
+    f"FROM information_schema.parameters WHERE ordinal_position > 0 AND {other_than('specific_schema', _OWN)} "
     "ORDER BY specific_schema, specific_name, routine_type, ordinal_position"
 )
 
 
 _NAMES: Final = (
-    f"SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_schema NOT IN {_OWN} UNION "
+    "SELECT routine_schema, routine_name FROM information_schema.routines "
+    f"WHERE {other_than('routine_schema', _OWN)} UNION "
     "SELECT table_schema, table_name FROM information_schema.tables "
-    f"WHERE table_type = 'VIEW' AND table_schema NOT IN {_OWN}"
+    f"WHERE table_type = 'VIEW' AND {other_than('table_schema', _OWN)}"
 )
 
 
@@ -65,7 +67,7 @@ def read_triggers(connection: Connection) -> tuple[Program, ...]:
         "event_object_schema, event_object_table, 'trigger', action_statement, trigger_name, "
         "CONCAT(action_timing, ' ', event_manipulation), action_order"
     )
-    query = f"SELECT {{columns}} FROM information_schema.triggers WHERE event_object_schema NOT IN {_OWN}"
+    query = f"SELECT {{columns}} FROM information_schema.triggers WHERE {other_than('event_object_schema', _OWN)}"
     return tuple(_read(connection, query, head, _TRIGGER_FACTS))
 
 
@@ -73,13 +75,13 @@ def read_programs(connection: Connection) -> tuple[Program, ...]:
     """The routines and views of all databases but the server's own, as far as the account sees them."""
     flavor, _ = server_version(connection)
     head = "routine_schema, routine_name, LOWER(routine_type), routine_definition, '', '', 0"
-    query = f"SELECT {{columns}} FROM information_schema.routines WHERE routine_schema NOT IN {_OWN}"
+    query = f"SELECT {{columns}} FROM information_schema.routines WHERE {other_than('routine_schema', _OWN)}"
     routines = list(_read(connection, query, head, _ROUTINE_FACTS))
     parameters: dict[tuple[TableKey, str], list[str]] = {}
     for database, name, kind, parameter in connection.execute(text(_PARAMETERS)) if routines else ():
         parameters.setdefault((TableKey(str(database), str(name)), str(kind)), []).append(str(parameter))
     head = "table_schema, table_name, 'view', NULLIF(view_definition, ''), '', '', 0"
-    query = f"SELECT {{columns}} FROM information_schema.views WHERE table_schema NOT IN {_OWN}"
+    query = f"SELECT {{columns}} FROM information_schema.views WHERE {other_than('table_schema', _OWN)}"
     views = _read(connection, query, head, {**_EVERY_VIEW, **_VIEW_FACTS[flavor]})
     return (*(_with(each, parameters.get((each.key, each.kind), ())) for each in routines), *views)
 

@@ -15,7 +15,6 @@ from functools import partial
 
 from sqlalchemy import Connection, Engine
 
-from binlane.binlog.types.literals import quoted
 from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
 from binlane.garbage import uncollected
@@ -23,6 +22,7 @@ from binlane.model import LogPosition, SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.model import Schema
+from binlane.servers.names import among, literals
 from binlane.source.protocol import EventSource
 from binlane.state.carried.prepared import read_chunks, read_open_xa
 from binlane.state.channels import Channel, read_channel
@@ -352,10 +352,10 @@ class Verifier:
 
     def _size(self, tables: Collection[TableKey]) -> int:
         """The target's own estimate of the rows of some tables."""
-        databases = ", ".join(quoted(name) for name in sorted({table.database for table in tables}))
+        databases = literals({table.database for table in tables})
         rows = self.pair.target.texts(
             "SELECT table_schema, table_name, COALESCE(table_rows, 0) FROM information_schema.tables "
-            f"WHERE table_schema IN ({databases or quoted('')})"
+            f"WHERE {among('table_schema', databases)}"
         )
         return sum(int(count or 0) for schema, name, count in rows if TableKey(schema or "", name or "") in tables)
 

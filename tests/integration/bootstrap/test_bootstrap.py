@@ -19,6 +19,7 @@ from binlane.model import Flavor, TableKey
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.schema.model import Column
 from lab.servers import PrivateServer
+from tests.emptied import empty_target
 from tests.integration.values.test_values import SESSION, tables
 from tests.integration.values.types import OPAQUE, SCHEMA_TYPES, TYPES
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -218,6 +219,38 @@ def test_a_first_copy_leaves_out_filtered_tables(mariadb: Channel, capsys: pytes
     run_on(mariadb.source, "INSERT INTO shop.bare VALUES (7, 'x')", "INSERT INTO shop.parts VALUES (9, 9)")
     assert mariadb.run() is not None
     assert mariadb.target.query("SELECT MAX(id) FROM shop.parts") == [(9,)]
+
+
+def test_databases_whose_names_differ_in_letters_that_a_collation_takes_for_one_are_all_copied(either: Channel) -> None:
+    names = ("Shop", "shop", "SHÖP")
+    for number, name in enumerate(names):
+        either.source.query(f"CREATE DATABASE `{name}`")
+        for statement in (
+            f"CREATE TABLE t (id INT PRIMARY KEY, only_{number} INT, KEY k_{number} (only_{number}))",
+            f"INSERT INTO t VALUES (1, {number})",
+            f"CREATE PROCEDURE p_{number} () SELECT 1",
+            f"CREATE VIEW v_{number} AS SELECT only_{number} FROM t",
+            f"CREATE EVENT e_{number} ON SCHEDULE EVERY 9 YEAR DISABLE DO SELECT 1",
+        ):
+            with closing(either.source.connect(database=name, autocommit=True)) as connection:
+                connection.cursor().execute(statement)
+    assert bootstrap(either, "--databases", "shop") == 0
+    assert either.target.query("SHOW DATABASES LIKE 'sh%%'") == [("shop",)]
+    assert either.target.query("SELECT * FROM shop.v_1") == [(1,)]
+    empty_target(either.target)
+    assert bootstrap(either) == 0
+    for number, name in enumerate(names):
+        assert either.target.query(f"SELECT * FROM `{name}`.v_{number}") == [(number,)]
+        either.source.query(f"INSERT INTO `{name}`.t VALUES (2, {number})")
+        either.source.query(f"ALTER TABLE `{name}`.t ADD COLUMN more INT DEFAULT {number}")
+        either.source.query(f"INSERT INTO `{name}`.t VALUES (3, {number}, 3)")
+    assert either.run() is not None
+    either.assert_equal()
+    assert either.cli("verify", CHANNEL, "--full") == 0
+    either.target.query("UPDATE shop.t SET only_1 = 7 WHERE id = 2")
+    either.target.query("ALTER TABLE Shop.t DROP KEY k_0")
+    assert either.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    either.assert_equal()
 
 
 def test_replace_drops_the_chosen_databases_alone(mariadb: Channel) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, MAGIC, EventType
@@ -17,6 +18,7 @@ from binlane.schema.model import Column, Generated, Schema, Trigger, why_not_red
 from binlane.servers import catalog
 from binlane.servers.catalog import TableReader, read_schema
 from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
 from tests.integration.precheck.helpers import connected, run, schema_of
 
 ALL = TableKey("shop", "all_types")
@@ -378,3 +380,45 @@ def test_full_metadata_tells_one_primary_key_from_another(server: PrivateServer)
     ]
 
     assert same == [(name, name) for name in names]
+
+
+ALIKE = ("Shop", "shop", "SHÖP")
+"""One name to the collation of MariaDB's catalogue."""
+
+
+@pytest.mark.parametrize("flavor", [Flavor.MARIADB, pytest.param(Flavor.MYSQL, marks=requires_mysql)])
+def test_databases_whose_names_a_collation_takes_for_one_are_read_apart(
+    request: pytest.FixtureRequest, clean_databases: Callable[[PrivateServer], None], flavor: Flavor
+) -> None:
+    server: PrivateServer = request.getfixturevalue(f"{flavor}_target")
+    clean_databases(server)
+    for number, name in enumerate(ALIKE):
+        server.query(f"CREATE DATABASE `{name}`")
+        for statement in (
+            f"CREATE TABLE t (id INT PRIMARY KEY, only_{number} INT, CHECK (only_{number} < 9))",
+            f"CREATE TABLE T (id INT PRIMARY KEY, p INT, CONSTRAINT f_{number} FOREIGN KEY (p) REFERENCES t (id))",
+            f"CREATE TRIGGER g_{number} BEFORE INSERT ON t FOR EACH ROW SET NEW.only_{number} = 1",
+            f"CREATE PROCEDURE p_{number} () SELECT 1",
+            f"CREATE VIEW v_{number} AS SELECT 1 AS c",
+        ):
+            with contextlib.closing(server.connect(database=name, autocommit=True)) as connection:
+                connection.cursor().execute(statement)
+    with create_engine(server.url()).connect() as connection:
+        for names in (("shop",), ("Shop", "shop"), ALIKE, None):
+            found = read_schema(connection, names)
+            wanted = [(number, name) for number, name in enumerate(ALIKE) if names is None or name in names]
+            assert found.databases == {name for _, name in wanted}
+            assert found.routines == {(name, f"p_{number}") for number, name in wanted}
+            assert found.views == {TableKey(name, f"v_{number}") for number, name in wanted}
+            assert set(found.tables) == {TableKey(name, table) for _, name in wanted for table in ("t", "T")}
+            for number, name in wanted:
+                table = found.tables[TableKey(name, "t")]
+                assert [column.name for column in table.columns] == ["id", f"only_{number}"]
+                assert [trigger.name for trigger in table.triggers] == [f"g_{number}"]
+            assert found.references == {(TableKey(name, "T"), TableKey(name, "t")) for _, name in wanted}
+        reader = TableReader(connection)
+        for number, name in enumerate(ALIKE):
+            assert set(reader.read_database(name)) == {TableKey(name, "t"), TableKey(name, "T")}
+            single = reader.read(TableKey(name, "t"))
+            assert single is not None
+            assert [trigger.name for trigger in single.triggers] == [f"g_{number}"]

@@ -7,6 +7,7 @@ other shards, often the same one on tables of the same names: a migration of a f
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from binlane.apply.session.innodb_dictionary import stored_pattern
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
+from binlane.servers.names import among, folded_values, other_than, values_of
 from binlane.sql.charset import decoded
 
 if TYPE_CHECKING:
@@ -40,12 +42,15 @@ class _View:
 
     def rows(self, session: LaneSession, names: tuple[str, ...], databases: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The objects with one of the names, in one of the databases or, if there are none, in any."""
-        marks = ", ".join(["%s"] * len(names))
-        within = ", ".join(["%s"] * len(databases or _SYSTEM))
+        marks = ", ".join(["%s"] * (len(names) + 1))
+        lists = (values_of(databases), folded_values(databases)) if databases else (list(_SYSTEM),)
+        within = [f"({', '.join(['%s'] * len(each))})" for each in lists]
+        condition = among(self.database, *within) if databases else other_than(self.database, *within)
         return session.rows(
             f"SELECT {self.columns} FROM information_schema.{self.name} WHERE {self.object} IN ({marks}) "
-            f"AND {self.database} {'IN' if databases else 'NOT IN'} ({within}) ORDER BY {self.order}",
-            (*names, *(databases or _SYSTEM)),
+            f"AND {condition} ORDER BY {self.order}",
+            # the names of programs are compared without regard to case; "": see ``values_of``
+            (*names, "", *(lists[0] if databases else ()), *itertools.chain.from_iterable(lists)),
         )
 
 

@@ -11,6 +11,7 @@ from binlane.apply.ddl.text import ACCOUNTS, repeated
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
+from binlane.servers.names import among, folded_values, values_of
 from binlane.state.positions import PlanKey
 from binlane.state.records.ddl_intents import REFUSED, DdlIntent
 
@@ -141,9 +142,13 @@ def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
 def _is_empty(session: LaneSession, item: Item) -> bool:
     """Whether the databases that the statement names have no objects."""
     databases = tuple(statement_facts(item.payload, item.context or SessionContext(), session.flavor).databases)
-    marks = ", ".join(["%s"] * len(databases))
+    values, folded = values_of(databases), folded_values(databases)
+    marks = [f"({', '.join(['%s'] * len(each))})" for each in (values, folded)]
     kinds = (("tables", "table"), ("routines", "routine"), ("events", "event"))
     return bool(databases) and not any(
-        session.rows(f"SELECT 1 FROM information_schema.{view} WHERE {kind}_schema IN ({marks}) LIMIT 1", databases)
+        session.rows(
+            f"SELECT 1 FROM information_schema.{view} WHERE {among(f'{kind}_schema', *marks)} LIMIT 1",
+            (*values, *values, *folded),
+        )
         for view, kind in kinds
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, Item
 from binlane.plan.transaction.decode import statement_facts
+from binlane.servers.names import is_named
 from binlane.servers.variables import version_number
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ def with_condition(session: LaneSession, item: Item) -> Item:
     return replace(item, payload=match["head"] + b"IF NOT EXISTS " + item.payload[match.end() :])
 
 
+_HAS_DATABASE: Final = f"SELECT 1 FROM information_schema.schemata WHERE {is_named('schema_name', '%s')}"
+
+
 def with_database(session: LaneSession, item: Item) -> Item:
     """The item; for DROP TABLE IF EXISTS in a default database that the target does not have, with qualified names.
 
@@ -62,7 +66,7 @@ def with_database(session: LaneSession, item: Item) -> Item:
     database = None if item.context is None else item.context.database
     if session.flavor is not Flavor.MARIADB or database is None or _DROPS_IF_EXISTS.match(item.payload) is None:
         return item
-    if session.rows("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", (database,)):
+    if session.rows(_HAS_DATABASE, 3 * (database,)):
         return item
     assert item.context is not None
     tables = statement_facts(item.payload, item.context, Flavor.MARIADB).tables

@@ -15,6 +15,7 @@ import pymysql
 
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.model import Flavor, TableKey
+from binlane.servers.names import is_named
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
@@ -27,7 +28,7 @@ _STORED: Final = r"@(?:[0-9a-f]{4}|[0-9a-z]{2})"
 _SEES_ALL: Final = re.compile(r"GRANT (?:[^`]*\bSELECT\b|ALL PRIVILEGES)[^`]* ON \*\.\* ")
 _VISIBLE: Final = (
     "SELECT table_schema, table_name, referenced_column_name FROM information_schema.key_column_usage "
-    "WHERE referenced_table_schema = %s AND referenced_table_name = %s ORDER BY 1, 2"
+    f"WHERE {is_named('referenced_table_schema', '%s')} AND {is_named('referenced_table_name', '%s')} ORDER BY 1, 2"
 )
 _STORED_KEYS: Final = (
     "SELECT f.for_name, f.ref_name, c.ref_col_name FROM information_schema.{prefix}foreign f "
@@ -56,7 +57,7 @@ def stored_pattern(name: str) -> str:
 def child_columns(session: LaneSession, parent: TableKey) -> tuple[ChildColumn, ...] | None:
     """All columns of a table that foreign keys of the target refer to; None if the account cannot know, because it
     neither sees all databases nor has PROCESS."""
-    rows = session.rows(_VISIBLE, (parent.database, parent.table))
+    rows = session.rows(_VISIBLE, (*3 * (parent.database,), *3 * (parent.table,)))
     seen = [ChildColumn(f"{database}.{table}", str(column).lower()) for database, table, column in rows]
     try:
         hidden = _stored_keys(session, parent)

@@ -16,6 +16,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor
 from binlane.schema.model import Key, Schema
 from binlane.schema.normalize import comparable
+from binlane.servers.names import among
 from binlane.servers.variables import version_number
 from binlane.verify.definitions.mend import Mend, nothing, one, replaced
 from binlane.verify.definitions.parts import Part, listed
@@ -66,13 +67,13 @@ def hidden_indexes(schema: Schema) -> str:
     condition = "FALSE" if kept_by(schema).hidden is None else _HIDDEN[schema.flavor]
     return (
         "SELECT DISTINCT table_schema, table_name, index_name FROM information_schema.statistics "
-        f"WHERE {condition} AND table_schema IN ({{databases}})"
+        f"WHERE {condition} AND {among('table_schema', '{databases}')}"
     )
 
 
 INDEX_COMMENTS: Final = (
     "SELECT DISTINCT table_schema, table_name, index_name, index_comment FROM information_schema.statistics "
-    "WHERE index_comment <> '' AND table_schema IN ({databases})"
+    f"WHERE index_comment <> '' AND {among('table_schema', '{databases}')}"
 )
 PARSERS: Final = (
     "SELECT LOWER(plugin_name) FROM information_schema.plugins WHERE plugin_type = 'FTPARSER' "

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from binlane.binlog.types.literals import identifier, quoted
+from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.normalize import charset_name, collation_name
+from binlane.servers.names import among, literals
 from binlane.verify.rows.sides import Side
 
 Facts = Mapping[str, str | None]
@@ -41,10 +42,10 @@ def read_objects(side: Side, flavor: Flavor, databases: Collection[str]) -> dict
     found: dict[SchemaObject, Facts] = {}
     if not databases:
         return found
-    chosen = ", ".join(quoted(name) for name in sorted(databases))
+    chosen = literals(databases)
     for query in _queries(flavor):
         columns = ", ".join((query.head, *query.facts.values()))
-        rows = side.texts(f"SELECT {columns} FROM {query.view} WHERE {query.database} IN ({chosen})")
+        rows = side.texts(f"SELECT {columns} FROM {query.view} WHERE {among(query.database, chosen)}")
         for kind, database, name, *values in rows:
             obj = SchemaObject(str(kind).lower(), str(database), str(name))
             found[obj] = dict(_spelled(zip(query.facts, values, strict=True)))
@@ -164,7 +165,7 @@ _STORED: Final = {"sql_mode": "sql_mode", **_CLIENT, "collation of the database"
 _PARAMETERS: Final = (
     "SELECT routine_type, specific_schema, specific_name, "
     "CONCAT_WS(' ', parameter_mode, parameter_name, dtd_identifier, character_set_name, collation_name) "
-    "FROM information_schema.parameters WHERE ordinal_position > 0 AND specific_schema IN ({databases}) "
+    f"FROM information_schema.parameters WHERE ordinal_position > 0 AND {among('specific_schema', '{databases}')} "
     "ORDER BY specific_schema, specific_name, routine_type, ordinal_position"
 )
 _SEQUENCES: Final = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'SEQUENCE'"

@@ -17,6 +17,7 @@ from binlane.model import Flavor, TableKey
 from binlane.schema.compare import Difference, Rules, Severity, compare
 from binlane.schema.model import Column, ForeignKey, Schema, Table
 from binlane.schema.normalize import comparable
+from binlane.servers.names import among, literals
 from binlane.servers.variables import version_number
 from binlane.verify.definitions.indexes import (
     INDEX_COMMENTS,
@@ -61,7 +62,7 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
     found = {key: TableFacts(indexes=replace(kept_by(schema), parsers=parsers)) for key in schema.tables}
     if not schema.databases:
         return found
-    chosen = ", ".join(quoted(name) for name in sorted(schema.databases))
+    chosen = literals(schema.databases)
 
     def rows(query: str) -> Iterator[tuple[TableFacts, Sequence[str]]]:
         for database, name, *values in side.texts(query.format(databases=chosen)):
@@ -234,22 +235,23 @@ _NAMES_WIDTH: Final = 4
 _PARTITION_WIDTH: Final = 7
 _COMMENTS: Final = (
     "SELECT table_schema, table_name, table_comment FROM information_schema.tables "
-    "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema IN ({databases})"
+    f"WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {among('table_schema', '{databases}')}"
 )
 _COLUMN_COMMENTS: Final = (
     "SELECT table_schema, table_name, column_name, column_comment FROM information_schema.columns "
-    "WHERE table_schema IN ({databases})"
+    f"WHERE {among('table_schema', '{databases}')}"
 )
 _CHECKS: Final = {
     Flavor.MARIADB: "SELECT constraint_schema, table_name, check_clause FROM information_schema.check_constraints "
-    "WHERE constraint_schema IN ({databases}) ORDER BY constraint_name",
+    f"WHERE {among('constraint_schema', '{databases}')} ORDER BY constraint_name",
     Flavor.MYSQL: "SELECT one.table_schema, one.table_name, "
     f"CONCAT(other.check_clause, IF(one.enforced = 'NO', '{_NOT_ENFORCED}', '')) "
     "FROM information_schema.table_constraints AS one JOIN information_schema.check_constraints AS other "
     "ON one.constraint_schema = other.constraint_schema AND one.constraint_name = other.constraint_name "
-    "WHERE one.constraint_schema IN ({databases}) AND one.constraint_type = 'CHECK' ORDER BY other.constraint_name",
+    f"WHERE {among('one.constraint_schema', '{databases}')} AND one.constraint_type = 'CHECK' "
+    "ORDER BY other.constraint_name",
 }
-_NO_CHECKS: Final = "SELECT NULL, NULL, NULL FROM DUAL WHERE FALSE AND '' IN ({databases})"
+_NO_CHECKS: Final = "SELECT NULL, NULL, NULL FROM DUAL WHERE FALSE AND '' IN {databases}"
 _REBUILDS: Final = "it rebuilds the table"
 _OPTIONS: Final = frozenset(
     {
@@ -261,11 +263,12 @@ _OPTIONS: Final = frozenset(
 _OPTION: Final = re.compile(r"\b(?P<name>\w+)=(?P<value>\"[^\"]*\"|'[^']*'|\S+)")
 _GIVEN: Final = (
     "SELECT table_schema, table_name, create_options FROM information_schema.tables "
-    "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema IN ({databases})"
+    f"WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {among('table_schema', '{databases}')}"
 )
 _PARTITIONS: Final = (
     "SELECT table_schema, table_name, partition_method, subpartition_method, partition_name, subpartition_name, "
     "partition_expression, partition_description, subpartition_expression FROM information_schema.partitions "
-    "WHERE partition_method IS NOT NULL AND partition_method <> 'SYSTEM_TIME' AND table_schema IN ({databases}) "
+    "WHERE partition_method IS NOT NULL AND partition_method <> 'SYSTEM_TIME' "
+    f"AND {among('table_schema', '{databases}')} "
     "ORDER BY table_schema, table_name, partition_ordinal_position, subpartition_ordinal_position"
 )
