@@ -1,4 +1,7 @@
-"""Connections by PyMySQL: rules for sending passwords, timeouts, the size of answers, and compression.
+"""Connections by PyMySQL: their settings, rules for sending passwords, timeouts, the size of answers, and compression.
+
+Every session of every command begins here, with the settings of its kind (``session_pins``), whatever the server's
+global variables and its ``init_connect`` are.
 
 The kernel of a frozen server (stopped, out of memory, its disk gone) still acknowledges packets, so neither TCP nor its
 keepalive detects the failure, and a statement that runs for hours looks the same. So a connection that waits long for
@@ -14,19 +17,22 @@ import ipaddress
 import logging
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pymysql import connections, err
 from pymysql.constants import CLIENT, CR
+from pymysql.cursors import Cursor
 
 from binlane.compression import Inflated, frames_of
-from binlane.errors import BinlaneError, ConfigError
+from binlane.errors import BinlaneError, ConfigError, PrecheckError
+from binlane.model import Flavor
+from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-    from pymysql.cursors import Cursor
 
     Driver = connections.Connection[Cursor]
 else:
@@ -51,8 +57,35 @@ _HEAD: Final = 4
 _IN_CLEAR: Final = frozenset({b"mysql_clear_password", b"dialog"})
 _CLIENTS_OWN: Final = range(2000, 3000)
 """The client's own error numbers."""
+_UNKNOWN_VARIABLE: Final = 1193
+_NOT_SETTABLE: Final = frozenset({_UNKNOWN_VARIABLE, 1227, 1238})
+"""And no privilege; read-only in this version."""
+_IN_TRANSACTION: Final = 1766
+"""MySQL: a variable that an open transaction protects; ``init_connect`` has begun it."""
+_INIT_CONNECT_FAILED: Final = 1184
+_RESET_CONNECTION: Final = 0x1F
+"""COM_RESET_CONNECTION: MySQL 5.7.3, MariaDB 10.2.4."""
 _PEM: Final = {"ca": "ssl_ca", "cert": "ssl_cert", "key": "ssl_key"}
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unset:
+    """Pins that the sessions of one account cannot set."""
+
+    unknown: frozenset[str] = frozenset()
+    """Variables that this server does not have."""
+    refused: frozenset[str] = frozenset()
+    """Variables that have to be as pinned already."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.unknown | self.refused
+
+
+_NOTHING: Final = _Unset()
+_unset: Final[dict[tuple[object, ...], _Unset]] = {}
+"""By server and account, as it was when somebody tried."""
 
 
 class Connection(Driver):
@@ -82,14 +115,16 @@ class Connection(Driver):
         read_timeout: float | None = None,
         write_timeout: float | None = WRITE_SECONDS,
         compresses: bool = False,
+        kind: SessionKind = SessionKind.STATE,
         **named: Any,
     ) -> None:
         """``public_key_file``: PEM file of the server's RSA key; ``get_server_public_key``: accept the key that the
         server sends.
 
         ``read_timeout``: seconds that each answer may take; None: as long as the server accepts logins.
-        ``compresses``: both directions by zlib, after the login.
+        ``compresses``: both directions by zlib, after the login. ``kind``: decides the session's settings.
         """
+        self.kind = kind
         self._again = {
             "password": password,
             "public_key_file": public_key_file,
@@ -131,6 +166,13 @@ class Connection(Driver):
                     f"the server accepts connections and sends nothing for {self._read_timeout:g} s: it is "
                     "frozen or overloaded",
                 ) from exc
+            if exc.args[0] == _INIT_CONNECT_FAILED:
+                raise PrecheckError(
+                    f"{self._place}: expected a session, found that the server ends it: init_connect, which the server "
+                    f"runs for accounts without administrator's privileges, fails ({exc.args[1]}): mend it there, or "
+                    "GRANT CONNECTION_ADMIN (MariaDB: CONNECTION ADMIN) ON *.* to the account, for which it does not "
+                    "run"
+                ) from exc
             raise
         if self._asked is None:
             self._read_timeout = SILENT_SECONDS
@@ -138,6 +180,105 @@ class Connection(Driver):
             self._rfile = self._inflated(io.BufferedReader(_Answers(self)))
         if not self._secure and not _is_loopback(self._sock):
             _warn_in_clear(self._place)
+
+    @property
+    def flavor(self) -> Flavor:
+        """The server's family, by the version in its handshake."""
+        return self._server.flavor
+
+    def set_character_set(self, charset: str, collation: str | None = None) -> None:
+        """PyMySQL's first statement after the login: all of the session's settings, and the character set with them.
+
+        Whatever ``init_connect`` did before is undone: its transaction, its temporary tables and its variables.
+        """
+        try:
+            self._pin()
+        except err.MySQLError as exc:
+            if exc.args[0] != _IN_TRANSACTION:
+                raise
+            self._reset()
+        else:
+            # behind the settings, or one of them could hide the answer
+            if self._single("SELECT @@GLOBAL.init_connect"):
+                self._reset()
+
+    def _reset(self) -> None:
+        self._execute_command(_RESET_CONNECTION, b"")  # type: ignore[attr-defined]
+        self._read_ok_packet()  # type: ignore[attr-defined]
+        self._pin()
+
+    def use_as(self, kind: SessionKind) -> None:
+        """Make the session one of another kind; its transaction goes on."""
+        if kind is self.kind:
+            return
+        before, self.kind = self.kind, kind
+        self._set(lambda without: changes(self._server, before, kind, without))
+
+    def _pin(self) -> None:
+        login = (
+            f"NAMES {self.charset} COLLATE {self.charset}_general_ci",
+            f"autocommit = {int(bool(self.autocommit_mode))}",
+        )
+        self._set(lambda without: (*login, *assignments(self._server, self.kind, without)))
+
+    def _set(self, parts: Callable[[frozenset[str]], tuple[str, ...]]) -> None:
+        """Set all ``parts`` by one statement, but what is known not to go: that has to be as pinned already."""
+        unset = _unset.get(self._account, _NOTHING)
+        try:
+            self.query(f"SET {', '.join(parts(unset.names))}")
+        except err.MySQLError as exc:
+            if exc.args[0] not in _NOT_SETTABLE:
+                raise
+            unset = self._set_each(parts(unset.unknown), unset.unknown)
+            _unset[self._account] = unset
+        if unset.refused:
+            self._prove(unset.refused)
+
+    def _set_each(self, parts: Iterable[str], unknown: frozenset[str]) -> _Unset:
+        """Set each part by a statement of its own; returns the names of those that cannot be set."""
+        refused: set[str] = set()
+        for part in parts:
+            try:
+                self.query(f"SET {part}")
+            except err.MySQLError as exc:
+                if exc.args[0] not in _NOT_SETTABLE:
+                    raise
+                name = part.partition(" ")[0].removeprefix("@@SESSION.")
+                if exc.args[0] == _UNKNOWN_VARIABLE:
+                    unknown |= {name}
+                else:
+                    refused.add(name)
+        return _Unset(unknown, frozenset(refused) | (_unset.get(self._account, _NOTHING).refused))
+
+    def _prove(self, refused: Iterable[str]) -> None:
+        names = ", ".join(f"'{name}'" for name in sorted(refused))
+        with self.cursor(Cursor) as cursor:
+            cursor.execute(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})")
+            found = {_text(name).lower(): _text(value) for name, value in cursor.fetchall()}
+        for pin in pins_of(self._server, self.kind):
+            if pin.name in found and not is_as_pinned(pin, self.flavor, self.kind, found[pin.name]):
+                _unset.pop(self._account, None)
+                value = pin.value_of(self.flavor, self.kind)
+                raise PrecheckError(
+                    f"{self._place}: expected {pin.name} = {value} in binlane's session ({pin.reason}), found "
+                    f"{found[pin.name]!r}, which this account may not change: SET GLOBAL {pin.name} = {value} on the "
+                    "server, or give the account the privilege to change it (MySQL: SESSION_VARIABLES_ADMIN; MariaDB: "
+                    "SUPER)"
+                )
+
+    @property
+    def _server(self) -> Server:
+        return Server.of(str(self.get_server_info()))  # type: ignore[no-untyped-call]
+
+    @property
+    def _account(self) -> tuple[object, ...]:
+        return (self.host, self.port, self.user, self._server)
+
+    def _single(self, query: str) -> str:
+        with self.cursor(Cursor) as cursor:
+            cursor.execute(query)
+            [(value,)] = cursor.fetchall()
+        return "" if value is None else _text(value)
 
     def _request_authentication(self) -> None:
         if self._compresses:
@@ -276,6 +417,11 @@ class _Answers(io.RawIOBase):
                         f"no answer for {self._socket.gettimeout():g} s, and {ASKED} new logins failed: the "
                         "server is frozen, overloaded or unreachable"
                     ) from exc
+
+
+def _text(value: str | bytes) -> str:
+    """A value of a connection with or without conversions."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _file(name: str, extra: str) -> bytes:

@@ -5,6 +5,7 @@ The words are those of docs/architecture.md: channel, window, segment, seqno, sh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,6 +28,12 @@ class Flavor(StrEnum):
 
     MARIADB = "mariadb"
     MYSQL = "mysql"
+
+
+def version_number(version: str) -> tuple[int, int, int]:
+    """``10.11.6-MariaDB-log`` -> (10, 11, 6); a prefix ``5.5.5-`` (some proxies, old MariaDB servers) is ignored."""
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))
+    return (0, 0, 0) if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from pymysql.connections import Connection
 from pymysql.constants import COMMAND
-from pymysql.cursors import Cursor
-from sqlalchemy import Engine, NullPool, create_engine, event
+from sqlalchemy import Engine, NullPool, event
+
+from binlane.driver import Connection
+from binlane.servers.engines import engine_at
 
 NEVER = 1 << 40
 FILE_CALLS: Final = ("fsync", "replace", "mkdir", "unlink", "rmdir")
@@ -30,7 +31,7 @@ PLAIN: Final = {"ssl_disabled": True}
 
 def plain_engine(url: str) -> Engine:
     """An engine without faults."""
-    return create_engine(url, poolclass=NullPool, connect_args=PLAIN)
+    return engine_at(url, poolclass=NullPool, connect_args=PLAIN)
 
 
 class When(Enum):
@@ -117,19 +118,12 @@ class Faults:
                 cast(Any, connection)._sock.shutdown(socket.SHUT_RDWR)
 
 
-if TYPE_CHECKING:
-    # generic for the type checker only
-    _Connection = Connection[Cursor]
-else:
-    _Connection = Connection
-
-
-class FaultyConnection(_Connection):
+class FaultyConnection(Connection):
     """Asks its ``Faults`` around every command."""
 
-    def __init__(self, faults: Faults, *positional: Any, **named: Any) -> None:
+    def __init__(self, faults: Faults, **named: Any) -> None:
         self._faults = faults
-        super().__init__(*positional, **named)
+        super().__init__(**named)
 
     def _execute_command(self, command: int, sql: Any) -> None:
         if command == COMMAND.COM_QUIT or threading.current_thread().name == "binlane-heartbeat":

@@ -17,10 +17,11 @@ from typing import Final
 import pymysql
 
 from binlane.binlog.types.literals import identifier, quoted
-from binlane.bootstrap.sessions import MODE, Session
+from binlane.bootstrap.sessions import Session
 from binlane.errors import ApplyError
 from binlane.model import TableKey
 from binlane.schema.model import Column, Generated, Table
+from binlane.session_pins import WRITE_MODE
 from binlane.sql.sql_modes import EVALUATED
 from binlane.verify.rows.column_text import Compared, shown_columns
 
@@ -104,7 +105,7 @@ def not_computed(table: Table, columns: tuple[str, ...], warnings: Sequence[str]
 
 
 def _modes(reader: Session) -> Iterator[str]:
-    yield MODE
+    yield WRITE_MODE
     yield _PLAIN
     usual = reader.texts("SELECT @@GLOBAL.sql_mode")[0][0].split(",")
     if named := [mode for mode in usual if mode in _IN_MODES]:
@@ -113,7 +114,7 @@ def _modes(reader: Session) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _in_mode(writer: Session, mode: str) -> Iterator[None]:
-    if mode == MODE:
+    if mode == WRITE_MODE:
         yield
         return
     writer.execute(f"SET SESSION sql_mode = {quoted(mode)}")
@@ -122,9 +123,9 @@ def _in_mode(writer: Session, mode: str) -> Iterator[None]:
     except BaseException:
         # a lost connection cannot be set back, and the error must be the one that it was lost with
         with contextlib.suppress(pymysql.err.MySQLError):
-            writer.execute(f"SET SESSION sql_mode = '{MODE}'")
+            writer.execute(f"SET SESSION sql_mode = '{WRITE_MODE}'")
         raise
-    writer.execute(f"SET SESSION sql_mode = '{MODE}'")
+    writer.execute(f"SET SESSION sql_mode = '{WRITE_MODE}'")
 
 
 def _name(table: TableKey) -> str:

@@ -17,10 +17,11 @@ import pymysql
 from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code, error_text
 from binlane.binlog.types.literals import identifier, quoted
-from binlane.bootstrap.sessions import MODE, Session
+from binlane.bootstrap.sessions import Session
 from binlane.errors import PrecheckError, SourceError, TargetError
 from binlane.model import SchemaObject, TableKey
 from binlane.servers.names import among, literals
+from binlane.session_pins import WRITE_MODE
 from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE
 
@@ -238,7 +239,7 @@ def _make(session: Session, definition: Definition) -> None:
 def _as_before(session: Session, *, changed: bool) -> None:
     if changed:
         session.execute("SET NAMES utf8mb4")
-        session.execute(f"SET sql_mode = '{MODE}', time_zone = '+00:00'")
+        session.execute(f"SET sql_mode = '{WRITE_MODE}', time_zone = '+00:00'")
 
 
 def make_database(session: Session, definition: Definition, present: Collection[str]) -> None:

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pymysql import err
 from pymysql.constants import CR
 
-from binlane.apply.session.cached_state import NON_UNIQUE_REFERENCES, UNLOGGED_VARIABLES
 from binlane.connections import Endpoint
 from binlane.driver import Connection
 from binlane.model import Flavor
 from binlane.servers.engines import keep_alive
-from binlane.source.server import flavor_of, translated
+from binlane.session_pins import SessionKind
+from binlane.source.server import translated
 
-_DAY: Final = 86_400
-_WAITS: Final = f"wait_timeout = {7 * _DAY}, net_write_timeout = {_DAY}, net_read_timeout = {_DAY}"
-_MARIADB_WAITS: Final = (
-    "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0"
-)
 _RECEIVED: Final = 256 << 10
-MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
-"""The source's values are stored unchanged; a value that the target would change causes a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +96,19 @@ class Session:
 
 def read_session(endpoint: Endpoint, *, compresses: bool = False) -> Session:
     """A session on the source: values as stored, no conversion, no time limit. ``compresses``: as ``Connection``'s."""
-    statements = ("SET SESSION character_set_results = NULL, sql_mode = 'ALLOW_INVALID_DATES'",)
-    return _session(endpoint, str(endpoint), statements, compresses)
+    return _session(endpoint, str(endpoint), SessionKind.READ, compresses)
 
 
 def write_session(endpoint: Endpoint, *, compresses: bool = False) -> Session:
     """A session on the target, in which neither foreign keys nor constraints refuse the source's rows.
     ``compresses``: as ``Connection``'s."""
-    statements = (f"SET SESSION sql_mode = '{MODE}', foreign_key_checks = 0, max_error_count = 1000",)
-    session = _session(endpoint, None, statements, compresses)
-    if session.flavor is Flavor.MARIADB:
-        session.execute("SET SESSION check_constraint_checks = 0")
-    for name, _ in session.texts(f"SHOW SESSION VARIABLES LIKE '{NON_UNIQUE_REFERENCES}'"):
-        session.execute(f"SET SESSION {name} = {UNLOGGED_VARIABLES[name]}")
-    return session
+    return _session(endpoint, None, SessionKind.WRITE, compresses)
 
 
-def _session(endpoint: Endpoint, source: str | None, statements: Sequence[str], compresses: bool) -> Session:
-    arguments = endpoint.pymysql_arguments()
+def _session(endpoint: Endpoint, source: str | None, kind: SessionKind, compresses: bool) -> Session:
+    # no decoders, no unicode: bytes come as bytes
+    arguments = {**endpoint.pymysql_arguments(), "compresses": compresses, "kind": kind}
     with contextlib.nullcontext() if source is None else translated(source):
-        # no decoders, no unicode: bytes come as bytes
-        connection = Connection(**arguments, compresses=compresses, autocommit=True, use_unicode=False, conv={})
-    session = Session(connection, flavor_of(connection), source)
-    try:
-        keep_alive(connection)
-        session.execute(f"SET SESSION time_zone = '+00:00', {_WAITS}")
-        if session.flavor is Flavor.MARIADB:
-            session.execute(_MARIADB_WAITS)
-        for statement in statements:
-            session.execute(statement)
-    except BaseException:
-        session.close()
-        raise
-    return session
+        connection = Connection(**arguments, autocommit=True, use_unicode=False, conv={})
+    keep_alive(connection)
+    return Session(connection, connection.flavor, source)

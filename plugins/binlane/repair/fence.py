@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from binlane.bootstrap.sessions import MODE, Session
+from binlane.bootstrap.sessions import Session
 from binlane.errors import BinlaneError, WindowBusyError
 from binlane.model import Flavor
+from binlane.session_pins import SessionKind
 from binlane.state.channels import Channel, read_channel
 from binlane.state.records.journal import read_status, standing
 from binlane.state.windows import read_open_window
-
-_SET_UP: Final = (
-    f"SET SESSION time_zone = '+00:00', sql_mode = '{MODE}', foreign_key_checks = 0, max_error_count = 1000",
-    "SET NAMES utf8mb4",
-)
 
 
 def lock_at_watermark(
@@ -47,12 +43,9 @@ def lock_at_watermark(
 def writing(connection: Connection, flavor: Flavor) -> Session:
     """The transaction's connection as a session that stores the source's values unchanged; foreign keys and checks do
     not refuse them, and do not cascade."""
-    session = Session(connection.connection.driver_connection, flavor, None)
-    for statement in _SET_UP:
-        session.execute(statement)
-    if flavor is Flavor.MARIADB:
-        session.execute("SET SESSION check_constraint_checks = 0")
-    return session
+    driver: Any = connection.connection.driver_connection
+    driver.use_as(SessionKind.WRITE)
+    return Session(driver, flavor, None)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from binlane.servers import catalog_queries as queries
 from binlane.servers.names import among, folded_values, values_of
 from binlane.servers.packed import PackedRow, PackedView, read_names, whole_texts
 from binlane.servers.variables import global_variables, server_version, session_variable, version_number
+from binlane.session_pins import SessionKind, pinned
 from binlane.sql.parse.statements import analyze
 from binlane.state.tables import SCHEMA
 
@@ -186,7 +187,8 @@ class _Catalog:
         if self._flavor is not Flavor.MARIADB:
             yield
             return
-        with session_variable(self._connection, "lock_wait_timeout", 0):
+        usual = pinned("lock_wait_timeout", self._flavor, SessionKind.STATE)
+        with session_variable(self._connection, "lock_wait_timeout", 0, usual):
             self._waits = False
             try:
                 yield

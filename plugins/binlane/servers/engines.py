@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from pymysql.constants import CLIENT
-from sqlalchemy import Engine, NullPool, create_engine, event
+from sqlalchemy import URL, Engine, NullPool, create_engine, event
 
 from binlane.connections import Endpoint
 from binlane.driver import Connection
@@ -106,7 +106,12 @@ def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
     # client_flag replaces SQLAlchemy's value, so FOUND_ROWS (matched rows count, changed or not) is repeated here
     flags = CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES
     arguments = {**endpoint.tls.arguments(), **limits, "client_flag": flags}
-    engine = create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, **pool)
+    return engine_at(endpoint.sqlalchemy_url(), connect_args=arguments, **pool)
+
+
+def engine_at(url: str | URL, **named: Any) -> Engine:
+    """An engine whose connections are ``driver.Connection``. ``named``: as for ``create_engine``."""
+    engine = create_engine(url, **named)
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: object, _record: object, _positional: list[Any], named: dict[str, Any]) -> Connection:

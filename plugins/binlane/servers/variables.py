@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, bindparam, text
 
 from binlane.model import Flavor
+from binlane.model import version_number as version_number
 from binlane.schema.model import Schema
 
 
@@ -25,12 +25,6 @@ def gtids_are_on(connection: Connection, schema: Schema) -> bool:
     return bool(connection.execute(text("SELECT @@gtid_mode")).scalar_one() == "ON")
 
 
-def version_number(version: str) -> tuple[int, int, int]:
-    """``10.11.6-MariaDB-log`` -> (10, 11, 6); a prefix ``5.5.5-`` (some proxies, old MariaDB servers) is ignored."""
-    match = re.search(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))
-    return (0, 0, 0) if match is None else (int(match[1]), int(match[2]), int(match[3]))
-
-
 def global_variables(connection: Connection, names: Collection[str]) -> Mapping[str, str]:
     """The global values of the variables ``names``; those that the server does not have are left out."""
     query = text("SHOW GLOBAL VARIABLES WHERE variable_name IN :names").bindparams(bindparam("names", expanding=True))
@@ -44,9 +38,7 @@ def all_global_variables(connection: Connection) -> Mapping[str, str]:
 
 
 @contextmanager
-def session_variable(
-    connection: Connection, name: str, value: object, afterwards: object = "DEFAULT"
-) -> Iterator[None]:
+def session_variable(connection: Connection, name: str, value: object, afterwards: object) -> Iterator[None]:
     """The session's variable has another value while the context lasts; others may use the connection afterwards."""
     connection.exec_driver_sql(f"SET SESSION {name} = {value}")
     try:

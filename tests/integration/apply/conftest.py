@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from sqlalchemy import Engine, NullPool, create_engine
+from sqlalchemy import Engine, NullPool
 
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.session.connection import SessionLimits
 from binlane.model import LogPosition
 from binlane.plan.window_plan import WindowPlan
+from binlane.servers.engines import engine_at
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
 from binlane.state.windows import WindowBounds, open_window, set_plan
@@ -106,7 +107,7 @@ def fresh_pair(source: PrivateServer, target: PrivateServer) -> Iterator[Pair]:
     has_state = empty_target(target)
     for server in (source, target):
         server.query(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
-    engine = create_engine(target.url(), poolclass=NullPool)
+    engine = engine_at(target.url(), poolclass=NullPool)
     if not has_state:
         create(engine)
     yield Pair(source, target, engine)

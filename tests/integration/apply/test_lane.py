@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import create_engine
 
 from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.apply.lane.options import LaneResult, Progress
@@ -25,6 +24,7 @@ from binlane.errors import (
 )
 from binlane.model import BlockHeader, RowCounts
 from binlane.plan.window_plan import Block
+from binlane.servers.engines import engine_at
 from binlane.state.leases import lease_name
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import PlanKey
@@ -222,7 +222,7 @@ def test_polling_lanes_see_progress_made_meanwhile(mariadb_pair: Pair) -> None:
     window.meet(1, (0, 1), work("1b"))
     plan = window.plan
     start_window(mariadb_pair.engine, plan)
-    engine = create_engine(mariadb_pair.target.url(), isolation_level="REPEATABLE READ")
+    engine = engine_at(mariadb_pair.target.url(), isolation_level="REPEATABLE READ")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(run_lane, engine, plan, 1, window.source, replace(QUICK, grace=60.0))
         wait_until(lambda: mariadb_pair.rows("SELECT 1 FROM binlane.heartbeats WHERE lane = 1") != [])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import NullPool
 
 from binlane.apply.rows import row_images
 from binlane.apply.rows.binlog import BinlogRows
@@ -22,6 +22,7 @@ from binlane.errors import DriftError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.servers.catalog import TableReader
+from binlane.servers.engines import engine_at
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import Recorder
 from tests.integration.apply.conftest import DATABASE, QUICK, Pair
@@ -328,7 +329,7 @@ def applied(
     target.query(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
     run(target, *case.ddl, *case.target)
     file, position = end(target)
-    engine = create_engine(target.url(), poolclass=NullPool)
+    engine = engine_at(target.url(), poolclass=NullPool)
     session = LaneSession.open(engine, QUICK.limits)
     sent = events = 0
     with contextlib.closing(session), reader(target) as tables:
@@ -359,7 +360,7 @@ def recorded(recorder: Recorder, case: Case) -> list[Item]:
 
 @contextlib.contextmanager
 def reader(server: PrivateServer) -> Iterator[TableReader]:
-    engine = create_engine(server.url(), poolclass=NullPool)
+    engine = engine_at(server.url(), poolclass=NullPool)
     with engine.connect() as connection:
         yield TableReader(connection)
     engine.dispose()

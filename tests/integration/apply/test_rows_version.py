@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pymysql
 import pytest
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import NullPool
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor
 from binlane.plan.transaction.event_format import format_for, translation
+from binlane.servers.engines import engine_at
 from lab.servers import PrivateServer
 from tests.unit.plan.logs import insert, table_map
 
@@ -27,7 +28,7 @@ _FORMATS = {
 
 @pytest.fixture
 def session(mysql_target: PrivateServer) -> Iterator[LaneSession]:
-    opened = LaneSession.open(create_engine(mysql_target.url(), poolclass=NullPool), SessionLimits())
+    opened = LaneSession.open(engine_at(mysql_target.url(), poolclass=NullPool), SessionLimits())
     for statement in ("SET sql_log_bin = 0", "DROP DATABASE IF EXISTS tenant_1", "CREATE DATABASE tenant_1"):
         opened.execute(statement)
     opened.execute("CREATE TABLE tenant_1.t (a INT)")

@@ -8,7 +8,7 @@ from typing import Final
 
 import pymysql
 import pytest
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import NullPool
 
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.cached_state import SESSION_STATE, Kept
@@ -16,6 +16,7 @@ from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.precheck.parser import StatementJudge
+from binlane.servers.engines import engine_at
 from tests.integration.apply.conftest import CREATED, DATABASE, Pair
 from tests.waiting import wait_until
 
@@ -116,7 +117,8 @@ def lane(pair: Pair) -> Iterator[Lane]:
 def own_session(lane: Lane) -> Iterator[LaneSession]:
     """A lane's session of another account."""
     target = lane.pair.target
-    engine = create_engine(target.url().replace(f"//{target.user}:", f"//{ACCOUNT}:"), poolclass=NullPool)
+    url = target.url().replace(f"//{target.user}:", f"//{ACCOUNT}:")
+    engine = engine_at(url, poolclass=NullPool, connect_args={"get_server_public_key": True})
     session = LaneSession.open(engine, LIMITS)
     yield session
     session.close()
@@ -158,15 +160,15 @@ def roles(lane: Lane) -> None:
 
 
 def logged(lane: Lane) -> None:
-    before = lane.pair.rows("SELECT @@global.sql_mode")[0][0]
+    before = lane.pair.rows("SELECT @@global.time_zone")[0][0]
     lane.ddl("CREATE TABLE seen (s TEXT)")
     try:
         lane.block("INSERT INTO seen VALUES ('begun')")
-        lane.other("SET GLOBAL sql_mode = 'ANSI_QUOTES'")
-        lane.block("INSERT INTO seen VALUES (@@sql_mode)")
+        lane.other("SET GLOBAL time_zone = '-07:00'")
+        lane.block("INSERT INTO seen VALUES (@@time_zone)")
     finally:
-        lane.pair.target.query("SET GLOBAL sql_mode = %s", (before,))
-    assert ("ANSI_QUOTES",) in lane.pair.rows(f"SELECT s FROM {DATABASE}.seen")
+        lane.pair.target.query("SET GLOBAL time_zone = %s", (before,))
+    assert ("-07:00",) in lane.pair.rows(f"SELECT s FROM {DATABASE}.seen")
 
 
 def unlogged(lane: Lane) -> None:

@@ -21,6 +21,7 @@ from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import Block
 from binlane.precheck.account.row_writer import chosen_writer
 from binlane.servers.catalog import TableReader, read_schema
+from binlane.servers.engines import engine_at
 from binlane.state.positions import PlanKey
 from lab.compare import data_of
 from tests.integration.apply.capture import Window
@@ -314,9 +315,8 @@ def test_auto_takes_binlog_where_the_account_may(pair: Pair) -> None:
     pair.target.query("CREATE USER test_rows IDENTIFIED BY 'x'")
     try:
         pair.target.query(f"GRANT INSERT, UPDATE, DELETE, SELECT ON {DATABASE}.* TO test_rows")
-        from sqlalchemy import create_engine
-
-        engine = create_engine(f"mysql+pymysql://test_rows:x@{pair.target.host}:{pair.target.port}/?ssl_disabled=1")
+        url = f"mysql+pymysql://test_rows:x@{pair.target.host}:{pair.target.port}/?ssl_disabled=1"
+        engine = engine_at(url, connect_args={"get_server_public_key": True})
         with engine.connect() as connection:
             assert chosen_writer(connection, "auto") == "sql"
         engine.dispose()

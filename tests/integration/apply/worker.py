@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from multiprocessing.connection import Connection
 
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import NullPool
 
 from binlane.apply.lane.options import ApplyOptions, Progress
 from binlane.apply.lane.runner import run_lane
 from binlane.plan.window_plan import WindowPlan
+from binlane.servers.engines import engine_at
 from tests.integration.apply.capture import MemorySource
 
 
@@ -22,4 +23,4 @@ def run(
         told.send(done.seqno)
         time.sleep(pause)
 
-    run_lane(create_engine(url, poolclass=NullPool), plan, lane, source, options, tell)
+    run_lane(engine_at(url, poolclass=NullPool), plan, lane, source, options, tell)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from binlane.bootstrap.definitions import Definition, make, make_behind_rows
-from binlane.bootstrap.sessions import MODE, write_session
+from binlane.bootstrap.sessions import write_session
 from binlane.errors import TargetError, TargetUnavailableError
+from binlane.session_pins import WRITE_MODE
 from tests.integration.bootstrap.conftest import either
 from tests.integration.window.conftest import CHANNEL, Channel, clean_servers, run_on
 
@@ -67,5 +68,5 @@ def test_a_definition_that_is_refused_leaves_the_session_as_it_was(either: Chann
         make(session, of("CREATE VIEW app.v AS SELECT * FROM app.no_table"))
     [(client, mode)] = session.texts("SELECT @@character_set_client, @@sql_mode")
     assert client == "utf8mb4"
-    assert {*MODE.split(",")} <= {*mode.split(",")}
+    assert {*WRITE_MODE.split(",")} <= {*mode.split(",")}
     session.close()

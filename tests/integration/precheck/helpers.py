@@ -10,6 +10,7 @@ import sqlalchemy
 from binlane.precheck.facts import Target
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_at
 from lab.servers import PrivateServer
 
 
@@ -17,7 +18,8 @@ from lab.servers import PrivateServer
 def connected(server: PrivateServer, user: str | None = None) -> Iterator[sqlalchemy.Connection]:
     """A connection of the all-powerful user, or of another with the same password."""
     url = sqlalchemy.make_url(server.url())
-    engine = sqlalchemy.create_engine(url if user is None else url.set(username=user))
+    known = {"get_server_public_key": True}
+    engine = engine_at(url if user is None else url.set(username=user), connect_args=known)
     try:
         with engine.connect() as connection:
             yield connection

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import pymysql
 import pytest
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import NullPool
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext
 from binlane.precheck.facts import Server
+from binlane.servers.engines import engine_at
 from binlane.sql.logged_statement import LoggedText
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
@@ -332,7 +333,7 @@ def test_names_in_grants_are_read_by_the_rules_of_the_server(server: PrivateServ
     """Grants without the server's variables are taken to have patterns, and names of any letter case."""
 
     def read() -> tuple[bool, bool]:
-        with Server(create_engine(server.url(), poolclass=NullPool)) as target:
+        with Server(engine_at(server.url(), poolclass=NullPool)) as target:
             assert not knows_all or target.variables
             return target.grants.has_wildcards, target.grants.ignores_case
 

@@ -13,6 +13,7 @@ import sqlalchemy
 
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.precheck.parser import StatementJudge
+from binlane.servers.engines import engine_at
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import run
 from tests.integration.precheck.test_server import USER, account
@@ -106,7 +107,7 @@ CASES: Sequence[tuple[str, dict[Flavor, int]]] = [
 
 @contextlib.contextmanager
 def judging(server: PrivateServer) -> Iterator[StatementJudge]:
-    engine = sqlalchemy.create_engine(server.url())
+    engine = engine_at(server.url())
     judge = StatementJudge.open(engine)
     try:
         yield judge
@@ -197,7 +198,9 @@ def test_a_statement_is_read_in_its_own_session(judge: StatementJudge) -> None:
 def test_an_account_without_the_privileges_for_it_is_told_nothing(server: PrivateServer) -> None:
     """The precheck names what it lacks (``check_target``)."""
     with account(server):
-        engine = sqlalchemy.create_engine(sqlalchemy.make_url(server.url()).set(username=USER))
+        engine = engine_at(
+            sqlalchemy.make_url(server.url()).set(username=USER), connect_args={"get_server_public_key": True}
+        )
         judge = StatementJudge.open(engine)
         try:
             assert said(judge, "INSERT INTO t VALUES (1, 1) NONSENSE", SessionContext(thread_id=7)) is None

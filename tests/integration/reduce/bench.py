@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blake3 import blake3
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import NullPool
 
 from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
@@ -29,6 +29,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
 from binlane.servers.catalog import TableReader, read_schema
+from binlane.servers.engines import engine_at
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import frames
 from tests.unit.plan.logs import MemorySink, fold_lane, manifest_of, settings
@@ -69,7 +70,7 @@ def end_of_log(source: PrivateServer) -> tuple[str, int]:
 
 
 def schema_of(server: PrivateServer) -> Schema:
-    engine = create_engine(server.url(), poolclass=NullPool)
+    engine = engine_at(server.url(), poolclass=NullPool)
     with engine.connect() as connection:
         return read_schema(connection, {DATABASE})
 
@@ -160,7 +161,7 @@ def filtered(
 def write(target: PrivateServer, blocks: Sequence[Block], by: str = "binlog") -> RowCounts:
     """Apply blocks one after the other, as a lane does; the row changes that the target counted. ``by``: the row
     writer."""
-    engine = create_engine(target.url(), poolclass=NullPool)
+    engine = engine_at(target.url(), poolclass=NullPool)
     session = LaneSession.open(engine, SessionLimits())
     written = RowCounts()
     with contextlib.closing(session), engine.connect() as poll:

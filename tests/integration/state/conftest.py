@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from pymysql.cursors import Cursor
-from sqlalchemy import Engine, NullPool, create_engine
+from sqlalchemy import Engine, NullPool
 
+from binlane.servers.engines import engine_at
 from binlane.state.migrations.run import create
 from binlane.state.tables import SCHEMA
 from lab.servers import PrivateServer
@@ -27,7 +28,7 @@ def target(request: pytest.FixtureRequest) -> PrivateServer:
 
 @pytest.fixture
 def engine(target: PrivateServer) -> Iterator[Engine]:
-    made = create_engine(target.url(), poolclass=NullPool)
+    made = engine_at(target.url(), poolclass=NullPool)
     if not empty_target(target):
         create(made)
     yield made

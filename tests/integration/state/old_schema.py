@@ -7,8 +7,9 @@ import signal
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import NullPool, create_engine, event
+from sqlalchemy import NullPool, event
 
+from binlane.servers.engines import engine_at
 from binlane.state.migrations.run import create
 from lab.servers import PrivateServer
 
@@ -37,7 +38,7 @@ def lay_first_schema(target: PrivateServer, *rows: str) -> None:
 
 def create_until_killed(url: str, diary: Path) -> None:
     """Bring the schema up, and die by SIGKILL behind the first change that none has died behind: ``diary`` has them."""
-    engine = create_engine(url, poolclass=NullPool)
+    engine = engine_at(url, poolclass=NullPool)
     before = set(diary.read_text("utf-8").splitlines())
 
     @event.listens_for(engine, "after_cursor_execute")

@@ -6,14 +6,15 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
-from sqlalchemy import Engine, NullPool, create_engine
+from sqlalchemy import Engine, NullPool
 
 from binlane.apply.refusals import target_errors
 from binlane.errors import StateSchemaError, TargetError, TargetUnavailableError, WindowBusyError
 from binlane.model import LogPosition
+from binlane.servers.engines import engine_at
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.leases import bootstrap_lease, lease_name, take
 from binlane.state.migrations.check import require_current, require_version
@@ -36,11 +37,13 @@ SHAPE: Final = (
     "ORDER BY 1",
 )
 
+KNOWN: Final[dict[str, Any]] = {"poolclass": NullPool, "connect_args": {"get_server_public_key": True}}
+
 
 @pytest.fixture
 def plain(target: PrivateServer) -> Iterator[Engine]:
     """The target without a schema ``binlane``."""
-    made = create_engine(target.url(), poolclass=NullPool)
+    made = engine_at(target.url(), poolclass=NullPool)
     yield made
     made.dispose()
 
@@ -215,7 +218,7 @@ def test_an_account_that_may_not_do_it_is_told_the_privilege_and_goes_on_with_it
     target.query("DROP USER IF EXISTS upgrader")
     target.query(f"CREATE USER upgrader IDENTIFIED BY '{target.password}'")
     target.query(f"GRANT {', '.join(sorted(rights - {missing}))} ON binlane.* TO upgrader")
-    made = create_engine(target.url().replace(f"//{target.user}:", "//upgrader:"), poolclass=NullPool)
+    made = engine_at(target.url().replace(f"//{target.user}:", "//upgrader:"), **KNOWN)
     assert f"needs the privilege {missing} on `binlane`.*" in refused(bring_up, made)
     target.query(f"GRANT {missing} ON binlane.* TO upgrader")
     bring_up(made)
@@ -228,7 +231,7 @@ def test_a_read_only_target_is_named_and_tried_again(target: PrivateServer) -> N
     target.query("DROP USER IF EXISTS upgrader")
     target.query(f"CREATE USER upgrader IDENTIFIED BY '{target.password}'")
     target.query("GRANT ALL ON binlane.* TO upgrader")
-    made = create_engine(target.url().replace(f"//{target.user}:", "//upgrader:"), poolclass=NullPool)
+    made = engine_at(target.url().replace(f"//{target.user}:", "//upgrader:"), **KNOWN)
     target.query("SET GLOBAL read_only = ON")
     try:
         with pytest.raises(TargetUnavailableError, match="the server is read-only"):

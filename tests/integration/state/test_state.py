@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, NullPool, Table, create_engine, event, insert, select, text
+from sqlalchemy import Engine, NullPool, Table, event, insert, select, text
 
 from binlane.choices import MOST_LANES
 from binlane.errors import (
@@ -26,6 +26,7 @@ from binlane.errors import (
 )
 from binlane.model import BlockHeader, LogPosition, RowCounts
 from binlane.plan.window_plan import LaneFile, WindowPlan
+from binlane.servers.engines import engine_at
 from binlane.state import gtid_domains
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
@@ -90,7 +91,7 @@ def test_creating_the_state_again_changes_nothing(engine: Engine, planned: Windo
 
 
 def test_every_table_is_innodb_whatever_the_default_is(target: PrivateServer) -> None:
-    made = create_engine(target.url(), poolclass=NullPool)
+    made = engine_at(target.url(), poolclass=NullPool)
 
     @event.listens_for(made, "connect")
     def other_default(connection: Any, _: object) -> None:
@@ -108,7 +109,7 @@ def test_every_table_is_innodb_whatever_the_default_is(target: PrivateServer) ->
 
 
 def test_a_proxy_that_shares_connections_is_refused(target: PrivateServer) -> None:
-    made = create_engine(target.url(), poolclass=NullPool)
+    made = engine_at(target.url(), poolclass=NullPool)
     ids = itertools.cycle([7, 7, 8])
 
     @event.listens_for(made, "before_cursor_execute", retval=True)

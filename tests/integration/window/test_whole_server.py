@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-import sqlalchemy
 
 from binlane.model import Flavor
 from binlane.servers.accounts import read_accounts
+from binlane.servers.engines import engine_at
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
@@ -158,7 +158,7 @@ DROPPED: Final = (
 
 
 def accounts(server: PrivateServer) -> dict[str, str]:
-    engine = sqlalchemy.create_engine(server.url())
+    engine = engine_at(server.url())
     try:
         with engine.connect() as connection:
             return {name: said for name, said in read_accounts(connection).items() if name.startswith("test_")}

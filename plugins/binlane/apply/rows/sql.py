@@ -33,6 +33,7 @@ from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural
 from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import Table
+from binlane.session_pins import USUAL_MODE
 
 if TYPE_CHECKING:
     from binlane.apply.rows.table_guard import TableGuard
@@ -41,11 +42,8 @@ if TYPE_CHECKING:
 _MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 """Zero is an AUTO_INCREMENT value; zero dates and 31 February are valid dates."""
 _STRICT: Final = f"STRICT_ALL_TABLES,{_MODE}"
-_ENTER: Final = f"time_zone = '+00:00', sql_safe_updates = 0, sql_mode = '{_STRICT}'"
-_LEAVE: Final = (
-    "time_zone = DEFAULT, sql_safe_updates = @@global.sql_safe_updates, sql_mode = DEFAULT, "
-    "foreign_key_checks = @@global.foreign_key_checks, unique_checks = @@global.unique_checks"
-)
+_ENTER: Final = f"time_zone = '+00:00', sql_mode = '{_STRICT}'"
+_LEAVE: Final = "time_zone = DEFAULT, foreign_key_checks = 1, unique_checks = 1"
 _CONSTRAINTS: Final = ", check_constraint_checks = "
 """MariaDB: the source has checked the constraints, or its session has switched them off."""
 _NULL_NOT_ALLOWED: Final = 1048
@@ -135,8 +133,8 @@ class SqlRows:
 
     def leave(self) -> None:
         """Undo ``enter``; not needed after an error, which ends the transaction and the attempt."""
-        own = f"{_CONSTRAINTS}@@global.check_constraint_checks" if self._on_mariadb else ""
-        self.session.execute(f"SET SESSION {_LEAVE}{own}")
+        own = f"{_CONSTRAINTS}1" if self._on_mariadb else ""
+        self.session.execute(f"SET SESSION {_LEAVE}{own}, sql_mode = '{USUAL_MODE[self.session.flavor]}'")
 
     @property
     def _on_mariadb(self) -> bool:

@@ -21,6 +21,7 @@ from binlane.errors import ApplyError
 from binlane.model import Flavor
 from binlane.servers.engines import keep_alive
 from binlane.servers.variables import version_number
+from binlane.session_pins import SessionKind
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -31,7 +32,6 @@ AUTOMATIC: Final = "AUTOMATIC"
 """``gtid_next`` for transactions that the target numbers itself."""
 MOST_WARNINGS: Final = 65_535
 """The largest ``max_error_count``."""
-_INVISIBLE_KEYS: Final = (8, 0, 30)
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 
 
@@ -81,6 +81,7 @@ class LaneSession:
             flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
             session = cls(connection, flavor, limits, connection.cursor())
             keep_alive(connection)
+            connection.use_as(SessionKind.LANE)
             connection.autocommit(True)
             session._set_limits()
             [(packet, version)] = session.rows("SELECT @@max_allowed_packet, VERSION()")
@@ -232,9 +233,6 @@ class LaneSession:
         if self.flavor is Flavor.MYSQL and not self._is_replica:
             # all warnings of a statement, since any of them may be the one that is looked for (``unlogged_null``)
             self.execute(f"SET SESSION pseudo_replica_mode = 1, max_error_count = {MOST_WARNINGS}")
-            if self.version >= _INVISIBLE_KEYS:
-                # a source that generates such keys has them in its log
-                self.execute("SET SESSION sql_generate_invisible_primary_key = OFF")
             self._is_replica = True
 
     def next_gtid(self, gtid: str) -> None:

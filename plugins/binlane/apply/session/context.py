@@ -26,6 +26,7 @@ from binlane.servers.catalog import column_of_collations
 from binlane.servers.catalog_queries import COLLATIONS
 from binlane.servers.packed import ask_names
 from binlane.servers.variables import version_number
+from binlane.session_pins import USUAL_MODE, SessionKind, pinned
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.sql_modes import EVALUATED, evaluated
 
@@ -87,7 +88,10 @@ _MARIADB: Final = frozenset({Flavor.MARIADB})
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """A session variable: its field in the context, the flavors that have it, its value if the log has none."""
+    """A session variable: its field in the context, the flavors that have it, its value if the log has none.
+
+    A pinned variable has its pinned value then, as in a replica whose server nobody has configured.
+    """
 
     name: str
     attribute: str
@@ -95,16 +99,17 @@ class _Variable:
     flavors: frozenset[Flavor] = _BOTH
     default: str = "DEFAULT"
 
+    def usual(self, flavor: Flavor) -> str:
+        """The value if the log has none."""
+        return pinned(self.name, flavor, SessionKind.LANE) or self.default
+
 
 _VARIABLES: Final = (
     _Variable("timestamp", "timestamp", _seconds),
-    # DEFAULT would turn these two off on MySQL 9.7, which keeps them as reversed bits
-    _Variable("foreign_key_checks", "foreign_key_checks", default="@@global.foreign_key_checks"),
-    _Variable("unique_checks", "unique_checks", default="@@global.unique_checks"),
-    _Variable("sql_auto_is_null", "auto_is_null", default="@@global.sql_auto_is_null"),
-    _Variable(
-        "check_constraint_checks", "check_constraint_checks", _number, _MARIADB, "@@global.check_constraint_checks"
-    ),
+    _Variable("foreign_key_checks", "foreign_key_checks"),
+    _Variable("unique_checks", "unique_checks"),
+    _Variable("sql_auto_is_null", "auto_is_null"),
+    _Variable("check_constraint_checks", "check_constraint_checks", flavors=_MARIADB),
     _Variable("sql_if_exists", "if_exists", flavors=_MARIADB),
     _Variable("sql_mode", "sql_mode"),
     _Variable("auto_increment_increment", "auto_increment_increment"),
@@ -136,10 +141,8 @@ class ContextSetter:
     """The session has the modes of rows."""
     _in_zone: bool = False
     """The session has the time zone of rows."""
-    _locale: int | None = None
-    """The ``lc_time_names`` of rows that the session has; None: the server's own, which ``_english`` tells."""
-    _english: bool | None = None
-    """Whether the server's own are en_US; None until they are read."""
+    _in_locale: bool = False
+    """The session has the ``lc_time_names`` of rows."""
     _own_modes: frozenset[str] | None = None
     """The session's modes without those of rows and statements; None until they are read."""
     _own_collation: str = ""
@@ -191,23 +194,21 @@ class ContextSetter:
         if wanted != self._own_modes:
             self._in_mode = True
             self.session.execute(f"SET SESSION sql_mode = _ascii'{','.join(sorted(wanted))}'")
-        if self._english is None:
-            self._english = self.session.value("SELECT @@session.lc_time_names") == "en_US"
         locale = context.lc_time_names or 0
-        if locale or not self._english:
-            self._locale = locale
+        if locale:
+            self._in_locale = True
             self.session.execute(f"SET SESSION lc_time_names = {int(locale)}")
 
     def _leave_rows(self) -> None:
         if self._in_mode:
-            self.session.execute("SET SESSION sql_mode = DEFAULT")
+            self.session.execute(f"SET SESSION sql_mode = '{USUAL_MODE[self.session.flavor]}'")
             self._in_mode, self._own_modes = False, None
         if self._in_zone:
             self.session.execute("SET SESSION time_zone = DEFAULT")
             self._in_zone = False
-        if self._locale is not None:
-            self.session.execute("SET SESSION lc_time_names = DEFAULT")
-            self._locale = None
+        if self._in_locale:
+            self.session.execute("SET SESSION lc_time_names = 'en_US'")
+            self._in_locale = False
 
     def _remember_collation(self) -> None:
         if not self._own_collation:
@@ -314,13 +315,13 @@ class ContextSetter:
                 value = getattr(context, variable.attribute)
                 if variable.name == _EXPLICIT_DEFAULTS and not self._changes_explicit_defaults(value):
                     continue
-                yield f"{variable.name} = {variable.default if value is None else variable.render(value)}"
+                yield f"{variable.name} = {variable.usual(flavor) if value is None else variable.render(value)}"
         yield from self._newer_assignments(context)
         yield f"character_set_client = {self.client_charset(context)}"
         for variable in _COLLATIONS:
             if flavor in variable.flavors:
                 number = getattr(context, variable.attribute)
-                yield f"{variable.name} = {variable.default if number is None else self._collation(number)}"
+                yield f"{variable.name} = {variable.usual(flavor) if number is None else self._collation(number)}"
         if context.insert_id is not None:
             yield f"insert_id = {int(context.insert_id)}"
         if context.rand_seeds is not None:

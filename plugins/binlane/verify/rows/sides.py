@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from binlane.binlog.types.json_equality import spelled_by_value
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, TableKey
+from binlane.session_pins import SessionKind
 from binlane.source.server import translated
 from binlane.verify.rows.column_text import Compared, Key, Row, behind, in_range, one_of
 
@@ -25,12 +26,6 @@ BATCH: Final = 900
 """Keys in a statement; MariaDB makes a derived table of 1,000 (``in_predicate_conversion_threshold``)."""
 Conditions: TypeAlias = Mapping[Flavor, str]
 """A condition as each of the two servers reads it."""
-_SET_UP: Final = (
-    # MySQL compares a column with 31 February only where such dates are allowed (1525)
-    "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', autocommit = 1, sql_quote_show_create = 1",
-    "SET NAMES utf8mb4",
-    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +86,6 @@ def source_side(engine: Engine, name: str) -> Iterator[Side]:
             with translated(name), lock:
                 return _texts(raw, sql)
 
-        for statement in _SET_UP:
-            execute(statement)
         yield Side(execute, texts, is_source=True)
     finally:
         raw.close()
@@ -112,8 +105,6 @@ def target_side(engine: Engine) -> Iterator[Side]:
             with lock:
                 return _texts(raw, sql)
 
-        for statement in _SET_UP:
-            execute(statement)
         yield Side(execute, texts, is_source=False)
     finally:
         raw.close()
@@ -121,9 +112,15 @@ def target_side(engine: Engine) -> Iterator[Side]:
 
 def _raw(engine: Engine) -> PoolProxiedConnection:
     try:
-        return engine.raw_connection()
+        raw = engine.raw_connection()
     except DBAPIError as exc:
         raise exc.orig or exc from exc
+    # it ends with its settings, of which the transactions of others know nothing
+    raw.detach()
+    driver: Any = raw.dbapi_connection
+    driver.use_as(SessionKind.COMPARE)
+    driver.autocommit(True)
+    return raw
 
 
 def _execute(raw: PoolProxiedConnection, sql: str) -> Sequence[Sequence[Any]]:
@@ -134,7 +131,7 @@ def _execute(raw: PoolProxiedConnection, sql: str) -> Sequence[Sequence[Any]]:
 
 def _texts(raw: PoolProxiedConnection, sql: str) -> list[tuple[str | None, ...]]:
     """Rows as text. The driver's decoding would fail for a default or an ENUM member in another character set."""
-    connection: Any = raw.driver_connection
+    connection: Any = raw.dbapi_connection
     plain = connection.use_unicode, connection.decoders
     connection.use_unicode, connection.decoders = False, {}
     try:
