@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, text, update
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
-from binlane.state.gtid_domains import new_channel_uuid
 from binlane.state.tables import NOW, channels, metadata
 
 
@@ -69,7 +69,7 @@ def create_channel(
             connection.execute(
                 insert(channels).values(
                     channel=name,
-                    uuid=new_channel_uuid(connection),
+                    uuid=str(uuid4()),
                     source_identity=source_identity,
                     **watermark_values(start),
                     windows=0,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import time
-import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, NullPool, Table, event, insert, select, text
 
-from binlane.choices import MOST_LANES
 from binlane.errors import (
     PlanError,
     PositionError,
@@ -27,7 +25,6 @@ from binlane.errors import (
 from binlane.model import BlockHeader, LogPosition, RowCounts
 from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.servers.engines import engine_at
-from binlane.state import gtid_domains
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
 from binlane.state.orders.orders import begin_ddl, end_ddl
@@ -127,20 +124,6 @@ def test_a_channel_is_created_once_and_belongs_to_one_source(engine: Engine) -> 
     with pytest.raises(SourceIdentityError, match="belongs to source"):
         create_channel(engine, "c", "another", START)
     assert create_channel(engine, "C", "another", START).uuid != first.uuid, "names are case-sensitive"
-
-
-def test_a_channel_has_no_gtid_domain_that_somebody_has(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken, logged, free = (str(uuid.UUID(int=number, version=4)) for number in (1, 2, 3))
-    given = iter((taken, taken, logged, free))
-    monkeypatch.setattr(gtid_domains, "uuid4", lambda: next(given))
-    assert create_channel(engine, "c", "source", START).uuid == taken
-    with engine.begin() as connection:
-        is_mariadb = "MariaDB" in str(connection.scalar(text("SELECT VERSION()")))
-        if is_mariadb:
-            connection.execute(text(f"SET gtid_domain_id = {gtid_domains.gtid_domain(logged, MOST_LANES)}"))
-            connection.execute(text("CREATE OR REPLACE TABLE binlane.logged (i INT)"))
-            connection.execute(text("DROP TABLE binlane.logged"))
-    assert create_channel(engine, "d", "source", START).uuid == (free if is_mariadb else logged)
 
 
 def test_a_channel_that_begins_again_takes_nothing_of_the_old_one_for_its_own(engine: Engine) -> None:

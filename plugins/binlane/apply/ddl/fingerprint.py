@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _NAMES: Final = tuple(re.compile(each) for each in (r"`((?:[^`]|``)+)`", r'"((?:[^"]|"")+)"', r"([\w$]+)"))
 """Each is looked for by itself: a quote in a comment or string must not hide a name from the others."""
+_DENIED: Final = 1227
+"""ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 _SYSTEM: Final = ("information_schema", "performance_schema", "sys")
 
 
@@ -90,8 +92,10 @@ class Fingerprint:
     digest: str
     tables: int
     """Number of tables and views."""
-    has_ids: bool
-    """All its tables are InnoDB, and their ids are part of the digest: a swap of two tables changes it."""
+    ids: str | None
+    """Digest of the ids of its tables, which a swap of two tables changes; None if they are not known."""
+    is_whole: bool
+    """All its tables are InnoDB's, which alone have ids, and are found by their names."""
     unreadable: bool
     """The server cannot open one of the tables: a crash in the middle of a DDL may leave one that its engine has
     lost."""
@@ -99,7 +103,17 @@ class Fingerprint:
     @property
     def stored(self) -> str:
         """As it is kept beside the statement."""
-        return f"{self.digest}:{self.tables}"
+        return ":".join((self.digest, str(self.tables), *(() if self.ids is None else (self.ids,))))
+
+    def has_changed(self, stored: str) -> bool:
+        """Whether anything that both have is another than in what was kept."""
+        digest, _, rest = stored.partition(":")
+        ids = rest.partition(":")[2]
+        return digest != self.digest or bool(ids and self.ids is not None and ids != self.ids)
+
+    def shows_swaps(self, stored: str) -> bool:
+        """Whether a swap of two tables has changed it."""
+        return self.is_whole and self.ids is not None and stored.count(":") > 1
 
 
 def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerprint:
@@ -121,16 +135,15 @@ def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerpr
         digest.update(repr((schema, name, kind, engine, str(definition))).encode())
     for view in _OTHERS:
         digest.update(repr(view.rows(session, names, databases)).encode())
+    ids = None
     if with_ids:
         found = _innodb_ids(session, {(str(schema), str(name)) for schema, name, _, _ in tables})
-        digest.update(repr(found).encode())
+        ids = None if found is None else hashlib.sha256(repr(found).encode()).hexdigest()[:32]
     # a name in a character set that is not read would be missing
-    has_ids = (
-        with_ids
-        and "\ufffd" not in text
-        and all(str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind))
+    is_whole = "\ufffd" not in text and all(
+        str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind)
     )
-    return Fingerprint(digest.hexdigest(), len(tables), has_ids, unreadable)
+    return Fingerprint(digest.hexdigest(), len(tables), ids, is_whole, unreadable)
 
 
 def has_only_innodb(session: LaneSession, item: Item) -> bool:
@@ -163,12 +176,18 @@ def _definition(session: LaneSession, table: str) -> str | int:
     return re.sub(r" AUTO_INCREMENT=\d+", "", shown)
 
 
-def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tuple[str, int]]:
+def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tuple[str, int]] | None:
+    """Name and id of each table and partition; None for an account without PROCESS."""
     view = "innodb_sys_tables" if session.flavor is Flavor.MARIADB else "innodb_tables"
     names = (f"{stored_pattern(schema)}/{stored_pattern(name)}" for schema, name in tables)
     # partitions are tables of their own: name#P#partition
     wanted = re.compile(f"(?:{'|'.join(names)})(?:#p#.*)?", re.IGNORECASE)
-    found = session.rows(f"SELECT name, table_id FROM information_schema.{view}") if tables else []
+    try:
+        found = session.rows(f"SELECT name, table_id FROM information_schema.{view}") if tables else []
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) != _DENIED:
+            raise
+        return None
     return sorted((str(name), int(number)) for name, number in found if wanted.fullmatch(str(name)))
 
 

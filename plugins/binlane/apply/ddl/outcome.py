@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.ddl.fingerprint import Fingerprint
-from binlane.apply.ddl.text import ACCOUNTS, repeated
+from binlane.apply.ddl.text import repeated
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
@@ -37,22 +37,21 @@ twice."""
 _SEVERAL: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b[^;]*,", re.I)
 """Statements that are not atomic on every server: a changed fingerprint may mean that they have run in part."""
 _RENAMES_SEVERAL: Final = re.compile(rb"\s*RENAME\s+TABLES?\b[^;]*,", re.I)
-"""As ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
+"""Two tables may change their names. In part as ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
 _FILLS: Final = re.compile(rb"\s*CREATE\s+TABLE\b.*\bSELECT\b", re.I | re.S)
 """As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows."""
 _ALTERS_TABLE: Final = re.compile(
     rb"\s*ALTER\s+(?:ONLINE\s+|OFFLINE\s+|IGNORE\s+)*TABLE\b(?![^;]*\bCONVERT\s+TABLE\b)", re.I
 )
 """ALTER TABLE, but for the one that makes a table a partition of another."""
+_EXCHANGES: Final = re.compile(rb"\s*ALTER\b[^;]*?\bTABLE\b.*\bEXCHANGE\s+PARTITION\b", re.I | re.S)
+"""Rows of a table and of a partition that change places."""
+_RENAMES_ACCOUNTS: Final = re.compile(rb"\s*RENAME\s+USER\b", re.I)
+"""No definition has it, and the statement fails if it has run."""
 _MOVES_COLUMNS: Final = re.compile(
     rb"\s*ALTER\b[^;]*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
 )
 """ALTER TABLE that may give two columns each other's name and place: nothing shows it, not even a table's id."""
-_LOGGED_FIRST: Final = re.compile(
-    rb"\s*(?:CREATE|DROP)\b(?!\s+(?:USER|ROLE)\b)(?:[^;]*?\b(?:PROCEDURE|FUNCTION|PACKAGE|EVENT)\b|\s+TABLE\b)", re.I
-)
-"""Statements that MariaDB logs before they are durable (in system tables of Aria, or with rows), and whose effect shows
-in definitions."""
 _CREATES_DATABASE: Final = re.compile(rb"\s*CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.I)
 
 
@@ -66,26 +65,24 @@ class DdlPlace:
     seqno: int
 
 
-def asks_after_crash(statement: bytes) -> bool:
-    """Whether nothing on a MariaDB target tells if the statement has run but its GTID."""
-    return _MOVES_COLUMNS.match(statement) is not None
+def keeps_definitions(statement: bytes) -> bool:
+    """Whether the definitions may be the same before and after a statement that does harm if it runs twice."""
+    kinds = (_RENAMES_SEVERAL, _EXCHANGES, _MOVES_COLUMNS, _RENAMES_ACCOUNTS)
+    return any(kind.match(statement) is not None for kind in kinds)
 
 
-def after_crash(
-    session: LaneSession, item: Item, begun: DdlIntent, now: Fingerprint, *, is_logged: bool
-) -> Item | None:
+def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerprint, place: DdlPlace) -> Item | None:
     """What is left to run of a statement that MariaDB was executing when its connection was lost; None if it has run.
 
-    Found by killing the server at each of its file operations (``tests/chaos/test_killed_in_ddl.py``). Without the
-    channel's GTID, ALTER, its like and CREATE DATABASE may have run, and a DROP in part. With it, all have run but
-    those that the server logs before they are durable.
+    Found by killing the server at each of its file operations (``tests/chaos/test_killed_in_ddl.py``). ALTER, its like
+    and CREATE DATABASE may have run, and a DROP in part, whether or not they were logged; some statements are logged
+    before they are durable. What has left the definitions as they were may run again: ``keeps_definitions`` has the
+    others.
     """
+    del place
     if begun.fingerprint == REFUSED:
         return repeated(item)
-    statement, unchanged = item.payload, begun.fingerprint == now.stored
-    if is_logged:
-        repeats = _HARMLESS.match(statement) or ACCOUNTS.match(statement)
-        return repeated(item) if repeats or (unchanged and _LOGGED_FIRST.match(statement)) else None
+    statement, unchanged = item.payload, not now.has_changed(begun.fingerprint)
     if _CREATES_DATABASE.match(statement) is not None and not unchanged:
         return _replacing_database(session, item)
     again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
@@ -96,27 +93,27 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
     """What is left to run of a statement with an intent row; None if it has run. Raises UndecidableError if the outcome
     is unknown."""
     statement = item.payload
-    changed = now.stored != stored.fingerprint
+    changed, shows_swaps = now.has_changed(stored.fingerprint), now.shows_swaps(stored.fingerprint)
     # an earlier build looked at other databases, too
     comparable = ":" in stored.fingerprint
     if comparable and changed and _CREATES_DATABASE.match(statement) is not None:
         return _replacing_database(session, item)
-    divides = session.flavor is Flavor.MYSQL and not now.has_ids
+    divides = session.flavor is Flavor.MYSQL and not shows_swaps
     fills_in_part = divides and changed and _FILLS.match(statement) is not None
     if _HARMLESS.match(statement) and not fills_in_part:
         return item
     in_part = fills_in_part or _SEVERAL.match(statement) or (divides and _RENAMES_SEVERAL.match(statement))
     if comparable and changed and not in_part:
         return item if _is_damaged(statement, stored, now) else None
-    if not changed and now.has_ids and _VISIBLE.match(statement) and not _MOVES_COLUMNS.match(statement):
+    if not changed and shows_swaps and _VISIBLE.match(statement) and not _MOVES_COLUMNS.match(statement):
         return item
     raise UndecidableError(
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
         "and its outcome is unknown; the definitions on the target have "
         f"{'changed' if changed else 'not changed'} since, which proves neither outcome. Look at the target, "
         "record whether the statement has run (`binlane decide`), and run the lane again (a target with a "
-        "binlog, on MySQL with GTIDs and of tables of InnoDB, shows the outcome by itself):\n"
-        + statement[:1000].decode("utf-8", "backslashreplace")
+        "binlog, on MySQL with GTIDs, shows the outcome of most statements on tables of InnoDB by itself; so do its "
+        "tables' ids, for which the account needs PROCESS):\n" + statement[:1000].decode("utf-8", "backslashreplace")
     )
 
 
@@ -136,7 +133,7 @@ def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
     again."""
     if _ALTERS_TABLE.match(statement) is None:
         return False
-    return now.unreadable or now.tables < int(begun.fingerprint.partition(":")[2])
+    return now.unreadable or now.tables < int(begun.fingerprint.split(":")[1])
 
 
 def _is_empty(session: LaneSession, item: Item) -> bool:

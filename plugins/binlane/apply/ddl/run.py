@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.ddl.fingerprint import fingerprint, has_only_innodb
-from binlane.apply.ddl.outcome import DdlPlace, after_crash, asks_after_crash, left_to_run
+from binlane.apply.ddl.outcome import DdlPlace, after_crash, keeps_definitions, left_to_run
 from binlane.apply.ddl.text import repeatable, with_condition, with_database
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.model import Flavor, Item
 from binlane.sql.sql_modes import with_unknown_options
-from binlane.state.gtid_domains import gtid_domain, sequence_in
 from binlane.state.records.ddl_intents import (
     BEGUN,
     DONE,
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 __all__ = ["DdlPlace", "gtid_uuid", "run_ddl"]
-_ALREADY_IN_BINLOG: Final = 1950
-"""ER_GTID_STRICT_OUT_OF_ORDER: in strict mode, a sequence number at or below one that was used. The DDL is not run
-then."""
 _UNKNOWN_OPTION: Final = 1911
 """MariaDB's ER_UNKNOWN_OPTION."""
 _CLIENT_ERRORS: Final = (2000, 3000)
@@ -78,7 +74,7 @@ def _run_once(session: LaneSession, writer: BlockWriter, item: Item, place: DdlP
     if session.flavor is Flavor.MYSQL and session.value("SELECT @@gtid_mode") == "ON":
         _by_mysql_gtid(session, writer, item, place)
     elif session.flavor is Flavor.MARIADB and session.value("SELECT @@log_bin AND @@sql_log_bin"):
-        _by_mariadb_gtid(session, writer, repeatable(item), place)
+        _by_note(session, writer, repeatable(item), place)
     else:
         _by_intent(session, writer, repeatable(item), place)
 
@@ -127,33 +123,32 @@ def _run_under_gtid(session: LaneSession, writer: BlockWriter, item: Item, gtid:
         session.next_gtid(AUTOMATIC)
 
 
-def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
-    domain = gtid_domain(place.channel_uuid, place.lane)
-    is_logged = _is_logged(session, domain, place.seqno)
+def _by_note(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    """MariaDB: the definitions before the statement decide, and of a statement that keeps them the tables' ids."""
     channel, seqno = place.key.channel, place.seqno
     begun = read_intent(session.cursor, channel, seqno)
-    if (begun is None and is_logged) or (begun is not None and begun.state == DONE):
+    if begun is not None and begun.state == DONE:
         return
     # an intent may also be from before the target had a binlog
-    asks = asks_after_crash(item.payload) if begun is None else begun.state == INTENT
+    asks = keeps_definitions(item.payload) if begun is None else begun.state == INTENT
     now = fingerprint(session, item, with_ids=asks)
     if begun is None:
         state = INTENT if asks else BEGUN
         write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, state)
     else:
-        if asks and not is_logged:
-            attempt = left_to_run(session, item, begun, now, place)
-        else:
-            attempt = after_crash(session, item, begun, now, is_logged=is_logged)
+        decide = left_to_run if asks else after_crash
+        attempt = decide(session, item, begun, now, place)
         if attempt is None:
             return
         item = attempt
+    text = writer.prepare(item)
+    newest = _newest_gtid(session)
     try:
-        _run_in_domain(session, writer, item, None if is_logged else (domain, seqno))
+        writer.run(item, text)
     except pymysql.err.MySQLError as exc:
-        if not is_logged and _is_refusal(exc):
+        if _is_refusal(exc):
             writer.context.leave()
-            if _is_logged(session, domain, seqno):
+            if _newest_gtid(session) != newest:
                 # with the part that has run before it failed: DROP TABLE of several
                 write_intent(session.cursor, channel, seqno, place.lane, item.payload, REFUSED, BEGUN)
             else:
@@ -161,28 +156,9 @@ def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, plac
         raise
 
 
-def _is_logged(session: LaneSession, domain: int, seqno: int) -> bool:
-    return sequence_in(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= seqno
-
-
-def _run_in_domain(session: LaneSession, writer: BlockWriter, item: Item, number: tuple[int, int] | None) -> None:
-    """Run the statement under the GTID of a domain and sequence number; None: under one of the server's choice."""
-    usual = int(session.value("SELECT @@gtid_domain_id"))
-    text = writer.prepare(item)
-    try:
-        if number is not None:
-            session.execute(f"SET SESSION gtid_domain_id = {number[0]}")
-            try:
-                session.execute(f"SET SESSION gtid_seq_no = {number[1]}")
-            except pymysql.err.MySQLError as exc:
-                if error_code(exc) == _ALREADY_IN_BINLOG:
-                    return
-                raise
-        writer.run(item, text)
-    finally:
-        # if the statement wrote no event, the next transaction would get the number
-        session.execute("SET SESSION gtid_seq_no = 0")
-        session.execute(f"SET SESSION gtid_domain_id = {usual}")
+def _newest_gtid(session: LaneSession) -> str:
+    """The GTID of what this session has logged last."""
+    return str(session.value("SELECT @@last_gtid"))
 
 
 def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
