@@ -21,12 +21,12 @@ demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves 
 # integration) first; tests/chaos is named for its score, which pytest shows only of folders that it is given
 SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 
-test: setup ## lint, types and every test, on private servers
+test: setup ## lint, types and all tests that a change may break, on private servers
 	@$(MAKE) --no-print-directory -j2 lint compiled
-	@$(PYTHON) -m tests $(SPREAD) --ignore=tests/trials tests/chaos tests
+	@$(PYTHON) -m tests --tier test $(SPREAD) tests/chaos tests
 
-trials: setup ## sweeps and whole products of cases that take longer than a change should wait for; CI runs them behind the tests
-	@$(PYTHON) -m tests $(SPREAD) tests/trials
+trials: setup ## kills at every statement, live Airflow, the browser, sweeps, the rest of the products of cases; CI runs them, too
+	@$(PYTHON) -m tests --tier trials $(SPREAD) tests/chaos tests
 
 # option NAME: NAME=value of the command line as --name value
 lower = $(shell echo $(1) | tr A-Z a-z)
@@ -70,8 +70,8 @@ conformance: setup ## run the tests of docs/conformance.md, then write the page
 configuration: ## write the keys of a channel file into docs/configuration.md
 	$(PYTHON) -m lab.configuration_page
 
-dist: setup ## wheel, sdist and constraints in dist/; installs both into empty environments and runs a window from each; OLDEST=1: with the oldest Airflow and Spark
-	@$(PYTHON) -m lab.dist $(if $(OLDEST),--oldest)
+dist: setup ## wheel, sdist and constraints in dist/; installs both into empty environments and runs a window from each; AIRFLOW=3.1: with that minor release of Airflow
+	@$(PYTHON) -m lab.dist $(call option,AIRFLOW)
 
 compose-check: setup ## check docker-compose.yml, by docker compose if installed, and against the project
 	$(PYTHON) -m pytest -q tests/unit/test_compose.py

@@ -1,7 +1,7 @@
 """``make dist``: wheel, sdist and constraints in dist/, then the steps of docs/install.md in empty environments.
 
-The command line is installed from the wheel, Airflow's site from the one that the sdist gives. ``--oldest`` takes the
-oldest releases that binlane's ranges allow in place of the locked ones.
+The command line is installed from the wheel, Airflow's site from the one that the sdist gives. ``--airflow 3.1`` takes
+the releases of a site with that minor release of Airflow in place of the locked ones.
 """
 
 from __future__ import annotations
@@ -11,35 +11,52 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lab import site, wheel
 from lab.programs import LabError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 DIST: Final = wheel.PROJECT / "dist"
-OLDEST: Final = (
-    "apache-airflow==3.1.1",
-    "apache-airflow-providers-apache-spark==5.3.2",
-    "pyspark==4.0.0",
-    "sqlalchemy==2.0.44",
-    "pandas==2.3.3",
-)
-"""The other end of the ranges; docs/install.md has the same. For what these need, the newest releases that fit."""
-_WITH_OLDEST: Final = ("structlog==25.4.0",)
-"""Airflow 3.1.1 imports a name that later ones do not have; a site's own constraints have such a release."""
+RELEASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "3.1": (
+        "apache-airflow==3.1.1",
+        "apache-airflow-providers-apache-spark==5.3.2",
+        "pyspark==4.0.0",
+        "sqlalchemy==2.0.44",
+        "pandas==2.3.3",
+    ),
+    "3.2": (
+        "apache-airflow==3.2.2",
+        "apache-airflow-providers-apache-spark==6.2.0",
+        "pyspark==4.1.1",
+        "sqlalchemy==2.0.49",
+        "pandas==2.3.3",
+    ),
+}
+"""What a site with an older minor release of Airflow has, from the other end of the ranges on; docs/install.md has the
+same. For what these need, the newest releases that fit. The newest minor release is the locked one."""
+_WITH: Final[Mapping[str, tuple[str, ...]]] = {
+    "3.1": ("structlog==25.4.0",),
+    "3.2": ("fastapi==0.136.1", "cadwyn==7.0.0", "svcs==25.1.0"),
+}
+"""Airflow 3.1.1 imports a name that later releases of structlog do not have, and no task of 3.2 begins with later ones
+of FastAPI and svcs; a site that is installed by Airflow's own constraints has such releases."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """0 if source and target were equal behind each site's steps."""
     parser = argparse.ArgumentParser(prog="python -m lab.dist", description="build, install and try binlane")
-    parser.add_argument("--oldest", action="store_true", help="with the oldest releases of the ranges")
-    oldest = parser.parse_args(arguments).oldest
+    parser.add_argument("--airflow", choices=sorted(RELEASES), help="with an older minor release; none: as locked")
+    release = parser.parse_args(arguments).airflow
     shutil.rmtree(DIST, ignore_errors=True)
     built = wheel.build(DIST)
     (DIST / "constraints.txt").write_text(wheel.constraints())
     for file in sorted(DIST.iterdir()):
         print(f"{file.relative_to(wheel.PROJECT)}: {file.stat().st_size:,} bytes")
-    pins = "\n".join((*OLDEST, *_WITH_OLDEST)) if oldest else wheel.constraints()
+    pins = wheel.constraints() if release is None else "\n".join((*RELEASES[release], *_WITH.get(release, ())))
     with tempfile.TemporaryDirectory(prefix="binlane-dist-") as name:
         of_sdist = wheel.wheel_of(built.sdist, Path(name) / "sdist")
         sites = (

@@ -22,6 +22,8 @@ from lab.servers import PrivateServer, private_server
 from tests.emptied import Origin, drop_databases
 from tests.server_folders import has_memory, memory_folder
 
+pytest_plugins = ("tests.tiers",)
+
 # how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
 settings.register_profile("binlane", deadline=None)
 settings.load_profile("binlane")

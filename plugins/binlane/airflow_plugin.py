@@ -285,13 +285,14 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    from binlane.orchestration.airflow.dag_shape import NOTE_KEY
+    from binlane.orchestration.airflow.dag_shape import ERROR_KEY, NOTE_KEY
     from binlane.safe_text import markdown
 
     said = session.scalars(
         select(XComModel.value)
-        .where(XComModel.dag_run_id == dag_run.id, XComModel.key == NOTE_KEY)
-        .order_by(XComModel.timestamp)
+        .where(XComModel.dag_run_id == dag_run.id, XComModel.key.in_([ERROR_KEY, NOTE_KEY]))
+        # errors first: a long result may fill the note
+        .order_by(XComModel.key != ERROR_KEY, XComModel.timestamp)
     ).all()
     texts = [markdown(text) for text in said if isinstance(text, str)]
     if texts:

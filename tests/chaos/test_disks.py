@@ -27,6 +27,8 @@ from tests.integration.apply.capture import Window
 from tests.integration.apply.conftest import fresh_pair, positions, start_window
 from tests.integration.window.conftest import Channel
 
+pytestmark = pytest.mark.trial
+
 NOW = WindowRequest("now")
 
 

@@ -22,6 +22,8 @@ from tests.chaos.scene import (
 from tests.chaos.test_every_statement import undisturbed
 from tests.chaos.worker import apply_window, was_killed
 
+pytestmark = pytest.mark.trial
+
 LOCK = "GET_LOCK('binlane/"
 
 

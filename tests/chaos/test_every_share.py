@@ -27,6 +27,8 @@ from tests.integration.window.test_divided import lanes_of_both, planned, start
 from tests.integration.window.test_together import Adopted, adopted_soon, together, watched
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.trial
+
 __all__ = ["adopted_soon"]
 
 TRANSACTIONS: Final = 10

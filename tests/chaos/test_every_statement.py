@@ -18,6 +18,8 @@ from tests.chaos.rounds import some, survived
 from tests.chaos.scene import PATIENT, STEADY, Scene, contents, lay, record, run_all, run_on, state
 from tests.chaos.worker import apply_window, was_killed
 
+pytestmark = pytest.mark.trial
+
 TARGETS = [
     pytest.param(("mariadb", "mariadb_target"), id="mariadb-gtids"),
     pytest.param(("mariadb", "mariadb_without_binlog"), id="mariadb-no-binlog"),

@@ -18,6 +18,8 @@ from tests.chaos.rounds import some, survived
 from tests.chaos.worker import run_steps, was_killed
 from tests.integration.window.conftest import Channel, fresh_channel
 
+pytestmark = pytest.mark.trial
+
 MIX = Mix(cross_database=0.1, reference=0.1, ddl=0.1, accounts=0.0, statements=0.1)
 
 

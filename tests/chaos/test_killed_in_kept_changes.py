@@ -30,6 +30,8 @@ from tests.emptied import empty_target
 from tests.integration.apply.capture import Recorder, Window
 from tests.integration.apply.conftest import DATABASE
 
+pytestmark = pytest.mark.trial
+
 _OPTIONS: Final = replace(PATIENT, allow_nontransactional=True)
 _SETUP: Final = (
     f"DROP DATABASE IF EXISTS {DATABASE}",

@@ -21,6 +21,8 @@ from tests.chaos.worker import apply_window
 from tests.forked import process
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.trial
+
 CUTS = [
     (token, act, skip)
     for token, skips in (

@@ -22,6 +22,8 @@ from tests.chaos.worker import apply_window
 from tests.forked import process
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.trial
+
 
 @pytest.fixture(params=["mariadb", "mysql"])
 def stage(request: pytest.FixtureRequest) -> tuple[PrivateServer, Scene]:

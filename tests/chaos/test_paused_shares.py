@@ -33,6 +33,8 @@ from tests.integration.window.conftest import Channel, ChannelOf
 from tests.integration.window.test_together import LANES, TRANSACTIONS, Adopted, killed_lane, seen, two_tables
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.trial
+
 BLOCK: Final = 2 * LANES
 """Transactions of a block."""
 VIEW: Final = "SELECT seqno FROM binlane.consistent"

@@ -31,6 +31,8 @@ from tests.chaos.scene import (
 )
 from tests.chaos.test_every_statement import undisturbed
 
+pytestmark = pytest.mark.trial
+
 KILLS = 30
 """For each family in a run of everything."""
 

@@ -24,6 +24,8 @@ from tests.chaos.worker import apply_lanes, was_killed
 from tests.integration.window.conftest import Channel, fresh_channel
 from tests.integration.window.test_temporary_commits import lay, lives_with_commits, renames_of_both
 
+pytestmark = pytest.mark.trial
+
 MORE = 1 if EVERYTHING or SECONDS else 20
 """Statements by which each attempt comes further than the one before."""
 

@@ -18,6 +18,8 @@ from lab.cluster.breaks import in_lanes, kill_celery_worker
 from lab.cluster.processes import missing_programs
 from lab.cluster.site import new_cluster
 
+pytestmark = pytest.mark.trial
+
 SPARK_SUBMIT = f"""#!{sys.executable}
 import sys
 from binlane.work.files import WorkFolder

@@ -26,6 +26,8 @@ from lab.servers import PrivateServer, private_server
 from tests.dags.scene import CHANNEL, ROOT, last_event, last_note, shop, write_channel
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.trial
+
 CONTINUOUS = CHANNEL + '[window]\nschedule = "continuous"\n'
 _BUNDLE = "dags-folder"
 """Airflow's own name of the folder of DAGs."""

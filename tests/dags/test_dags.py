@@ -133,7 +133,7 @@ def test_the_callback_that_comes_with_it_names_the_run_and_counts(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     counted: list[str] = []
-    monkeypatch.setattr("airflow.sdk.observability.stats.incr", lambda name, *_, **__: counted.append(name))
+    monkeypatch.setattr("airflow.sdk.observability.stats.Stats.incr", lambda name, *_, **__: counted.append(name))
     module, _, name = LAG_CALLBACK.rpartition(".")
     lagging = getattr(importlib.import_module(module), name)
     lagging(channel="shop", lag_seconds=60, context={"dag_run": {"dag_run_id": "r1", "queued_at": "12:00"}})

@@ -33,7 +33,7 @@ SLOW_SCHEDULER = Path(__file__).with_name("slow_scheduler.py")
 DAG_ID = f"replicate_{CHANNEL}"
 SECONDS = 600.0
 """For Airflow, which takes its time; a test has several waits."""
-pytestmark = pytest.mark.timeout(4 * SECONDS)
+pytestmark = [pytest.mark.trial, pytest.mark.timeout(4 * SECONDS)]
 MIX = Mix(cross_database=0.04, reference=0.03, ddl=0.0, accounts=0.006, statements=0.04)
 """Without DDL: only rows are to wait for the test's locks."""
 SETTINGS = {

@@ -7,7 +7,11 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from binlane.orchestration.airflow.notify import GAUGES
+
+pytestmark = pytest.mark.trial
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 SENT = """

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from binlane.connections import environment_resolver
 from binlane.servers.engines import engine_of
 from binlane.state.records.journal import ChannelStatus, read_status
@@ -19,6 +21,8 @@ from lab.compare import compare
 from lab.servers import PrivateServer, private_server
 from lab.traffic import run_traffic
 from tests.spark.open_to_all import Onlooker
+
+pytestmark = pytest.mark.trial
 
 ROOT = Path(__file__).parents[2]
 SLICES = '\n[verify]\nafter_window = "slice"\nslice_seconds = 1\nrows_per_second = 400\n'

@@ -13,11 +13,13 @@ from tests.dags.scene import HEALTH, Run, Steps, last_event, last_note, run_wind
 
 __all__ = ["run_window"]
 
+STATS = "airflow.sdk.observability.stats.Stats"
+
 
 def test_a_committed_watermark_is_an_asset_event(run_window: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[str, float]] = []
-    monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda name, value, **_: sent.append((name, value)))
-    monkeypatch.setattr("airflow.sdk.observability.stats.incr", lambda name, count, **_: sent.append((name, count)))
+    monkeypatch.setattr(f"{STATS}.gauge", lambda name, value, **_: sent.append((name, value)))
+    monkeypatch.setattr(f"{STATS}.incr", lambda name, count, **_: sent.append((name, count)))
     steps = Steps({})
     mark = {"note": "done", "seqno": 7, "gtid": "0-1-7", "time": 1.5, "transactions": 7, "read": 12, "rows": 4}
     monkeypatch.setattr(steps, "advance", lambda *_: {**mark, "window": "w1"})
@@ -40,7 +42,7 @@ def test_a_committed_watermark_is_an_asset_event(run_window: Run, monkeypatch: p
     ("answer", "conf", "drift", "expected"),
     [
         pytest.param({}, {"verify": "window"}, "", "all that was done\n\nall clean", id="applied and verified"),
-        pytest.param({}, {"verify": "full"}, "2 drift\nt.a\nt.b", "all that was done\n\n2 drift\nt.a", id="drift"),
+        pytest.param({}, {"verify": "full"}, "2 drift\nt.a\nt.b", "2 drift\nt.a\n\nall that was done", id="drift"),
         pytest.param({"empty": True}, {}, "", "nothing to apply: the watermark is at seqno 1,234", id="nothing"),
         pytest.param({}, {"verify": "full", "verify_only": True}, "", "all clean", id="verified alone"),
     ],
@@ -73,6 +75,33 @@ def test_the_note_of_a_run_that_failed_says_what_ended_its_lane(
     assert (state, note) == ("failed", "lane 0, seqno 7: a row is missing\nwhat to do")
     # the run has not ended, but it will not be a success
     assert re.match(r"failed: the last run in Airflow, \S+, failed at .*apply_lane.*; drifted: ", health), health
+
+
+def test_a_metric_that_cannot_be_sent_fails_no_run(run_window: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AttributeError("no such client")
+
+    monkeypatch.setattr(f"{STATS}.gauge", refuse)
+    monkeypatch.setattr(f"{STATS}.incr", refuse)
+    steps = Steps({})
+    mark = {"note": "done", "seqno": 7, "gtid": "0-1-7", "time": 1.5, "transactions": 7, "read": 12, "rows": 4}
+    monkeypatch.setattr(steps, "advance", lambda *_: {**mark, "window": "w1"})
+    state, _ = run_window(steps)
+    assert (state, last_note()) == ("success", f"done\n\n{HEALTH}")
+
+
+def test_the_note_of_a_run_that_failed_behind_its_watermark_has_the_error_before_the_result(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise LookupError("an asset that is none")
+
+    steps = Steps({})
+    monkeypatch.setattr(steps, "advance", lambda *_: {"note": "all that was done"})
+    monkeypatch.setattr("binlane.orchestration.airflow.replicate_dag.announce", fail)
+    state, _ = run_window(steps)
+    note, _ = (last_note() or "").split("\n\nhealth: ")
+    assert (state, note) == ("failed", "LookupError: an asset that is none\n\nall that was done")
 
 
 def test_a_note_keeps_what_a_person_has_written_and_airflows_length(

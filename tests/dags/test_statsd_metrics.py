@@ -12,6 +12,8 @@ import pytest
 from binlane.orchestration.airflow.notify import GAUGES
 from tests.dags.test_otel_metrics import PLUGINS, SENT
 
+pytestmark = pytest.mark.trial
+
 VALUES = {
     "binlane.lag_seconds": "60.0|g", "binlane.reduction_ratio": "2.0|g", "binlane.watermark_seqno": "7|g",
     "binlane.window_seconds": "50.0|g", "binlane.transactions": "3|c", "binlane.rows": "2|c",

@@ -12,7 +12,7 @@ LACKING: Final = {
     "airflow.sdk": {"CronDataIntervalTimetable"},
     "airflow.sdk.definitions.callback": {"SyncCallback"},
     "airflow.sdk.exceptions": {"AirflowFailException", "AirflowNotFoundException", "AirflowSkipException"},
-    "airflow.sdk.observability": {"stats"},
+    "airflow.sdk.observability.stats": {"Stats"},
 }
 """What Airflow 3.1.1 does not have, by module."""
 

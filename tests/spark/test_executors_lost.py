@@ -18,6 +18,8 @@ from binlane.errors import ExecutorsLostError
 from binlane.work.filter.errors import error_of
 from lab.servers import free_port
 
+pytestmark = pytest.mark.trial
+
 PROJECT = Path(__file__).parents[2]
 LOST_SECONDS = 4
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

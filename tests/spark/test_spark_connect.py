@@ -19,7 +19,10 @@ from lab.spark_connect import private_connect_server
 from tests.spark.filter_task import Told, task
 from tests.spark.test_event_metadata_filter import fill, outcome
 
-pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="no java on PATH: no Spark to test with")
+pytestmark = [
+    pytest.mark.trial,
+    pytest.mark.skipif(shutil.which("java") is None, reason="no java on PATH: no Spark to test with"),
+]
 
 
 @pytest.fixture(scope="module")

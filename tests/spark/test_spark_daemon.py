@@ -15,6 +15,8 @@ import pytest
 
 from binlane.orchestration.filter_job.spark_submit import spark_properties
 
+pytestmark = pytest.mark.trial
+
 PROJECT = Path(__file__).parents[2]
 DAEMON = "spark.python.daemon.module"
 

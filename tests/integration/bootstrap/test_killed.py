@@ -27,6 +27,8 @@ from lab.servers import PrivateServer
 from tests.integration.bootstrap.test_bootstrap import bootstrap, make_objects
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
+pytestmark = pytest.mark.trial
+
 STORY: Final[tuple[tuple[str, str, int, bool, list[str]], ...]] = (
     # module, name, which call, behind it; then what the source does
     ("run", "make", 3, False, ["INSERT INTO shop.parent (name) VALUES ('k1')"]),

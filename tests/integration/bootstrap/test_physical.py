@@ -14,6 +14,8 @@ from lab.physical import back_up, clone, has_backup_tool, prepare, restore
 from lab.servers import PrivateServer, private_server
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
+pytestmark = pytest.mark.trial
+
 EVENT = "CREATE EVENT {}.daily ON SCHEDULE EVERY 1 DAY DO SET @nothing = 1"
 
 

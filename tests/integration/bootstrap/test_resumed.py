@@ -21,6 +21,8 @@ from binlane.state.records.bootstraps import Copying, read_bootstrap
 from tests.integration.bootstrap.test_bootstrap import bootstrap
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
+pytestmark = pytest.mark.trial
+
 ROWS: Final = 1_000
 TABLES: Final = (
     "CREATE DATABASE shop CHARACTER SET utf8mb4",

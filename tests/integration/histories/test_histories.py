@@ -18,6 +18,8 @@ from lab.histories.history import Event, History, Settings
 from lab.histories.trial import Trials, Verdict
 from tests.conftest import requires_mysql
 
+pytestmark = pytest.mark.trial
+
 FILES = sorted((Path(__file__).parent / "kept").glob("*.txt"))
 KEPT = {path.stem: History.from_text(path.read_text()) for path in FILES}
 SEEDS = (1, 2, 3, 5)

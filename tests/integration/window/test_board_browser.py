@@ -46,6 +46,7 @@ NOT_FOUND: Final = "Failed to load resource: the server responded with a status 
 """What Chromium itself says of the only answer here that is no success: a page of what is not there."""
 
 pytestmark = [
+    pytest.mark.trial,
     pytest.mark.skipif(
         CHROMIUM is None, reason=f"no Chromium: install one ({', '.join(NAMES)} on PATH) or name it by BINLANE_CHROMIUM"
     ),

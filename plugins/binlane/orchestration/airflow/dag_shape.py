@@ -22,6 +22,8 @@ def bootstrap_dag_id(channel: str) -> str:
 
 NOTE_KEY: Final = "binlane_note"
 """XCom key of a task's text for the run's note; the plugin writes these texts when the run has ended."""
+ERROR_KEY: Final = "binlane_error"
+"""As ``NOTE_KEY``, for the error that has ended a task: its result, if it has one, is in the note as well."""
 
 
 class Kind(StrEnum):

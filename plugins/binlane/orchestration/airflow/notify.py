@@ -1,7 +1,7 @@
 """Sends each watermark to Airflow: an asset event, which other DAGs can wait for, and metrics.
 
 Each metric has two names: one with the channel as a tag, and one that ends in the channel's name, for StatsD without
-tags.
+tags. A metric that cannot be sent is a warning in the task's log: it fails no task, whose work is done by then.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import Asset
 
-from binlane.orchestration.airflow.releases import stats
+from binlane.orchestration.airflow.releases import Stats
 from binlane.orchestration.announcing.announce import asset_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from airflow.sdk import Context
 
@@ -86,11 +86,18 @@ def lagging(channel: str, lag_seconds: int, context: Mapping[str, Any]) -> None:
 
 
 def _gauge(channel: str, name: str, value: float) -> None:
-    stats.gauge(f"binlane.{name}", value, tags={"channel": channel})
-    # a channel's name has only characters that StatsD allows
-    stats.gauge(f"binlane.{name}.{channel}", value)
+    _send(Stats.gauge, channel, name, value)
 
 
 def _count(channel: str, name: str, count: int) -> None:
-    stats.incr(f"binlane.{name}", count, tags={"channel": channel})
-    stats.incr(f"binlane.{name}.{channel}", count)
+    _send(Stats.incr, channel, name, count)
+
+
+def _send(send: Callable[..., None], channel: str, name: str, value: float) -> None:
+    try:
+        send(f"binlane.{name}", value, tags={"channel": channel})
+        # a channel's name has only characters that StatsD allows
+        send(f"binlane.{name}.{channel}", value)
+    # whatever a site has configured as its metrics' client may raise
+    except Exception as exc:
+        log.warning("the metric binlane.%s was not sent: %s: %s", name, type(exc).__name__, exc)

@@ -24,7 +24,7 @@ if RELEASE >= (3, 2):
         AirflowNotFoundException,
         AirflowSkipException,
     )
-    from airflow.sdk.observability import stats
+    from airflow.sdk.observability.stats import Stats
 
     BACKOFF: Final = 2.0
     """The factor by which the waits between a lane's tries grow."""
@@ -35,7 +35,7 @@ else:
         AirflowNotFoundException,
         AirflowSkipException,
     )
-    from airflow.stats import Stats as stats  # type: ignore[no-redef]  # noqa: N813
+    from airflow.stats import Stats
     from airflow.timetables.interval import CronDataIntervalTimetable  # type: ignore[assignment]
 
     BACKOFF = True  # type: ignore[misc]  # the factor is 2
@@ -47,8 +47,8 @@ __all__ = [
     "AirflowNotFoundException",
     "AirflowSkipException",
     "CronDataIntervalTimetable",
+    "Stats",
     "deadline_alert",
-    "stats",
 ]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseHook, get_current_context
 
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError
-from binlane.orchestration.airflow.dag_shape import NOTE_KEY
+from binlane.orchestration.airflow.dag_shape import ERROR_KEY, NOTE_KEY
 from binlane.orchestration.airflow.releases import AirflowFailException
 
 if TYPE_CHECKING:
@@ -50,13 +50,17 @@ def note(context: Context, text: str) -> None:
     context["ti"].xcom_push(NOTE_KEY, text)
 
 
-def _note_of(exc: BinlaneError) -> None:
+def note_error(context: Context, exc: Exception) -> None:
     """Store an error's first two lines for the run's note. A later try of the task begins without them."""
-    try:
-        context = get_current_context()
-    except RuntimeError:  # outside a task there is no run
-        return
-    note(context, "\n".join(str(exc).splitlines()[:2]))
+    # an error of binlane's says by itself what it is
+    kind = "" if isinstance(exc, BinlaneError) else f"{type(exc).__name__}: "
+    context["ti"].xcom_push(ERROR_KEY, kind + "\n".join(str(exc).splitlines()[:2]))
+
+
+def _note_of(exc: BinlaneError) -> None:
+    # outside a task there is no run
+    with suppress(RuntimeError):
+        note_error(get_current_context(), exc)
 
 
 @contextmanager

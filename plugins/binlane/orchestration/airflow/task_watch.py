@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.providers.standard.operators.python import PythonOperator, ShortCircuitOperator
 from airflow.sdk import BaseOperator
 
+from binlane.errors import BinlaneError
 from binlane.orchestration.airflow.dag_shape import Kind
-from binlane.orchestration.airflow.releases import AirflowFailException
+from binlane.orchestration.airflow.releases import AirflowException, AirflowFailException
+from binlane.orchestration.airflow.task_errors import note_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +51,16 @@ class Watched(BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Run the operator's ``execute`` under a watch. A task ended by the watch fails and is not retried."""
+        try:
+            return self._execute_watched(context)
+        # binlane's own errors are noted where they become Airflow's
+        except (AirflowException, BinlaneError):
+            raise
+        except Exception as exc:
+            note_error(context, exc)
+            raise
+
+    def _execute_watched(self, context: Context) -> Any:
         if not _has_supervisor():  # `airflow dags test`
             return super().execute(context)
         if (reason := why_ended(context)) is not None:
