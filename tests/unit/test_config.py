@@ -140,6 +140,7 @@ EVERY_KEY = """
     [alert]
     max_age = 1
     max_unverified = 2
+    max_pending = 4
     max_full_age = 3
     lag_seconds = 60
     callback = "company.alerts.page"
@@ -194,7 +195,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     )
     assert (read.owner_link, read.alert) == (
         "mailto:team@example.com",
-        config.AlertConfig(1, 2, 3, 60, "company.alerts.page"),
+        config.AlertConfig(1, 2, 4, 3, 60, "company.alerts.page"),
     )
     assert read.verify == config.VerifyConfig(VerifyScope.NONE, 5, 6, 7)
     assert read.work == config.WorkConfig("s3://work/binlane", 1, 7)

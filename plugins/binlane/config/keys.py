@@ -368,6 +368,12 @@ class AlertConfig:
         "Seconds for which a change may be on the target without having been verified; beyond, the channel is "
         "`unverified`. 0: any time, as for a channel that reads an archive.",
     )
+    max_pending: int = key(
+        integer(0, 366 * SECONDS_A_DAY),
+        SECONDS_A_DAY,
+        "Seconds for which a row or a definition may differ because the source may have changed it since the "
+        "watermark; beyond, the channel is `unverified`. 0: any time.",
+    )
     max_full_age: int = key(
         integer(0, 366 * SECONDS_A_DAY),
         31 * SECONDS_A_DAY,

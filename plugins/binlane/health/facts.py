@@ -55,11 +55,14 @@ class Limits:
     max_age: float
     max_unverified: float
     max_full_age: float = 0
+    max_pending: float = 0
 
     @classmethod
     def of(cls, channel: ChannelConfig) -> Limits:
         """As the channel file has them."""
-        return cls(channel.alert.max_age, channel.alert.max_unverified, channel.alert.max_full_age)
+        return cls(
+            channel.alert.max_age, channel.alert.max_unverified, channel.alert.max_full_age, channel.alert.max_pending
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ class Facts:
     """Those of the pending rows that a later verification may find pending again."""
     uncovered_since: float | None = None
     """When the first change that no verification has compared was applied; None: all are, rows may be pending."""
+    pending_since: float | None = None
+    """When the oldest of the pending rows was first found different."""
 
     @property
     def age(self) -> float:
@@ -121,6 +126,11 @@ class Facts:
     def uncovered(self) -> float:
         """Seconds for which an applied change has not been compared; 0 if all of them have been."""
         return 0.0 if self.uncovered_since is None else max(0.0, self.clock - self.uncovered_since)
+
+    @property
+    def pending_age(self) -> float:
+        """Seconds for which the oldest of the pending rows has been known to differ; 0 if there is none."""
+        return 0.0 if self.pending_since is None else max(0.0, self.clock - self.pending_since)
 
     @property
     def full_age(self) -> float:
@@ -162,6 +172,7 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
         stage=stage_of(snapshot),
         unshown=status.unshown,
         uncovered_since=snapshot.uncovered_since,
+        pending_since=snapshot.pending_since,
     )
 
 

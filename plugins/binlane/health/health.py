@@ -219,6 +219,15 @@ def _unverified(facts: Facts, limits: Limits) -> Finding | None:
         )
         step = f"`binlane verify {facts.channel}`, then, if windows are left, `--full`; or set verify.after_window."
         return Finding(State.UNVERIFIED, Severity.WARNING, text, step)
+    if limits.max_pending and facts.pending_age > limits.max_pending:
+        text = (
+            f"{plural(facts.pending, 'row or definition', 'rows or definitions')} pending, the oldest for "
+            f"{span(facts.pending_age)}: different on the target, and perhaps only because the source has changed since"
+        )
+        step = (
+            ways_out(facts.unshown) or f"`binlane verify {facts.channel}` behind the next window compares them again."
+        )
+        return Finding(State.UNVERIFIED, Severity.WARNING, text, step)
     if limits.max_full_age and facts.full_age > limits.max_full_age:
         since = "since the channel was created" if facts.full_at is None else "since the last full verification"
         text = f"no verification has compared all rows for {span(facts.full_age)}, {since}"

@@ -51,6 +51,7 @@ class LetterCase:
             tables=self.tables(facts.tables),
             written=self.tables(facts.written),
             references=self.names(facts.references),
+            first=None if facts.first is None else self.table(facts.first),
             created_temporary=None if made is None else self.table(made),
             views=self.tables(facts.views),
             triggered=self.tables(facts.triggered),

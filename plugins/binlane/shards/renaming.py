@@ -93,6 +93,7 @@ class Renaming:
             tables=frozenset(map(self.table, facts.tables)),
             written=frozenset(map(self.table, facts.written)),
             references=frozenset(map(self.target, facts.references)),
+            first=None if facts.first is None else self.table(facts.first),
             created_temporary=None if made is None else self.table(made),
             views=frozenset(map(self.table, facts.views)),
             triggered=frozenset(map(self.table, facts.triggered)),

@@ -13,7 +13,7 @@ import numpy as np
 
 from binlane.binlog.events import FormatDescription, parse_body
 from binlane.binlog.payload import unpack
-from binlane.binlog.query import Query
+from binlane.binlog.query import ExecuteLoadQuery, Query
 from binlane.binlog.reader import LogReader
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
@@ -48,6 +48,13 @@ _DEFINES_NOTHING: Final = re.compile(
     rb"\s*\(*\s*(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|WITH|LOAD|DO|CALL|VALUES)\b", re.IGNORECASE
 )
 _MAKES_DATABASE: Final = re.compile(rb"\b(?:DROP|REPLACE)\s+(?:/\*.*?\*/\s*)?(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
+_DEFINES_NO_TABLE: Final = re.compile(
+    rb"\s*(?:CREATE|ALTER|DROP)\b(?!.*\b(?:TABLE|DATABASE|SCHEMA|SEQUENCE|INDEX|TABLESPACE)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Statements that are not read, and that define what has no rows."""
+_KEEPS_ROWS: Final = re.compile(rb"\s*(?:ANALYZE|CHECK|OPTIMIZE|CACHE)\b", re.IGNORECASE)
+_OF_ONE_TABLE: Final = re.compile(rb"\s*(?:CREATE|ALTER)\b", re.IGNORECASE)
 _KEEPS_CHILDREN: Final = frozenset({"RESTRICT", "NO ACTION"})
 
 
@@ -253,9 +260,13 @@ class ChangeReader:
                 self._take(inner, log_format, name)
         elif code == _T.XA_PREPARE:
             self.found.prepares = True
-        elif code in (_T.EXECUTE_LOAD_QUERY, _T.INCIDENT):
+        elif code == _T.EXECUTE_LOAD_QUERY:
+            load = parse_body(event, log_format, name)
+            assert isinstance(load, ExecuteLoadQuery)
+            facts = statement_facts(load.query.sql, load.query.session(event.header), log_format.flavor)
+            self._statement(self.renaming.facts(facts), load.query.sql)
+        elif code == _T.INCIDENT:
             self.found.everything = True
-            self.found.stated_anywhere |= code == _T.EXECUTE_LOAD_QUERY
 
     def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
         logged = TableMap.parse(event.body, name, flavor)
@@ -328,19 +339,38 @@ class ChangeReader:
         if facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
             return
         self._definition(facts, sql)
+        if facts.kind is StatementKind.DDL:
+            self._ddl(facts, sql)
+            return
         hidden = {*self.source.views, *self.target.views, *self.source.tables_with_triggers}
-        names = {self._name(key) for key in facts.tables}
-        changes_rows = facts.kind is not StatementKind.DDL
+        names = {self._name(key) for key in facts.written or facts.tables}
+        if facts.kind is StatementKind.UNKNOWN and _DEFINES_NO_TABLE.match(sql) is not None:
+            return
         if facts.kind is StatementKind.UNKNOWN or facts.routines_used or not hidden.isdisjoint(facts.tables):
-            self.found.everything = True
-            self.found.stated_anywhere |= changes_rows
+            self.found.everything = self.found.stated_anywhere = True
         elif names:
             self.found.tables |= names
-            self.found.stated |= names if changes_rows else set()
+            self.found.stated |= names
             self._parents |= names
         else:
             self.found.databases |= facts.databases
-            self.found.stated_in |= facts.databases if changes_rows else frozenset()
+            self.found.stated_in |= facts.databases
+
+    def _ddl(self, facts: StatementFacts, sql: bytes) -> None:
+        """A definition changes the rows of the tables that it is about: not of those that it reads, copies or refers
+        to. That of a view or a program changes none, whatever its text names."""
+        if facts.create_select and facts.routines_used:
+            # a function that a query calls may write
+            self.found.everything = True
+        elif facts.views or facts.triggered or facts.dropped_triggers or facts.routine_databases or facts.temporary:
+            return
+        elif facts.tables and _KEEPS_ROWS.match(sql) is None:
+            about = facts.tables
+            if facts.first is not None and _OF_ONE_TABLE.match(sql) is not None:
+                about = frozenset({facts.first, *(key for pair in facts.renames for key in pair)})
+            self.found.tables |= {self._name(key) for key in about}
+        elif not facts.tables and _MAKES_DATABASE.search(sql) is not None:
+            self.found.databases |= facts.databases
 
     def _definition(self, facts: StatementFacts, sql: bytes) -> None:
         if facts.kind is StatementKind.DDL:

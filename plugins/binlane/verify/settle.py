@@ -166,7 +166,8 @@ class Settler:
         shape = key_shape(self.tables.compared[one.table]) if one.key else None
         note = one.note or why
         return Suspect(
-            one.table, one.key, state, seqno, one.columns, one.source, one.target, note, log_end=at, shape=shape
+            one.table, one.key, state, seqno, one.columns, one.source, one.target, note, log_end=at, shape=shape,
+            reached=str(self.standing.watermark.source),
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, 
 
 NOW = 1_000_000.0
 DAY = 86_400.0
-LIMITS = Limits(max_age=DAY, max_unverified=7 * DAY, max_full_age=31 * DAY)
+LIMITS = Limits(max_age=DAY, max_unverified=7 * DAY, max_full_age=31 * DAY, max_pending=DAY)
 HEALTHY = Facts(
     channel="shop", clock=NOW, created=NOW - 90 * DAY, seqno=131, committed=NOW - 60, complete=None, stopped=None,
     window=None, error=None, drifted=0, pending=0, is_comparable=True, verified=131,
@@ -283,3 +283,12 @@ def test_rows_that_no_verification_settles_are_named_with_the_cause_and_what_to_
     behind = of(**aged, uncovered_since=NOW - 8 * DAY).findings[0]
     assert "have not been verified" in behind.text
     assert states(of(**aged | {"unverified_since": NOW - DAY})) == ["idle"]
+
+
+def test_rows_that_stay_pending_are_told_of_after_a_time() -> None:
+    assert of(pending=2, pending_since=NOW - DAY + 60).state is State.IDLE
+    found = of(pending=2, pending_since=NOW - 2 * DAY)
+    assert (found.state, found.severity) == (State.UNVERIFIED, Severity.WARNING)
+    assert "2 rows or definitions pending, the oldest for 2 d" in found.findings[0].text
+    no_limit = replace(LIMITS, max_pending=0)
+    assert health_of(replace(HEALTHY, pending=2, pending_since=NOW - 2 * DAY), no_limit).state is State.IDLE

@@ -30,6 +30,7 @@ def check(
             own.max_age if max_lag is None else seconds_of("--max-lag", max_lag),
             own.max_unverified if max_unverified is None else seconds_of("--max-unverified", max_unverified),
             own.max_full_age,
+            own.max_pending,
         )
         health = look_at(channel, environment_resolver() if resolve is None else resolve, limits=limits).health
     except Exception as exc:

@@ -111,6 +111,7 @@ class Reading:
             kind=self.kind,
             databases=frozenset(self.databases),
             tables=frozenset(self.tables),
+            first=self.first,
             written=frozenset(self.written),
             references=frozenset(self.references),
             routines_used=self.routines_used,

@@ -32,6 +32,8 @@ class StatementFacts:
     """Every database read or written, the default database for unqualified names. Empty if the kind is UNKNOWN."""
     tables: frozenset[TableKey] = frozenset()
     """Every table, view and sequence named, read or written."""
+    first: TableKey | None = None
+    """The first table named: the one that CREATE TABLE or ALTER TABLE is about."""
     written: frozenset[TableKey] = frozenset()
     """The tables whose rows an INSERT, REPLACE, UPDATE, DELETE or LOAD changes; a part of ``tables``."""
     references: frozenset[str] = frozenset()

@@ -86,6 +86,8 @@ class Snapshot:
     found different; None: there is no such change and no such row."""
     uncovered_since: float | None = None
     """When the first window with a change that no verification has compared was finished."""
+    pending_since: float | None = None
+    """When the oldest of the pending rows was first found different."""
     full_at: float | None = None
     """When all rows of all tables had last been compared."""
     round: PastVerification | None = None
@@ -134,7 +136,8 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
         ).one()
         covered = status.covered
         uncovered = _optional_seconds(first_uncovered(connection, channel, covered.through))
-        marks = (uncovered, _optional_seconds(status.pending_since))
+        pending = _optional_seconds(status.pending_since)
+        marks = (uncovered, pending)
         open_since = [mark for mark in marks if mark is not None]
         skips = read_newest_skips(connection, channel, SKIPS + 1)
         window = status.window
@@ -153,6 +156,7 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             covered=covered,
             unverified_since=min(open_since, default=None),
             uncovered_since=uncovered,
+            pending_since=pending,
             full_at=_optional_seconds(covered.full_at),
             round=unfinished_round(connection, channel),
             step=read_step(connection, channel),

@@ -90,6 +90,8 @@ class Suspect:
     """The end of the source's log when it was compared; a pending row is settled at a watermark behind it."""
     shape: str | None = None
     """The definition of the table's primary key when it was compared. None: no row's, or not known."""
+    reached: str | None = None
+    """The watermark's place in the source's log when it was compared; not stored."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -98,6 +100,17 @@ class Suspect:
         if self.of_definition:
             return self.table, self.key, self.columns
         return (self.table, self.key) if self.key else (self.table, self.source, self.target)
+
+    def settled_by(self, before: Suspect | None) -> Suspect:
+        """This suspect as drift, if it is pending, was found different before, and neither server's row has changed
+        since, although the target has reached the log's end of then: the source's later changes are not the reason."""
+        if before is None or self.state != PENDING or not self.key or self.of_definition:
+            return self
+        is_same = (self.source, self.target, self.shape) == (before.source, before.target, before.shape)
+        has_passed = (
+            before.log_end is not None and self.reached is not None and _is_behind(self.reached, before.log_end)
+        )
+        return replace(self, state=DRIFT, note="") if is_same and has_passed else self
 
     def known_since(self, before: Suspect | None) -> Suspect:
         """This suspect with the times of the stored one of the same identity: drift stays known until the rows are
@@ -116,6 +129,16 @@ class Suspect:
         return self.note != "" and self.key != () and self.shape is None
 
 
+def _is_behind(reached: str, end: str) -> bool:
+    """Whether a place in the source's log is ``end`` or later; places are written as ``LogPosition``."""
+    return _place(reached) >= _place(end)
+
+
+def _place(text: str) -> tuple[int, int]:
+    file, _, offset = text.rpartition(":")
+    return int(file.rpartition(".")[2]), int(offset)
+
+
 def with_times(found: Iterable[Suspect], stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
     """Suspects with the times of those that were stored before them.
 
@@ -127,7 +150,7 @@ def with_times(found: Iterable[Suspect], stored: Iterable[Suspect]) -> tuple[Sus
         before[one.identity] = one
         if one.key == () and one.note in (BY_STATEMENTS, BY_FOREIGN_KEYS) and one.since is not None:
             waiting[one.table, one.note] = min(one.since, waiting.get((one.table, one.note), one.since))
-    known = (one.known_since(before.get(one.identity)) for one in found)
+    known = (one.settled_by(before.get(one.identity)).known_since(before.get(one.identity)) for one in found)
     return tuple(
         replace(one, since=waiting.get((one.table, one.note))) if one.key == () and one.since is None else one
         for one in known

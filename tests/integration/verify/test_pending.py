@@ -1,0 +1,66 @@
+"""What makes a row pending that differs: a change of its table that the log shows, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.orchestration.commands.verify import verify_channel
+from binlane.verify.outcome import Options
+from tests.integration.verify.scene import ONE_OF_EACH, found, tables
+from tests.integration.window.conftest import (
+    ChannelOf,
+    channel_of,
+    clean_servers,
+    run_on,
+)
+
+__all__ = ["channel_of", "clean_servers"]
+
+ELSEWHERE = (
+    "CREATE DATABASE other",
+    "CREATE TABLE other.t LIKE app.a",
+    "CREATE TABLE other.child (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES app.b (id))",
+    "CREATE VIEW other.v AS SELECT * FROM app.a",
+    "CREATE TRIGGER other.tr BEFORE INSERT ON other.t FOR EACH ROW SET NEW.n = 1",
+    "CREATE FUNCTION other.f() RETURNS INT DETERMINISTIC NO SQL RETURN 1",
+    "CREATE VIEW other.w AS SELECT other.f() AS f",
+    "CREATE PROCEDURE app.p() SELECT 1",
+    "ANALYZE TABLE app.a",
+    "DROP VIEW other.v",
+    "DROP DATABASE other",
+)
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_drift_stays_drift_while_there_are_definitions_elsewhere(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    tables(channel)
+    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id = 3", "DELETE FROM app.b WHERE id = 4", log=False)
+    drift = {("drift", "a", ("3",)), ("drift", "b", ("4",))}
+    for statement in ELSEWHERE:
+        run_on(channel.source, "SET SESSION binlog_format = 'STATEMENT'", statement)
+        outcome = verify_channel(channel.config, channel.endpoints, Options(full=True))
+        rows = {each for each in found(outcome) if each[1] in ("a", "b") and each[2] in (("3",), ("4",))}
+        assert rows == drift, statement
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_a_row_that_differs_twice_while_neither_server_changes_it_is_drift(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    """Statements change other rows of the table behind each watermark."""
+    channel = channel_of(*families)
+    tables(channel)
+    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id = 3", log=False)
+
+    def state() -> set[tuple[str, str, tuple[str, ...]]]:
+        run_on(channel.source, "SET SESSION binlog_format = 'STATEMENT'", "UPDATE app.a SET n = n + 1 WHERE id = 9")
+        outcome = verify_channel(channel.config, channel.endpoints, Options(full=True))
+        return {each for each in found(outcome) if each[2] == ("3",)}
+
+    assert state() == {("pending", "a", ("3",))}
+    assert state() == {("pending", "a", ("3",))}  # the target has not reached what the log had then
+    assert channel.run() is not None
+    assert state() == {("drift", "a", ("3",))}
