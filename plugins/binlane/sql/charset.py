@@ -36,6 +36,14 @@ _FORMS: Final[Mapping[str, re.Pattern[bytes]]] = {
 }
 """The multi-byte characters of each character set whose second byte may be ASCII."""
 _LETTER: Final = b"\xff"
+_SWE7: Final = "swe7"
+"""Swedish letters in place of these characters of ASCII. Outside of quotes, three of them remain what they are in ASCII
+to the servers' lexers (tried on both): the at sign, the vertical bar and the backquote. A backslash is a letter there,
+and escapes a quote inside a literal: texts with one are not read."""
+_SWE7_LETTERS: Final = bytes(0xFF if byte in b"@[\\]^`{|}~" else byte for byte in range(256))
+_SWE7_PIECE: Final = re.compile(
+    rb"'[^']*'|\"[^\"]*\"|`[^`]*`|/\*.*?\*/|(?:--(?=[\x00-\x20\x7f])|\#)[^\n]*|(?P<letter>[\[\]^{}~])", re.S
+)
 _MASK: Final = bytes(range(128)) + _LETTER * 128
 _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
 
@@ -78,25 +86,34 @@ def has_eight_bits(charset: str) -> bool:
     return eight_bit_characters(charset) is not None
 
 
-def charset_is_read(context: SessionContext) -> bool:
-    """Whether the lexer can read statements in that client character set."""
+def is_read(sql: bytes, context: SessionContext) -> bool:
+    """Whether the lexer can read a statement in its client's character set."""
     name = _charset(context.charset_client)
-    return name in _UTF8 or _decoder(name) is not None
+    return name in _UTF8 or (name == _SWE7 and b"\\" not in sql) or _decoder(name) is not None
 
 
 def decoded(sql: bytes, context: SessionContext) -> str:
     """A statement's text; U+FFFD for bytes without a certain character.
 
-    In a character set that cannot be read (``charset_is_read``): the first word, then U+FFFD in place of the rest.
+    If it cannot be read (``is_read``): the first word, then U+FFFD in place of the rest.
     """
     name = _charset(context.charset_client)
     if name in _UTF8:
         return sql.decode("utf-8", "replace")
+    if name == _SWE7 and b"\\" not in sql:
+        return _SWE7_PIECE.sub(_without_letters, sql).decode("ascii", "replace")
     decode = _decoder(name)
     if decode is not None:
         return sql.decode("ascii") if sql.isascii() else decode(sql)
     match = _FIRST_WORD.match(sql)
     return (b"" if match is None else match.group()).decode("ascii") + " " + _HIDDEN
+
+
+def _without_letters(match: re.Match[bytes]) -> bytes:
+    quote = match.group()[:1]
+    if quote in (b"'", b'"', b"`"):
+        return quote + match.group()[1:-1].translate(_SWE7_LETTERS) + quote
+    return match.group().translate(_SWE7_LETTERS) if match["letter"] is not None else match.group()
 
 
 def masked(sql: bytes, charset: str) -> str:

@@ -9,18 +9,20 @@ statement is refused, unless the channel allows its kind (``filter.allow_stateme
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, TokenKind, Unreadable, lex
 
+_CALL: Final = "CALL"
+_LAST_CALL: Final = (5, 0, 13)
+"""MySQL servers before this version logged the CALL of a procedure."""
 OTHER: Final = "OTHER"
 """The kind of a statement that has no name here."""
 SELECT_INTO: Final = "SELECT INTO"
@@ -34,9 +36,8 @@ _OBJECTS: Final = (
 )
 LOGGED: Final[frozenset[str]] = frozenset(
     {
-        # changes; servers log a call of a function as SELECT or DO, and a procedure's statements one by one (before
-        # MySQL 5.0.13: the CALL)
-        *("INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "LOAD DATA", "LOAD XML", "SELECT", "DO", "CALL"),
+        # changes; servers log a call of a function as SELECT or DO, and a procedure's statements one by one
+        *("INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "LOAD DATA", "LOAD XML", "SELECT", "DO"),
         # transactions
         *("BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE SAVEPOINT", "XA"),
         # definitions
@@ -55,7 +56,17 @@ LOGGED: Final[frozenset[str]] = frozenset(
 """The kinds that servers log, as ``_kind`` names them."""
 NOT_LOGGED: Final = (
     *("ALTER INSTANCE", "ALTER LOGFILE", "ALTER RESOURCE", "ALTER SERVER", "ALTER UNDO", "BACKUP", "BEGIN NOT ATOMIC"),
-    *("BINLOG", "CACHE INDEX", "CHANGE MASTER", "CHANGE REPLICATION", "CHECK", "CHECKSUM", "CLONE", "CREATE LOGFILE"),
+    *(
+        "BINLOG",
+        _CALL,
+        "CACHE INDEX",
+        "CHANGE MASTER",
+        "CHANGE REPLICATION",
+        "CHECK",
+        "CHECKSUM",
+        "CLONE",
+        "CREATE LOGFILE",
+    ),
     *("CREATE RESOURCE", "CREATE SERVER", "CREATE UNDO", "DEALLOCATE", "DROP LOGFILE", "DROP RESOURCE", "DROP SERVER"),
     *("DROP UNDO", "EXECUTE", "EXPLAIN", "FLUSH BINARY", "FLUSH LOGS", "FLUSH TABLES WITH READ LOCK", "HANDLER"),
     *("IMPORT TABLE", "INSTALL", "KILL", "LOAD INDEX", "LOCK", "PREPARE", "PURGE", "RESET", "RESTART", SELECT_INTO),
@@ -79,27 +90,38 @@ _MAINTENANCE: Final = frozenset({"ANALYZE", "OPTIMIZE", "REPAIR"})
 """Table maintenance, which mysqlcheck and mariadb-check do in all databases."""
 _CHANGE: Final = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.I)
 _FILE: Final = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.I)
-_UNREAD: Final = re.compile(r"\s*(?:CREATE|ALTER|DROP)\s*\ufffd", re.I)
-"""First words of definitions. In a client character set that cannot be read (swe7) only the first word is known
-(``charset.decoded``), and servers log such definitions."""
+_NAMES_OWN: Final = re.compile(
+    r"[`\"]?\b(?:mysql|performance_schema)\b[`\"]?(?:\s|/\*.*?\*/|(?:--|#)[^\n]*\n)*\.", re.I | re.S
+)
+"""Occurs in each text that names one of these databases."""
+_TABLES: Final = frozenset({"TABLE", "TABLES", "VIEW"})
 _CACHED_LENGTH: Final = 4096
 
 
-def not_logged(text: str, facts: StatementFacts, dialect: Dialect) -> str | None:
-    """The kind of a statement that servers do not log, by its name in ``NOT_LOGGED``; None for a kind that they log.
+def not_logged(
+    text: str, facts: StatementFacts, dialect: Dialect, version: tuple[int, int, int], database: str | None
+) -> str | None:
+    """The kind of a statement that servers of that ``version`` do not log, by its name in ``NOT_LOGGED``; None for a
+    kind that they log. ``database``: the session's.
 
-    If the lexer fails, the words before the fault decide; a definition is accepted by its first word alone.
+    A text that the lexer does not read to its end has no kind that servers log.
     """
     read = _kind_of if len(text) > _CACHED_LENGTH else _cached
     kind = read(text, dialect, facts.kind)
     if kind in LOGGED:
-        return SYSTEM_TABLES if kind not in _MAINTENANCE and _changes_servers_own(facts) else None
-    if _UNREAD.fullmatch(text) is not None:
+        # a loadable function is in no database, and a stored one of these databases is named with it
+        default = None if kind == "DROP FUNCTION" else database
+        is_own = kind not in _MAINTENANCE and _changes_servers_own(text, facts, default)
+        return SYSTEM_TABLES if is_own else None
+    if kind == _CALL and dialect.flavor is Flavor.MYSQL and version < _LAST_CALL:
         return None
     return kind if kind in NOT_LOGGED else OTHER
 
 
-def _changes_servers_own(facts: StatementFacts) -> bool:
+def _changes_servers_own(text: str, facts: StatementFacts, database: str | None) -> bool:
+    if facts.kind is StatementKind.UNKNOWN:
+        # which tables it changes is not known
+        return (database or "").lower() in _SERVERS_OWN or _NAMES_OWN.search(text) is not None
     changed = {key.database for key in facts.written}
     if facts.kind is StatementKind.DDL and not facts.tables <= _SERVERS_LOGS:
         of_others = facts.tables if facts.views else {old for old, _ in facts.copies}
@@ -113,8 +135,11 @@ def _kind_of(text: str, dialect: Dialect, kind: StatementKind) -> str:
     if plain is not None and _FILE.search(text) is None:
         return plain.group().strip().upper()
     tokens: list[Token] = []
-    with contextlib.suppress(Unreadable):  # the words before the fault are enough
-        lex(text, dialect, tokens)
+    try:
+        # a name with bytes outside its character set is a name
+        lex(text.replace(UNDECODED, "x"), dialect, tokens)
+    except Unreadable:
+        return OTHER
     words = [token.upper for token in tokens]
     if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
         tokens = tokens[words.index("FOR") + 1 :]
@@ -142,7 +167,10 @@ def _kind(tokens: Sequence[Token], kind: StatementKind) -> str:
     if verb == "BEGIN":
         return verb if kind is StatementKind.TRANSACTION else "BEGIN NOT ATOMIC"
     if verb == "FLUSH":
-        return _flush(words)
+        return _flush(tokens[start:])
+    if verb in _MAINTENANCE:
+        is_of_tables = any(word in _TABLES for word in words[1:3])
+        return verb if is_of_tables else "EXPLAIN" if verb == "ANALYZE" else OTHER
     if verb in ("RENAME", "LOAD", "CHANGE", "CACHE", "IMPORT", "RELEASE") or words[:2] == ["START", "TRANSACTION"]:
         return f"{verb} {second}"
     return "EXPLAIN" if verb in ("DESCRIBE", "DESC") else verb
@@ -179,8 +207,13 @@ def _setting(tokens: Sequence[Token]) -> str:
     return "SET"
 
 
-def _flush(words: Sequence[str]) -> str:
-    what = [word for word in words[1:] if word not in ("NO_WRITE_TO_BINLOG", "LOCAL")]
-    if "LOCK" in what or "EXPORT" in what:
+def _flush(tokens: Sequence[Token]) -> str:
+    words = [token.upper for token in tokens]
+    if "LOCK" in words or "EXPORT" in words:
         return "FLUSH TABLES WITH READ LOCK"
-    return f"FLUSH {what[0]}" if what[:1] in (["LOGS"], ["BINARY"]) else "FLUSH"
+    start = 2 if words[1:2] in (["NO_WRITE_TO_BINLOG"], ["LOCAL"]) else 1
+    for place, token in enumerate(tokens[start:], start):
+        is_first = place == start or is_symbol(tokens[place - 1], ",")
+        if is_first and token.upper in ("LOGS", "BINARY"):
+            return f"FLUSH {token.upper}"
+    return "FLUSH"

@@ -14,7 +14,7 @@ from typing import Final
 
 from binlane.choices import FilterKind
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
+from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, Unreadable, lex
 
 _VERBS: Final = {
     "CREATE": FilterKind.CREATE,
@@ -40,8 +40,9 @@ def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialec
     if kind is StatementKind.GLOBAL:
         return frozenset({FilterKind.ACCOUNTS})
     tokens: list[Token] = []
-    with contextlib.suppress(Unreadable):  # the words before the fault are enough
-        lex(sql, dialect, tokens)
+    with contextlib.suppress(Unreadable):  # of no kind that servers log (``logged_kinds``): it is refused
+        # a name with bytes outside its character set is a name
+        lex(sql.replace(UNDECODED, "x"), dialect, tokens)
     words = [token.upper for token in tokens]
     if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
         words = words[words.index("FOR") + 1 :]

@@ -10,7 +10,7 @@ import pytest
 from binlane.binlog.types.collations import charset_name, collation_name
 from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
-from binlane.sql.charset import charset_is_read, decoded
+from binlane.sql.charset import decoded, is_read
 from binlane.sql.parse.facts import StatementKind
 
 NO_CLIENT_SETS = {"ucs2", "utf16", "utf16le", "utf32"}
@@ -36,8 +36,8 @@ def test_each_collation_is_read_by_its_character_set_or_makes_a_statement_unknow
     charset = charset_name(str(collation_name(collation, Flavor.MARIADB)))
     sql = b"INSERT INTO t VALUES (1, 'x')"
     facts = statement_facts(sql, session(collation), Flavor.MARIADB)
-    if charset in NO_CLIENT_SETS | {"swe7"}:
-        assert not charset_is_read(session(collation))
+    if charset in NO_CLIENT_SETS:
+        assert not is_read(sql, session(collation))
         assert facts.kind is StatementKind.UNKNOWN
         assert facts.reason == "a character set that this version does not read"
         assert not facts.commits_implicitly
@@ -47,9 +47,26 @@ def test_each_collation_is_read_by_its_character_set_or_makes_a_statement_unknow
 
 
 def test_an_unread_character_set_keeps_whether_the_statement_commits() -> None:
-    facts = statement_facts(b"CREATE TABLE t (a INT)", session(10), Flavor.MYSQL)
+    facts = statement_facts(b"CREATE TABLE t (a INT COMMENT 'a\\b')", session(10), Flavor.MYSQL)
     assert facts.kind is StatementKind.UNKNOWN
     assert facts.commits_implicitly
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        (b"INSERT INTO t VALUES (1, 'a}@[b') -- '\n", "t"),
+        (b"UPDATE a.`t|` SET b = 1", None),
+        (b"UPDATE a.t SET b = `c@d`", None),
+        (b"UPDATE a.t{ SET b = 1 | 2", None),
+        (b"UPDATE /* ' */ a.t SET b = `c` | @e, f = 'it''s' # '", "t"),
+        (b"CREATE DEFINER=`root`@`localhost` VIEW a.t AS SELECT 1 AS a", "t"),
+    ],
+)
+def test_a_letter_of_swe7_is_no_sign_of_ascii(sql: bytes, table: str | None) -> None:
+    facts = statement_facts(sql, session(10), Flavor.MYSQL)
+    assert {key.table for key in facts.tables} == ({table} if table else set())
+    assert (facts.kind is StatementKind.UNKNOWN) is (table is None)
 
 
 @pytest.mark.parametrize(("charset", "collation"), ASCII_SECOND_BYTES.items())
@@ -70,7 +87,7 @@ def test_two_bytes_are_one_character_by_their_form_alone(charset: str, collation
 @pytest.mark.parametrize("collation", [number for number in IDS if number not in ASCII_SECOND_BYTES.values()])
 def test_no_other_character_set_hides_or_makes_an_ascii_character(collation: int) -> None:
     charset = charset_name(str(collation_name(collation, Flavor.MARIADB)))
-    if charset in ASCII_SECOND_BYTES or not charset_is_read(session(collation)):
+    if charset in ASCII_SECOND_BYTES or not is_read(b"\\", session(collation)):
         return
     for first in range(0x80, 0x100):
         text = decoded(bytes([first]) + b"'\\`", session(collation))

@@ -25,7 +25,6 @@ LOAD DATA INFILE 'x' INTO TABLE t
 SELECT `d`.`f`()
 (SELECT d.f(1))
 DO d.f()
-CALL d.p()
 SAVEPOINT `sp`
 ROLLBACK TO `sp`
 RELEASE SAVEPOINT sp
@@ -128,6 +127,17 @@ SIGNAL SQLSTATE '01000' | OTHER
 CREATE THING x | OTHER
 VALUES (1) | OTHER
 gibberish | OTHER
+CALL d.p() | CALL
+ANALYZE INSERT INTO t VALUES (1) | EXPLAIN
+ANALYZE FORMAT=JSON DELETE FROM t | EXPLAIN
+OPTIMIZE x | OTHER
+FLUSH STATUS, LOGS | FLUSH LOGS
+FLUSH LOCAL HOSTS, BINARY LOGS | FLUSH BINARY
+SELECT � FROM t INTO OUTFILE 'x' | SELECT INTO
+SELECT 1 'x | OTHER
+CREATE TABLE t (a INT) 'x | OTHER
+DROP TABLE shop.�, mysql.user | SYSTEM TABLES
+DROP TABLE shop.�, `MySQL` /* */ . user | SYSTEM TABLES
 CREATE TABLE mysql.zz (a INT) | SYSTEM TABLES
 DROP TABLE mysql.user | SYSTEM TABLES
 DROP TABLE t, mysql.user | SYSTEM TABLES
@@ -142,7 +152,7 @@ DELETE FROM mysql.db | SYSTEM TABLES
 
 
 def kind_of(sql: str, flavor: Flavor) -> str | None:
-    return not_logged(sql, analyze(sql, database="shop", flavor=flavor), Dialect(flavor))
+    return not_logged(sql, analyze(sql, database="shop", flavor=flavor), Dialect(flavor), (10, 11, 0), "shop")
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))

@@ -44,7 +44,8 @@ from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart
 from binlane.plan.transaction.rename import Unsafe, renamed_parts
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection, Undecided
-from binlane.sql.charset import charset_is_read, decoded, dialect_of
+from binlane.sql.analyzed_statement import executed
+from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
@@ -285,7 +286,8 @@ class _Dissection:
         query = replace(query, context=in_its_charset(query.sql, query.context, source.flavor, source.version))
         with self._naming(event):
             reader = Reader(source.flavor, source.version)
-            query = replace(query, sql=as_read_by_source(query.sql, query.context, reader, self.log.target))
+            sql = as_read_by_source(query.sql, query.context, reader, self.log.target)
+            query = replace(query, sql=executed(sql, query.context, source.flavor))
         try:
             context = with_variables(query.session(event.header), self._variables, self.log.target)
         except ValueError as exc:
@@ -328,8 +330,10 @@ class _Dissection:
     def _check_kind(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
         """Raises UnsupportedEventError for a kind of statement that no server logs, or that changes the server's own
         tables, unless the channel allows it."""
-        text, flavor = decoded(query.sql, context), self.log.format.flavor
-        kind = not_logged(text, facts, dialect_of(context, flavor))
+        if not is_read(query.sql, context):
+            _refuse(event, self.log, "a statement in a client character set that is not read")
+        text, source = decoded(query.sql, context), self.log.format
+        kind = not_logged(text, facts, dialect_of(context, source.flavor), source.version, context.database)
         if kind is not None and kind not in self.log.selection.allowed:
             found, who = _OWN_TABLES if kind == SYSTEM_TABLES else _BY_HAND
             raise UnsupportedEventError(
@@ -431,7 +435,7 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
         no_backslash_escapes=dialect.no_backslash_escapes,
         flavor=flavor,
     )
-    if not charset_is_read(context):
+    if not is_read(sql, context):
         return replace(facts, reason="a character set that this version does not read")
     if any("\ufffd" in name for name in facts.databases | {key.table for key in facts.tables}):
         commits = facts.commits_implicitly

@@ -57,7 +57,7 @@ _QUOTED_PLAIN: Final = r"{q}[^{q}]*+(?:{q}{q}[^{q}]*+)*{q}"
 _NUMBER: Final = rf"""(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?
     | (?:0[xX][0-9a-fA-F]+|0b[01]+|\d+[eE][+-]?\d+|\d+|\\N)(?![{_WORD_CHARS}])"""
 _SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}@]"
-_REPLACEMENT: Final = "\ufffd"
+UNDECODED: Final = "\ufffd"
 """A decoder writes this in place of undecodable bytes; a name that contains it is not known."""
 _KINDS: Final = {
     "word": TokenKind.WORD,
@@ -177,7 +177,7 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
 
 
 def _named(kind: TokenKind, text: str, *, gap: bool) -> Token:
-    if _REPLACEMENT in text:
+    if UNDECODED in text:
         raise Unreadable("a name with bytes outside its character set")
     return Token(kind, text, text.upper() if kind is TokenKind.WORD else "", gap)
 

@@ -239,7 +239,7 @@ REFUSED = [
         id="rename-of-both-if-they-exist",
     ),
     pytest.param(
-        [bound(1, CREATE, alone=True), bound(2, "OPTIMIZE WHATEVER tmp", alone=True), bound(3, DROP, alone=True)],
+        [bound(1, CREATE, alone=True), bound(2, "OPTIMIZE TABLE tmp WHATEVER", alone=True), bound(3, DROP, alone=True)],
         r"seqno 2 commits implicitly, .* a statement of its connection cannot be parsed \(", id="unreadable-statement",
     ),
     pytest.param(
