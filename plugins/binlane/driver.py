@@ -17,6 +17,7 @@ import ipaddress
 import logging
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,9 @@ _WHOLE_PACKET: Final = 0xFF_FFFF
 _HEAD: Final = 4
 """Bytes of a packet's header."""
 _IN_CLEAR: Final = frozenset({b"mysql_clear_password", b"dialog"})
+_OLD_PASSWORD: Final = b"mysql_old_password"
+_UNREADABLE: Final = (struct.error, IndexError, AssertionError, AttributeError, TypeError, UnicodeError, ValueError)
+"""What PyMySQL raises for packets that no server sends."""
 _CLIENTS_OWN: Final = range(2000, 3000)
 """The client's own error numbers."""
 _UNKNOWN_VARIABLE: Final = 1193
@@ -174,6 +178,13 @@ class Connection(Driver):
                     "run"
                 ) from exc
             raise
+        except _UNREADABLE as exc:
+            self._force_close()  # type: ignore[attr-defined]
+            raise err.OperationalError(
+                CR.CR_SERVER_HANDSHAKE_ERR,
+                f"the server's answer to the login cannot be read ({exc}): it is no MySQL or MariaDB server, or a "
+                "program between changes what it says; look at host and port of the connection",
+            ) from exc
         if self._asked is None:
             self._read_timeout = SILENT_SECONDS
             # the replaced reader has no unread bytes of the login
@@ -348,7 +359,31 @@ class Connection(Driver):
                 "connection that is not encrypted: enable TLS on the server (ssl_mode=required, better "
                 "verify_identity), or use another authentication plugin for the account"
             )
+        if plugin_name == _OLD_PASSWORD:
+            raise ConfigError(
+                f"{self._place}: the server asks for the password by mysql_old_password, whose hash is as good as the "
+                "password itself, and which no server since MySQL 5.7 and MariaDB 10.4 needs: set the account's "
+                "password again with mysql_native_password or a newer plugin; if its plugin is another one, this is "
+                "not the server"
+            )
         return super()._process_auth(plugin_name, auth_packet, handler)  # type: ignore[misc]
+
+    def _read_query_result(self, unbuffered: bool = False) -> int:
+        try:
+            return int(super()._read_query_result(unbuffered))  # type: ignore[misc]
+        except RuntimeError as exc:
+            # PyMySQL's answer to a server that asks for a file of this machine, and nothing was sent
+            self._force_close()  # type: ignore[attr-defined]
+            raise ConfigError(
+                f"{self._place}: the server asks for a file of this machine (LOAD DATA LOCAL), which no statement of "
+                "this connection has offered: it is not the expected server, or another program changes what it says. "
+                "Nothing was sent; look at host, port and ssl_mode of the connection"
+            ) from exc
+        except _UNREADABLE as exc:
+            self._force_close()  # type: ignore[attr-defined]
+            raise err.OperationalError(
+                CR.CR_MALFORMED_PACKET, f"an answer of the server cannot be read: {exc}"
+            ) from exc
 
     def _read_bytes(self, num_bytes: int) -> bytes:
         if num_bytes == _WHOLE_PACKET:

@@ -61,6 +61,22 @@ def size_text(count: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderRecord:
+    """The place of a window's folder, as the state on the target records it: a text that names no folder by itself,
+    because ``state.window_folders`` says where a window's files are."""
+
+    uri: str
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the window's files were removed."""
+        return self.uri == ""
+
+    def __str__(self) -> str:
+        return self.uri
+
+
+@dataclass(frozen=True, slots=True)
 class RowCounts:
     """Row changes by kind; the target's Handler counters must show the same numbers."""
 

@@ -24,6 +24,10 @@ def _class(ranges: tuple[tuple[int, int], ...]) -> str:
 _ACTIVE: Final = re.compile(_class(ACTIVE))
 _BREAKING: Final = re.compile(_class((*ACTIVE, (0x09, 0x0A))))
 _MARKDOWN: Final = re.compile(r"[\\\[\]<>]")
+_ADDRESS: Final = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9+.-]*://|www\.|[\w.+-]+@[\w-]+\.(?=\w))[^\s`<>\[\]()]*", re.IGNORECASE
+)
+"""What Markdown makes a link of, also without brackets and behind a backslash: the address of a page or of a person."""
 _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -43,8 +47,15 @@ def json_text(encoded: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text for a note, which Airflow renders as Markdown: without links, images and HTML."""
-    return _MARKDOWN.sub(r"\\\g<0>", printable(text))
+    """Text for a note, which Airflow renders as Markdown: without links, images and HTML. Addresses are code, which is
+    no link; their fence is longer than any other in the text, so that none of these opens or closes it."""
+    shown = printable(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    parts, at = list[str](), 0
+    for found in _ADDRESS.finditer(shown):
+        parts += [_MARKDOWN.sub(r"\\\g<0>", shown[at : found.start()]), f"{fence}{found[0]}{fence}"]
+        at = found.end()
+    return "".join((*parts, _MARKDOWN.sub(r"\\\g<0>", shown[at:])))
 
 
 def _escaped(match: re.Match[str]) -> str:

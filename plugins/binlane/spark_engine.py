@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import socket
 import threading
 import time
@@ -15,7 +14,10 @@ import pyarrow as pa
 from binlane.errors import BinlaneError, ExecutorsLostError, SparkServerError
 from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
+from binlane.work.filter.errors import as_text, error_of_text
 from binlane.work.filter.job import MOST_BATCHES, Task, run_filter
+from binlane.work.filter.tasks import RESULTS, packed, unpacked
+from binlane.work.filter.wire import from_wire, to_wire
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,14 +46,14 @@ class SparkEngine:
             part = batches[first : first + MOST_BATCHES]
             of = f" from {first + 1:,}" if len(part) < len(batches) else ""
             self.describe(f"{stage}: files {names:,}, tasks {len(batches):,}{of}")
-            yield from self._one_job(task, part)
+            yield from self._one_job(RESULTS[stage], task, part)
 
-    def _one_job(self, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    def _one_job(self, kind: type, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
         starts = [0, *accumulate(map(len, batches))]
 
         def call(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for at in chain.from_iterable(batch.column("id").to_pylist() for batch in ids):
-                found = [_attempt(task, name) for name in batches[at]]
+                found = [_attempt(kind, task, name) for name in batches[at]]
                 ordinals = pa.array(range(starts[at], starts[at + 1]), pa.int64())
                 results = [array([one[field] for one in found], pa.binary()) for field in (0, 1)]
                 yield pa.RecordBatch.from_arrays([ordinals, *results], ["ordinal", "result", "error"])
@@ -63,8 +65,8 @@ class SparkEngine:
         found.sort(key=lambda row: row.ordinal)
         for row in found:
             if row.error is not None:
-                raise pickle.loads(row.error)
-        return (row.result for row in found)
+                raise error_of_text(bytes(row.error).decode("utf-8", "backslashreplace"))
+        return (packed(from_wire(kind, bytes(row.result))) for row in found)
 
     def describe(self, job: str) -> None:
         """Name the next job for Spark's UI, where the session can."""
@@ -128,14 +130,14 @@ class SubmittedEngine(SparkEngine):
         return self._had_executors is not None and time.monotonic() - self._had_executors > self._lost_seconds
 
 
-def _attempt(task: Task, name: str) -> tuple[bytes | None, bytes | None]:
-    """A task's result, or, for an error that a retry cannot fix, the pickled error."""
+def _attempt(kind: type, task: Task, name: str) -> tuple[bytes | None, bytes | None]:
+    """A task's result for the wire, or, for an error that a retry cannot fix, its class and text."""
     try:
-        return task(name), None
+        return to_wire(kind, unpacked(task(name))), None
     except BinlaneError as exc:
         if exc.retryable:
             raise
-        return None, pickle.dumps(exc)
+        return None, as_text(exc).encode()
 
 
 def filter_on_server(remote: str, work: WorkFolder, name: str) -> None:

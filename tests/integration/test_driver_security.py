@@ -172,6 +172,8 @@ class Impostor:
     plugin: bytes
     answers: list[bytes]
     told: bytes = b""
+    hangs_up: bool = False
+    """Behind the last answer; else it listens."""
     _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
 
     @property
@@ -202,8 +204,11 @@ class Impostor:
                 piece = answer[at : at + 0xFF_FFFF]
                 peer.sendall(struct.pack("<I", len(piece))[:3] + bytes([number % 256]) + piece)
                 number += 1
+            if self.hangs_up and answer is self.answers[-1]:
+                return
             self.told += peer.recv(1 << 16)
-            number += 1
+            # a command begins behind the login
+            number = 1 if answer == OK else number + 1
 
 
 A_KEY = b"\1" + public_pem(IMPOSTORS_KEY)
@@ -217,6 +222,7 @@ SWITCH = b"\xfe%s\0" + b"a" * 20 + b"\0"
         (b"mysql_native_password", [b"\xfedialog\0\x04Password: "], "in clear text .dialog."),
         (b"caching_sha2_password", [b"\1\4", A_KEY], "an RSA key that it has just sent"),
         (b"sha256_password", [A_KEY], "an RSA key that it has just sent"),
+        (b"mysql_native_password", [SWITCH % b"mysql_old_password"], "by mysql_old_password"),
         (b"mysql_native_password", [SWITCH % b"sha256_password", A_KEY], "an RSA key"),
         (
             b"mysql_native_password",
@@ -244,6 +250,57 @@ def test_an_impostor_gets_no_password(plugin: bytes, answers: list[bytes], expec
     with pytest.raises(ValueError, match="Decryption failed"):
         IMPOSTORS_KEY.decrypt(encrypted, padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None))
     assert impostor.told.endswith(b"\0\1\0" + impostor.told[-257:]), "a packet of 256 bytes"
+
+
+UNREADABLE = (
+    b"",
+    b"\xfe",
+    b"\xfe\xff\0",
+    b"\1",
+    b"\1\4\4",
+    b"\xfb/etc/passwd",
+    b"\xff",
+    b"\xff\1",
+    b"\0\xfe",
+    b"\3abc",
+    b"\xfc",
+)
+"""Answers to a login, or to a query, that no server gives. A line more is an attack more."""
+PLUGINS = (b"mysql_native_password", b"caching_sha2_password", b"sha256_password", b"client_ed25519", b"x", b"\xff")
+OK = b"\0\0\0\2\0\0\0"
+
+
+@pytest.mark.parametrize("plugin", [*PLUGINS, b"mysql_old_password"])
+def test_an_answer_that_cannot_be_read_is_an_error_of_the_driver_or_binlanes(plugin: bytes) -> None:
+    for answer in (*UNREADABLE, SWITCH % b"mysql_old_password", SWITCH % b"", b"\xfemysql_old_password"):
+        with Impostor(plugin, [answer], hangs_up=True) as impostor:
+            endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+            with pytest.raises((pymysql.err.MySQLError, ConfigError)):
+                Connection(**endpoint.pymysql_arguments())
+        assert b"secret" not in impostor.told
+
+
+@pytest.mark.parametrize("answer", UNREADABLE)
+def test_an_answer_to_a_query_that_cannot_be_read_is_one_too_and_sends_no_file(answer: bytes) -> None:
+    # the login, and two statements of PyMySQL's own
+    with Impostor(b"mysql_native_password", [OK, OK, OK, answer], hangs_up=True) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+        with pytest.raises((pymysql.err.MySQLError, ConfigError)):
+            Connection(**endpoint.pymysql_arguments()).query("SELECT 1")
+    assert b"root:" not in impostor.told
+
+
+def test_a_server_that_asks_for_a_file_is_named() -> None:
+    """Whichever of the statements behind the login it answers so."""
+    said = []
+    for number in range(1, 5):
+        with Impostor(b"mysql_native_password", [*(OK,) * number, b"\xfb/etc/passwd"], hangs_up=True) as impostor:
+            endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+            with pytest.raises((ConfigError, pymysql.err.MySQLError)) as refused:
+                Connection(**endpoint.pymysql_arguments()).query("SELECT 1")
+        said.append(str(refused.value))
+        assert b"root:" not in impostor.told
+    assert [each for each in said if "asks for a file of this machine" in each and "Nothing was sent" in each]
 
 
 def test_an_answer_of_more_bytes_than_any_server_sends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -334,7 +334,11 @@ WRONG = [
     pytest.param(
         MINIMAL + "[window]\nstart_date = 2026-01-01T00:00:00\n", "window.start_date: expected a date", id="date"
     ),
-    pytest.param(MINIMAL + '[spark]\nconf = { "a" = 1 }\n', "spark.conf.a: expected text, got 1", id="spark.conf"),
+    pytest.param(
+        MINIMAL + '[spark]\nconf = { "a" = 1 }\n',
+        "spark.conf.a: expected text, got a value of the type int, which is not shown",
+        id="spark.conf",
+    ),
     pytest.param('[source]\nconnection = "a"\n', "target.connection: expected text, got nothing", id="no target"),
     pytest.param(
         '[target]\nconnection = "a"\n', "source: expected either connection or archive, got neither", id="neither"
@@ -441,3 +445,25 @@ def test_a_kind_of_statements_that_is_none_is_refused_with_the_known_ones(tmp_pa
     wrong = channel(tmp_path, MINIMAL + '[filter]\nallow_statements = ["SET GLOBALS"]\n')
     with pytest.raises(ConfigError, match=r"filter\.allow_statements: expected kinds of .*SHUTDOWN.*got 'SET GLOBALS'"):
         selection_of(wrong, target)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[announce]\ncommand = "curl -H s3cret"\n',
+        '[announce]\ncommand = ["curl", "", "s3cret"]\n',
+        '[announce]\ncommand = { a = "s3cret" }\n',
+        '[spark]\nconf = "s3cret"\n',
+        '[spark.conf]\n"spark.a" = ["s3cret"]\n',
+        '[spark.conf.nested]\n"spark.a" = "s3cret"\n',
+        '[lanes]\ncount = "mysql://root:s3cret@h/"\n',
+        '[window]\nschedule = "mysql://root:s3cret@h:3306/"\n',
+    ],
+)
+def test_no_error_shows_a_value_that_may_be_a_secret(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "dags" / "channels" / "shop.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[source]\nconnection = "a"\n[target]\nconnection = "b"\n' + text)
+    with pytest.raises(ConfigError) as refused:
+        load_channel(file, {})
+    assert "s3cret" not in str(refused.value)

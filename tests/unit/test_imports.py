@@ -65,7 +65,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "spark_daemon": ("machine_code", "work.filter"),
     "spark_engine": ("errors", "work", "work.filter"),
     "spark_jobs": ("errors", "work", "work.filter", "spark_engine"),
-    "state": (*BASE, "plan"),
+    "state": (*BASE, "plan", "work"),
     "state.carried": (*BASE, "plan", "plan.transaction", "work", "state"),
     "state.migrations": (*BASE, "servers", "work", "state", "state.carried"),
     "state.orders": (*BASE, "state"),

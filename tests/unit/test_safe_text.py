@@ -45,7 +45,7 @@ def test_json_keeps_every_value() -> None:
 
 
 def test_a_note_makes_neither_links_nor_html() -> None:
-    assert markdown("![x](http://e) <b> \\ tenant_1") == "!\\[x\\](http://e) \\<b\\> \\\\ tenant_1"
+    assert markdown("![x](http://e) <b> \\ tenant_1") == "!\\[x\\](`http://e`) \\<b\\> \\\\ tenant_1"
 
 
 @pytest.mark.parametrize("kind", [BinlaneError, ConfigError])

@@ -36,21 +36,21 @@ class SchemaChecks:
 def target_state(
     target: Endpoint,
     *,
-    older_is_brought_up: bool = False,
+    brings_up: str | None = None,
     timeout: int | None = None,
     checks: SchemaChecks | None = None,
 ) -> Iterator[Engine]:
     """The target's engine; errors of the target in the ``with`` block name the server.
 
-    Raises StateSchemaError unless the schema ``binlane`` has this build's version. ``older_is_brought_up``: migrate an
-    older schema, before a run, whose account may change it. ``timeout``: see ``engine_of``. ``checks``: those of
-    a view that opens many targets.
+    Raises StateSchemaError unless the schema ``binlane`` has this build's version. ``brings_up``: migrate an older
+    schema, before a run, whose account may change it; the work folder, as for ``bring_up``. ``timeout``: see
+    ``engine_of``. ``checks``: those of a view that opens many targets.
     """
     with target_errors(str(target)):
         engine = engine_of(target, timeout=timeout)
-        if older_is_brought_up:
+        if brings_up is not None:
             # ends with the check of its result
-            bring_up(engine)
+            bring_up(engine, brings_up)
         else:
             with engine.connect() as connection:
                 if checks is None:

@@ -18,6 +18,7 @@ import pymysql
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.stored_definition import BEGINNING, require_columns_alone
 from binlane.errors import ApplyError, PositionError
 from binlane.model import Flavor, TableKey, plural
 from binlane.state.carried.temporary_tables import (
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from binlane.apply.session.context import ContextSetter
 
-_BEGINNING: Final = "CREATE TEMPORARY TABLE "
 _GENERATED: Final = re.compile(r"\b(?:VIRTUAL|STORED|PERSISTENT)(?: GENERATED)?\b", re.IGNORECASE)
 _COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
 _UNKNOWN_DATABASE: Final = 1049
@@ -128,6 +128,7 @@ def _set_up(side: LaneSession) -> None:
 
 
 def _make_again(session: LaneSession, copy: Copy) -> None:
+    require_columns_alone(copy.definition, session.flavor)
     try:
         session.execute(_whole(copy.definition, copy.table))
     except pymysql.err.MySQLError as exc:
@@ -166,14 +167,14 @@ def _check_definition(side: LaneSession, table: TableKey, definition: str) -> No
 
 def _definition(session: LaneSession, table: TableKey) -> str:
     shown = str(session.rows(f"SHOW CREATE TABLE {_quoted(table)}")[0][1])
-    if not shown.startswith(_BEGINNING):
+    if not shown.startswith(BEGINNING):
         raise ApplyError(f"expected the temporary table {table} to be open in the lane's session, found {shown!r}")
     return shown
 
 
 def _whole(definition: str, table: TableKey) -> str:
     """The definition with the database, which the server's text omits: the session's default may be another one."""
-    return f"{_BEGINNING}`{_escaped(table.database)}`." + definition.removeprefix(_BEGINNING)
+    return f"{BEGINNING}`{_escaped(table.database)}`." + definition.removeprefix(BEGINNING)
 
 
 def _columns(session: LaneSession, table: TableKey) -> _Columns:

@@ -6,10 +6,11 @@ from dataclasses import asdict
 from typing import Final
 
 from binlane.board import models
+from binlane.board.gate import HIDDEN, gated
 from binlane.health import coverage
 from binlane.health.airflow_runs import Run
 from binlane.health.facts import ALIVE_SECONDS
-from binlane.health.health import Health
+from binlane.health.health import Finding, Health
 from binlane.health.look import Look
 from binlane.health.ways_out import way_out
 from binlane.state.positions import LanePosition
@@ -34,7 +35,7 @@ def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
         owner="" if channel is None else channel.owner,
         schedule=None if channel is None else channel.window.schedule,
         state=look.health.state,
-        findings=findings_of(look.health),
+        findings=findings_of(look.health, may_edit=may_act),
         may_act=may_act and channel is not None,
         run=None if run is None else run_of(run),
         is_paused=look.runs is not None and look.runs.is_paused,
@@ -46,12 +47,22 @@ def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
     )
 
 
-def findings_of(health: Health) -> list[models.Finding]:
+def findings_of(health: Health, *, may_edit: bool) -> list[models.Finding]:
     """All that holds."""
     return [
-        models.Finding(state=each.state, severity=each.severity.name.lower(), text=each.text, next_step=each.next_step)
+        models.Finding(
+            state=each.state,
+            severity=each.severity.name.lower(),
+            text=_text(each, may_edit=may_edit),
+            next_step=each.next_step,
+        )
         for each in health.findings
     ]
+
+
+def _text(finding: Finding, *, may_edit: bool) -> str:
+    brief = finding.without_values
+    return finding.text if brief is None else gated(finding.text, f"{brief}; its text is {HIDDEN}", may_edit=may_edit)
 
 
 def run_of(run: Run) -> models.Run:
@@ -133,7 +144,7 @@ def lanes_of(snapshot: Snapshot) -> list[models.Lane]:
     return lanes
 
 
-def errors_of(snapshot: Snapshot) -> list[models.LaneError]:
+def errors_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.LaneError]:
     """The last errors, newest first."""
     window = snapshot.status.window
     current = None if window is None else window.bounds.window_id
@@ -149,7 +160,7 @@ def errors_of(snapshot: Snapshot) -> list[models.LaneError]:
             file=error.source.file,
             offset=error.source.offset,
             code=error.code,
-            text=error.text,
+            text=gated(error.text, HIDDEN, may_edit=may_edit),
             way_out=way_out(error.code),
         )
         for error in snapshot.status.errors
@@ -159,7 +170,9 @@ def errors_of(snapshot: Snapshot) -> list[models.LaneError]:
 def undecided_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.Undecided]:
     """DDL that wait for an operator's decision."""
     return [
-        models.Undecided(seqno=intent.seqno, lane=intent.lane, statement=intent.statement if may_edit else None)
+        models.Undecided(
+            seqno=intent.seqno, lane=intent.lane, statement=gated(intent.statement, None, may_edit=may_edit)
+        )
         for intent in snapshot.status.undecided
     ]
 
@@ -177,7 +190,7 @@ def skips_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.SkippedTransa
             commit_time=skip.commit_time,
             window_id=skip.window_id,
             lane=skip.lane,
-            summary=skip.summary if may_edit else None,
+            summary=gated(skip.summary, None, may_edit=may_edit),
             bytes=skip.bytes,
             reason=skip.reason,
             by=skip.by,
@@ -240,7 +253,7 @@ def row_of(window: PastWindow) -> models.WindowRow:
         barriers=None if facts is None else facts.barriers,
         serialized=None if facts is None else facts.serialized,
         causes={} if facts is None else dict(facts.causes),
-        has_files=window.work != "" and facts is not None,
+        has_files=not window.work.is_removed and facts is not None,
     )
 
 

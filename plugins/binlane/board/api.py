@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, status
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from binlane.board import models, record_models
+from binlane.board.gate import ReaderError
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.metrics import CONTENT_TYPE, exposition
 from binlane.board.reading import NotFound, Place, Reading
@@ -69,6 +71,7 @@ def build_app(host: Host) -> FastAPI:
     app.add_exception_handler(NotFound, _not_found)
     app.add_exception_handler(PermissionError, _forbidden)
     app.add_exception_handler(BinlaneError, _failed)
+    app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(host.database_error, _unavailable)
     _add_files(app)
     _add_reads(app, host)
@@ -321,8 +324,19 @@ def _forbidden(_: Request, exc: Exception) -> Response:
 def _failed(_: Request, exc: Exception) -> Response:
     """A binlane error, as the command line prints it: 503 if it is retryable, else 409."""
     assert isinstance(exc, BinlaneError)
+    if isinstance(exc, ReaderError):
+        retried = exc.cause.retryable
+        code = status.HTTP_503_SERVICE_UNAVAILABLE if retried else status.HTTP_409_CONFLICT
+        return JSONResponse({"detail": str(exc)}, code)
     code = status.HTTP_503_SERVICE_UNAVAILABLE if exc.retryable else status.HTTP_409_CONFLICT
     return JSONResponse({"detail": f"{type(exc).__name__}: {exc}"}, code)
+
+
+async def _invalid(_: Request, exc: Exception) -> Response:
+    """What is wrong with an action's values, without the values: JSON cannot repeat all of them (NaN)."""
+    assert isinstance(exc, RequestValidationError)
+    found = [{"type": each["type"], "loc": list(each["loc"]), "msg": each["msg"]} for each in exc.errors()]
+    return JSONResponse({"detail": found}, status.HTTP_422_UNPROCESSABLE_CONTENT)
 
 
 def _unavailable(_: Request, exc: Exception) -> Response:

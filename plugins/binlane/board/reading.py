@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import posixpath
+import logging
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from binlane.apply.target_state import SchemaChecks, target_state
 from binlane.binlog.row_values import Change
 from binlane.board import answers, models
+from binlane.board.gate import as_user_may_read, gated
 from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, Declared, declared_channels, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
@@ -37,12 +38,14 @@ from binlane.state.records.history import (
     read_history,
     read_past_window,
 )
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import block_outlines
 from binlane.work.plan_inputs import read_inputs, read_routing
 from binlane.work.planned import read_transactions
 
+log: Final = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 _STATEMENT_LENGTH: Final = 2_000
@@ -74,6 +77,10 @@ class Reading:
     def __init__(self, host: Host) -> None:
         self._host = host
 
+    def may_edit(self, user: Any, name: str) -> bool:
+        """Whether the user may edit the channel's DAG."""
+        return self._host.may(user, EDIT, dag_id(name))
+
     def channels(self, user: Any) -> list[models.Card]:
         """Every channel whose DAG the user may read. Targets are queried in parallel."""
         return [
@@ -98,6 +105,7 @@ class Reading:
         declared = declared_channels(self._host.channels())
         return [each for each in declared if self._host.may(user, READ, dag_id(each.name))]
 
+    @as_user_may_read
     def channel(self, user: Any, name: str) -> models.Channel:
         """Everything about one channel."""
         place = self.place(user, name)
@@ -108,10 +116,10 @@ class Reading:
         return models.Channel(
             card=card,
             source_identity=snapshot.status.channel.source_identity,
-            target=str(self._target(place.channel)),
+            target=gated(str(self._target(place.channel)), None, may_edit=place.may_edit),
             clock=snapshot.clock,
             lanes=answers.lanes_of(snapshot),
-            errors=answers.errors_of(snapshot),
+            errors=answers.errors_of(snapshot, may_edit=place.may_edit),
             undecided=answers.undecided_of(snapshot, may_edit=place.may_edit),
             skips=answers.skips_of(snapshot, may_edit=place.may_edit),
             more_skips=snapshot.more_skips,
@@ -128,6 +136,7 @@ class Reading:
         log: bytes = self.on_target(place.channel, lambda connection: read_skip(connection, name, seqno)[1])
         return log
 
+    @as_user_may_read
     def windows(self, user: Any, name: str, before: int | None, limit: int) -> list[models.WindowRow]:
         """A page of the history, newest first."""
         rows = self.on_target(
@@ -136,6 +145,7 @@ class Reading:
         )
         return [answers.row_of(window) for window in rows]
 
+    @as_user_may_read
     def window(self, user: Any, name: str, window_id: str) -> models.Window:
         """One window."""
         return answers.window_of(self._window(self.place(user, name).channel, window_id)[0])
@@ -145,10 +155,12 @@ class Reading:
         window = self.on_target(place.channel, lambda connection: read_open_window(connection, place.channel.name))
         return None if window is None else str(window.bounds.window_id)
 
+    @as_user_may_read
     def blocks(self, user: Any, name: str, window_id: str, lane: int, after: int, limit: int) -> models.Blocks:
         """A page of a lane's blocks, from the window's files."""
-        window, position = self._window(self.place(user, name).channel, window_id, lane)
-        plan, folder = plan_of(window)
+        channel = self.place(user, name).channel
+        window, position = self._window(channel, window_id, lane)
+        plan, folder = plan_of(folder_of(channel, window), window)
         if lane not in plan.all_lanes:
             raise NotFound(f"window {window_id} has no lane {lane}")
         found: list[models.Block] = []
@@ -164,15 +176,17 @@ class Reading:
         more = found[limit - 1].last_seqno if len(found) > limit else None
         return models.Blocks(lane=lane, name=lane_name, blocks=found[:limit], next_after=more)
 
+    @as_user_may_read
     def transactions(
         self, user: Any, name: str, window_id: str, lane: int, first_seqno: int, after: int, limit: int
     ) -> models.Transactions:
         """A page of a block's transactions, read again from the source's own events."""
         place = self.place(user, name)
         window, _ = self._window(place.channel, window_id)
-        plan, folder = plan_of(window)
+        work = folder_of(place.channel, window)
+        plan, folder = plan_of(work, window)
         header = _header(plan, folder, lane, first_seqno)
-        with contextlib.closing(_found(window.work, lane, header, after + 1)) as read:
+        with contextlib.closing(_found(work, lane, header, after + 1)) as read:
             found = [_transaction(each, may_edit=place.may_edit) for each in itertools.islice(read, limit + 1)]
         more = found[limit - 1].seqno if len(found) > limit else None
         return models.Transactions(transactions=found[:limit], rows_shown=place.may_edit, next_after=more)
@@ -183,9 +197,10 @@ class Reading:
         """A page of a transaction's row changes, decoded from the source's events. For those who may edit the DAG."""
         place = self.place(user, name, edit=True)
         window, _ = self._window(place.channel, window_id)
-        plan, folder = plan_of(window)
+        work = folder_of(place.channel, window)
+        plan, folder = plan_of(work, window)
         header = _header(plan, folder, lane, first_seqno)
-        with contextlib.closing(_found(window.work, lane, header, seqno)) as read:
+        with contextlib.closing(_found(work, lane, header, seqno)) as read:
             found = next(read, None)
         if found is None or found.seqno != seqno:
             raise NotFound(f"window {window_id}: the block at seqno {first_seqno} of lane {lane} has no seqno {seqno}")
@@ -242,23 +257,36 @@ class Reading:
         return window, next((each for each in positions if each.lane == lane), None)
 
 
-def plan_of(window: PastWindow) -> tuple[WindowPlan, WorkFolder]:
-    """The window's plan and its folder. Raises NotFound if its files were removed."""
-    if window.work == "" or window.plan_digest is None:
+def folder_of(channel: ChannelConfig, window: PastWindow) -> WorkFolder:
+    """The window's folder. Raises NotFound if its files were removed, or are recorded at another place."""
+    if window.work.is_removed or window.plan_digest is None:
         raise NotFound(
             f"window {window.window_id}: its files have been removed; work.keep_windows is the number "
             "of windows whose files are kept"
         )
-    uri = _plans(window.work)
+    try:
+        return WindowFolders(channel.work.uri, channel.name).of(window.window_id, window.work)
+    except PlanError as exc:
+        log.warning("board: %s", exc)
+        raise NotFound(
+            f"window {window.window_id}: its files are not in the channel's work folder; the web server's log says "
+            "where they are expected"
+        ) from exc
+
+
+def plan_of(work: WorkFolder, window: PastWindow) -> tuple[WindowPlan, WorkFolder]:
+    """The window's plan and the plan's folder. Raises NotFound if its files were removed."""
+    uri = _plans(work)
+    assert window.plan_digest is not None, "a window with a folder to show has a plan"
     if not WorkFolder(uri).exists("plan.json"):
         raise NotFound(f"window {window.window_id}: no plan in {uri}")
     plan = _cached_plan(uri, window.plan_digest)
     return plan, WorkFolder(uri)
 
 
-def _plans(work: str) -> str:
+def _plans(work: WorkFolder) -> str:
     try:
-        return posixpath.join(work, read_inputs(WorkFolder(work)).key)
+        return work.child(read_inputs(work).key).uri
     except PlanError as exc:
         raise NotFound(str(exc)) from exc
 
@@ -282,11 +310,10 @@ def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -
     raise NotFound(f"window {plan.window_id}: lane {lane} has no block that begins at seqno {first_seqno}")
 
 
-def _found(work: str, lane: int, header: BlockHeader, first: int) -> Generator[RoutedTransaction]:
+def _found(folder: WorkFolder, lane: int, header: BlockHeader, first: int) -> Generator[RoutedTransaction]:
     """The block's transactions from seqno ``first`` on."""
-    folder = WorkFolder(work)
     inputs = read_inputs(folder)
-    routing = read_routing(work, inputs.key)
+    routing = read_routing(folder.uri, inputs.key)
     first = max(header.first_seqno, first)
     for each in read_transactions(folder, inputs, routing, first, header.last_seqno, header, verifies=False):
         if each.lane == lane:
@@ -342,7 +369,7 @@ def _transaction(found: RoutedTransaction, *, may_edit: bool) -> models.Transact
         barrier=found.in_barrier,
         tables=[_changed(str(key), counts) for key, counts in changed_rows(found.parts).items()],
         statements=[
-            models.Statement(kind=part.facts.kind.value, text=_text(part.sql) if may_edit else None)
+            models.Statement(kind=part.facts.kind.value, text=gated(_text(part.sql), None, may_edit=may_edit))
             for part in found.parts
             if isinstance(part, StatementPart)
         ],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from binlane.apply.target_state import SchemaChecks
 from binlane.board import record_models as models
+from binlane.board.gate import as_user_may_read, gated
 from binlane.board.host import Host
-from binlane.board.reading import NotFound, Reading, plan_of
+from binlane.board.reading import NotFound, Reading, folder_of, plan_of
 from binlane.config import ChannelConfig, Declared, load_channel
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
@@ -33,6 +34,11 @@ class Records:
     def __init__(self, host: Host) -> None:
         self._reading = Reading(host)
 
+    def may_edit(self, user: Any, name: str) -> bool:
+        """Whether the user may edit the channel's DAG."""
+        return self._reading.may_edit(user, name)
+
+    @as_user_may_read
     def databases(self, user: Any, name: str, search: Search, after: int, limit: int) -> models.Databases:
         """A page of a channel's databases."""
         page = self._page(self._reading.place(user, name).channel, search, after, limit)
@@ -51,7 +57,8 @@ class Records:
             except Exception as exc:
                 if not isinstance(exc, BinlaneError):
                     log.error("channel %s cannot be asked", one.name, exc_info=exc)
-                return [], 0, f"{one.name}: not asked: {type(exc).__name__}: {exc}"
+                said = gated(f": {exc}", "", may_edit=self.may_edit(user, one.name))
+                return [], 0, f"{one.name}: not asked: {type(exc).__name__}{said}"
 
         with ThreadPoolExecutor(_THREADS) as pool:
             answers = list(pool.map(ask, self._reading.readable(user)))
@@ -68,6 +75,7 @@ class Records:
         with self._reading.engine(channel, checks) as engine:
             return read_databases(engine, channel.name, search, offset=after, limit=limit)
 
+    @as_user_may_read
     def records(self, user: Any, name: str) -> models.Records:
         """The channel's repairs and its first copy."""
         place = self._reading.place(user, name)
@@ -80,13 +88,15 @@ class Records:
         return models.Records(
             repairs=[_repair(each) for each in repairs[:_REPAIRS]],
             more_repairs=len(repairs) > _REPAIRS,
-            first_copy=None if copy is None else _copy(copy, unfinished),
+            first_copy=None if copy is None else _copy(copy, unfinished, may_edit=place.may_edit),
         )
 
+    @as_user_may_read
     def locate(self, user: Any, name: str, window_id: str, lane: int, seqno: int) -> models.Located:
         """The block of a lane that has a transaction."""
         place = self._reading.place(user, name)
-        plan, folder = plan_of(self._reading.window_of(place.channel, window_id))
+        window = self._reading.window_of(place.channel, window_id)
+        plan, folder = plan_of(folder_of(place.channel, window), window)
         if lane in plan.all_lanes:
             for file in plan.files[lane]:
                 if file.first_seqno <= seqno <= file.last_seqno:
@@ -126,7 +136,9 @@ def _progress(found: FirstCopy) -> models.CopyProgress:
     )
 
 
-def _copy(found: CopyRecord, unfinished: FirstCopy | None) -> models.Copy:
+def _copy(found: CopyRecord, unfinished: FirstCopy | None, *, may_edit: bool) -> models.Copy:
+    # they quote statements
+    notes = () if found.result is None else gated(found.result.notes, (), may_edit=may_edit)
     state = "finished" if found.is_finished else "copied" if found.result is not None else "unfinished"
     return models.Copy(
         databases=list(found.databases),
@@ -137,7 +149,7 @@ def _copy(found: CopyRecord, unfinished: FirstCopy | None) -> models.Copy:
         offset=found.snapshot.source.offset,
         gtid_set=found.snapshot.gtid_set,
         updated_at=seconds_of(found.updated_at),
-        outcome=None if found.result is None else asdict(found.result),
+        outcome=None if found.result is None else asdict(replace(found.result, notes=notes)),
         objects=[
             models.CopiedObjects(kind=kind, state=which, count=count, rows=rows)
             for kind, which, count, rows in found.objects

@@ -60,6 +60,7 @@ from binlane.state.migrations.check import require_current
 from binlane.state.migrations.run import create
 from binlane.state.records import bootstraps
 from binlane.state.records.bootstraps import TABLE, Bootstrap, CopyResult, Key, Size
+from binlane.state.stored_values import unexpected
 
 _LEASE_SECONDS: Final = 10
 """Seconds to wait until a server has noticed that an earlier run was killed."""
@@ -111,7 +112,7 @@ class FirstCopy:
     def run(self) -> Outcome:
         """Copy. Raises PrecheckError before anything is written, SourceError, TargetError, and the target's driver
         errors unchanged."""
-        create(self.engines[1])
+        create(self.engines[1], self.channel.work.uri)
         with ExitStack() as stack:
             writer = stack.enter_context(contextlib.closing(write_session(self.target)))
             self._take_lease(writer)
@@ -181,6 +182,9 @@ class FirstCopy:
                 f"{', '.join(before.databases)}, this one {', '.join(databases)}: use the same --databases, or "
                 "--replace, which drops these databases on the target and starts from the beginning"
             )
+        if before is not None and (others := sorted({obj.database for obj in before.objects} - {*databases})):
+            # what is recorded there is dropped
+            raise unexpected("binlane.bootstrap_objects.object_schema", f"one of {', '.join(databases)}", others[0])
         check_empty(contents(writer, databases), () if before is None else before.objects, self.target)
         return before
 
@@ -204,14 +208,14 @@ class FirstCopy:
             definitions = read_definitions(reader, databases, schema.tables)
             sizes = _sizes(reader, databases)
         if self.options.replace and before is None:
-            self._drop_all(writer, databases)
+            self._drop_all(writer, databases, accounts)
         with ExitStack() as stack:
             compresses = self.options.compress.includes(Compressed.TARGET)
             writers = [
                 stack.enter_context(contextlib.closing(write_session(self.target, compresses=compresses)))
                 for _ in range(self.options.jobs)
             ]
-            kept = self._catch_up(writer, before, schema, snapshot, writers)
+            kept = self._catch_up(writer, before, schema, snapshot, writers, accounts)
             attempts = self._plan(databases, before, (start.identity, mark), definitions, sizes, kept)
             self._make_tables(writer, definitions, kept.tables, schema, sizes)
             rows = self._copy_rows(snapshot, writers, schema, definitions, sizes, kept)
@@ -237,20 +241,22 @@ class FirstCopy:
         self._end(outcome, start.identity)
         return outcome
 
-    def _drop_all(self, writer: Session, databases: Sequence[str]) -> None:
+    def _drop_all(self, writer: Session, databases: Sequence[str], accounts: Accounts) -> None:
         """Drop the databases, the accounts of an interrupted attempt, and its record."""
         with self.engines[1].connect() as connection:
             interrupted = bootstraps.read_bootstrap(connection, self.channel.name)
         for database in databases:
             drop_database(writer, database)
-        self._drop_accounts(writer, interrupted)
+        self._drop_accounts(writer, interrupted, accounts)
         with self.engines[1].begin() as connection:
             bootstraps.forget_bootstrap(connection, self.channel.name)
 
-    def _drop_accounts(self, writer: Session, before: Bootstrap | None) -> None:
+    def _drop_accounts(self, writer: Session, before: Bootstrap | None, accounts: Accounts) -> None:
         """Drop the accounts of an interrupted attempt; without any, the account need not be allowed to."""
         if before is not None and before.objects != before.made.keys():
-            drop_accounts(writer, before.has_account)
+            # the record alone decides nothing: it could be changed on the target
+            copied = {name for name, _ in accounts.made}
+            drop_accounts(writer, lambda name: name in copied and before.has_account(name))
 
     def _plan_accounts(self, names: Collection[str]) -> None:
         with self.engines[1].begin() as connection:
@@ -269,13 +275,14 @@ class FirstCopy:
         schema: Schema,
         snapshot: Snapshot,
         writers: Sequence[Session],
+        accounts: Accounts,
     ) -> Kept:
         """Drop what the earlier attempt has created, except tables whose rows can be brought to the snapshot."""
         if before is None:
             return Kept()
         self.progress.phase("rows of the earlier attempt")
         # triggers would fire for the rows that are written again
-        self._drop_accounts(writer, before)
+        self._drop_accounts(writer, before, accounts)
         for obj in before.objects:
             if obj.kind != TABLE:
                 drop(writer, obj)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from binlane.errors import ConfigError
+
+_SECRETS: Final = ("announce.command", "spark.conf")
+"""Keys whose values, or those below them, may be secrets: errors do not show them."""
+_ACCOUNT: Final = re.compile(r"(?<=://)[^/\s]+(?=@)")
+
+
+def without_accounts(text: str) -> str:
+    """A value for an error: a URL, which a user may have put in place of a connection's name, without its account."""
+    return _ACCOUNT.sub("***", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +53,16 @@ class Node:
         own."""
         if found is None and key not in self.value:
             raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got nothing")
-        shown = self.value[key] if found is None else found
+        value = self.value[key] if found is None else found
+        hidden = f"a value of the type {type(value).__name__}, which is not shown: it may be a secret"
+        shown = hidden if self._is_secret(key) else without_accounts(repr(value))
         written = self.written.get(self.at(key))
         source = "" if written is None else f", from {written!r}"
-        raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got {shown!r}{source}")
+        raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got {shown}{source}")
+
+    def _is_secret(self, key: str) -> bool:
+        path = self.at(key)
+        return any(path == each or path.startswith(f"{each}.") for each in _SECRETS)
 
     def only(self, known: Collection[str]) -> None:
         """Refuse unknown keys: a misspelled key would otherwise silently have its default."""

@@ -10,6 +10,7 @@ from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.progress import Stage, stage_of
 from binlane.state.records.progress import RunStep
 from binlane.state.records.verifications import PENDING, Unshown
+from binlane.state.window_folders import WindowFolders
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
@@ -169,7 +170,7 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
         compared_at=snapshot.compared_at,
         ran_at=max((time for time in ran if time is not None), default=None),
         runs=runs,
-        stage=stage_of(snapshot),
+        stage=stage_of(snapshot, WindowFolders(channel.work.uri, channel.name)),
         unshown=status.unshown,
         uncovered_since=snapshot.uncovered_since,
         pending_since=snapshot.pending_since,

@@ -71,6 +71,8 @@ class Finding:
     text: str
     next_step: str = ""
     """Empty if there is nothing to do."""
+    without_values: str | None = None
+    """The text for those who may not see rows, statements and accounts. None: the text has none of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,14 @@ def health_of(facts: Facts, limits: Limits) -> Health:
 
 
 def unknown(
-    channel: str, problem: str, state: State = State.UNREACHABLE, step: str = "Correct what the message names."
+    channel: str,
+    problem: str,
+    state: State = State.UNREACHABLE,
+    step: str = "Correct what the message names.",
+    without_values: str | None = None,
 ) -> Health:
     """Of a channel whose facts could not be read. ``state``: UNREACHABLE or NEW."""
-    return Health(channel, (Finding(state, Severity.UNKNOWN, problem, step),), None)
+    return Health(channel, (Finding(state, Severity.UNKNOWN, problem, step, without_values),), None)
 
 
 def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
@@ -119,11 +125,13 @@ def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
     error = facts.error
     if error is None or (error.is_retried and facts.is_applying):
         return None
-    text = f"lane {error.lane} stopped at seqno {error.seqno:,}: {error.text}"
+    brief = f"lane {error.lane} stopped at seqno {error.seqno:,}"
+    text = f"{brief}: {error.text}"
     if error.lane == WHOLE_WINDOW:
+        brief = "the window was refused"
         # a summary shows the first line, and the findings stand behind it
-        text = f"the window was refused: {' '.join(error.text.splitlines())}"
-    return Finding(State.FAILED, Severity.CRITICAL, text, way_out(error.code))
+        text = f"{brief}: {' '.join(error.text.splitlines())}"
+    return Finding(State.FAILED, Severity.CRITICAL, text, way_out(error.code), brief)
 
 
 def _run_failed(facts: Facts, _: Limits) -> Finding | None:

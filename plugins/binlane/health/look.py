@@ -77,7 +77,12 @@ def look_at(
             return Look(unknown(channel.name, "the target has no schema binlane", State.NEW, step), None, channel, runs)
         if not isinstance(exc, BinlaneError):
             log.error("channel %s cannot be read", channel.name, exc_info=exc)
-        return Look(unknown(channel.name, f"{type(exc).__name__}: {exc}"), None, channel, runs)
+        return Look(
+            unknown(channel.name, f"{type(exc).__name__}: {exc}", without_values=type(exc).__name__),
+            None,
+            channel,
+            runs,
+        )
     return Look(health, snapshot, channel, runs)
 
 
@@ -112,7 +117,7 @@ def look_at_all(
         try:
             channel = load_channel(one)
         except ConfigError as exc:
-            return Look(unknown(one.name, str(exc)), None, runs=runs)
+            return Look(unknown(one.name, str(exc), without_values=type(exc).__name__), None, runs=runs)
         return look_at(channel, resolve, runs=runs, last_windows=last_windows, checks=checks)
 
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -13,6 +13,7 @@ from binlane.health.durations import span
 from binlane.model import plural, size_text
 from binlane.state.records.history import Snapshot, seconds_of
 from binlane.state.records.progress import RunStep, StepRow
+from binlane.state.window_folders import WindowFolders
 from binlane.work.files import WorkFolder
 from binlane.work.filter.progress import filter_progress
 
@@ -46,8 +47,9 @@ class Stage:
         return self.text if self.left is None else f"{self.text}, {span(self.left)} left"
 
 
-def stage_of(snapshot: Snapshot) -> Stage | None:
-    """The step that the channel's window is in; None if there is none, or nobody works on it."""
+def stage_of(snapshot: Snapshot, folders: WindowFolders) -> Stage | None:
+    """The step that the channel's window is in; None if there is none, or nobody works on it. ``folders``: of the
+    channel."""
     row, window = snapshot.step, snapshot.status.window
     if row is None:
         return None
@@ -61,7 +63,7 @@ def stage_of(snapshot: Snapshot) -> Stage | None:
     if row.step is RunStep.FILTER:
         # a window that was refused waits for somebody
         waits = window.plan_digest is not None or snapshot.standing_error is not None
-        return None if waits else _filtering(window.bounds.work, row, elapsed)
+        return None if waits else _filtering(lambda: folders.of(row.window_id, window.bounds.work), row, elapsed)
     done = sum(lane.transactions for lane in snapshot.open_positions)
     text = f"{done:,} of {plural(row.total, 'transaction')} applied"
     share = done / row.total if row.total else None
@@ -80,13 +82,13 @@ def _extracting(row: StepRow, elapsed: float) -> Stage:
     return Stage(row.step, text, min(1.0, row.done / row.total), _left(row.done, row.total - row.done, elapsed))
 
 
-def _filtering(work: str, row: StepRow, elapsed: float) -> Stage:
+def _filtering(folder: Callable[[], WorkFolder], row: StepRow, elapsed: float) -> Stage:
     segments = plural(row.total, "segment")
     try:
-        found = _within(_FOLDER_SECONDS, lambda: filter_progress(WorkFolder(work), row.total))
+        found = _within(_FOLDER_SECONDS, lambda: filter_progress(folder(), row.total))
     # the file system's library is the site's own: one that is missing or fails costs this figure alone
     except Exception as exc:
-        log.warning("%s: the filter job's progress cannot be read", work, exc_info=exc)
+        log.warning("%s: the filter job's progress cannot be read", row.window_id, exc_info=exc)
         return Stage(row.step, f"filter job: {segments}, progress not known ({type(exc).__name__})", None, None)
     if found is None:  # the folder is not of this machine
         return Stage(row.step, f"filter job: {segments}, progress not known", None, None)

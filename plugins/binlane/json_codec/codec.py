@@ -48,8 +48,8 @@ class Codec:
 
     def _json(self, data: bytes | str, where: str) -> Any:
         try:
-            return json.loads(data)
-        except ValueError as exc:
+            return json.loads(data, parse_constant=_no_number)
+        except (ValueError, RecursionError) as exc:
             raise PlanError(f"{where}: expected JSON: {exc}; {self._todo}") from exc
 
     def read(self, kind: type[T], data: bytes | str, where: str) -> T:
@@ -63,3 +63,8 @@ class Codec:
         except Mismatch as exc:
             path = "".join(reversed(exc.path))
             raise PlanError(f"{where}: {at}{path}: {exc}; {self._todo}") from None
+
+
+def _no_number(word: str) -> float:
+    """NaN and Infinity, which JSON does not have and the board's answers cannot have."""
+    raise ValueError(f"{word} is no number")

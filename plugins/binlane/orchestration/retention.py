@@ -7,20 +7,17 @@ Folders of unfinished windows are kept: the rows on the target decide which wind
 from __future__ import annotations
 
 import logging
-import re
-from typing import Final
 
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.model import plural
+from binlane.model import FolderRecord, plural
+from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
 from binlane.state.records.retention import finished_work, forget_history, forget_work, windows_with_work
-from binlane.work.files import WorkFolder
+from binlane.state.window_folders import WindowFolders, first_seqno_in
 
 _log = logging.getLogger(__name__)
-_WINDOW: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
-"""The name of a window's folder: its first seqno and a random part."""
 
 
 def remove_old(channel: ChannelConfig, endpoints: Endpoints) -> None:
@@ -29,26 +26,41 @@ def remove_old(channel: ChannelConfig, endpoints: Endpoints) -> None:
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
-    for work in old:
-        WorkFolder(work).remove()
+    folders = WindowFolders(channel.work.uri, channel.name)
+    for window, record in old:
+        _remove(folders, window, record)
         # after the removal, so that a later run repeats an interrupted one
         with engine.begin() as connection:
-            forget_work(connection, channel.name, work)
+            forget_work(connection, channel.name, window)
     _sweep(channel, endpoints)
     gone = forget_history(engine, channel.name, keep=channel.work.keep_history)
     if gone:
         _log.info("removing the rows of %s from the state on the target", plural(gone, "old window"))
 
 
+def _remove(folders: WindowFolders, window: str, record: FolderRecord) -> None:
+    """Remove a finished window's folder, where the channel file says that it is. What is recorded of it on the target
+    could have been changed there, so another place is left alone."""
+    folder = folders.named(window)
+    if first_seqno_in(window) is not None:
+        folder.remove()
+    if record.uri != folder.uri:
+        _log.warning(
+            "window %s is finished and old, and its files are recorded in %s, not in %s: removed at the second place "
+            "alone; if the work folder was moved, remove the first by hand",
+            *(window, one_line(record.uri), folder.uri),
+        )
+
+
 def _sweep(channel: ChannelConfig, endpoints: Endpoints) -> None:
     """Remove folders of killed extractions and dry runs whose first seqno the watermark has passed: no run can use
     them."""
-    folder = WorkFolder(channel.work.uri).child(channel.name)
+    folder = WindowFolders(channel.work.uri, channel.name).all
     with engine_of(endpoints.target).connect() as connection:
         watermark = read_channel(connection, channel.name).watermark.seqno
         known = windows_with_work(connection, channel.name)
     for name in folder.children():
-        first = _WINDOW.fullmatch(name)
-        if first is not None and int(first[1]) <= watermark and name not in known:
+        first = first_seqno_in(name)
+        if first is not None and first <= watermark and name not in known:
             _log.info("removing %s, which belongs to no window on the target", folder.child(name).uri)
             folder.child(name).remove()

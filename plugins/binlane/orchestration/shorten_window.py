@@ -9,23 +9,25 @@ from binlane.connections import Endpoints
 from binlane.errors import PlanError
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, drop_unplanned
 from binlane.work import files
-from binlane.work.files import WorkFolder
 from binlane.work.lookup import find_gtid
 
 log = logging.getLogger(__name__)
 
 
-def is_forgotten(endpoints: Endpoints, request: WindowRequest, window: Window) -> bool:
+def is_forgotten(endpoints: Endpoints, request: WindowRequest, window: Window, folders: WindowFolders) -> bool:
     """Delete the open window if it has no plan and the run is to end at the GTID of one of its transactions, so that a
     shorter window can be extracted.
 
     A window without a plan has changed nothing on the target; if another run plans it meanwhile, it stays (invariant
     7).
     """
-    folder = WorkFolder(window.bounds.work)
-    if request.until_gtid is None or window.plan_digest is not None or not folder.exists(files.MANIFEST):
+    if request.until_gtid is None or window.plan_digest is not None:
+        return False
+    folder = folders.of(window.bounds.window_id, window.bounds.work)
+    if not folder.exists(files.MANIFEST):
         return False
     try:
         seqno = find_gtid(folder, request.until_gtid)

@@ -54,6 +54,7 @@ from binlane.state.records.coverage import forget_compared
 from binlane.state.records.databases import recorder
 from binlane.state.records.history import clock_of
 from binlane.state.records.progress import RunStep, begin_step
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import (
     Window,
     WindowBounds,
@@ -108,7 +109,7 @@ def extract(
     Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window; any other run first upgrades
     the schema of an older binlane.
     """
-    target = target_state(endpoints.target, older_is_brought_up=not request.dry_run)
+    target = target_state(endpoints.target, brings_up=None if request.dry_run else channel.work.uri)
     with kept_connections(), target, room_needed(channel.work.uri):
         if not request.dry_run:
             # here too, because an earlier run may have been killed during the removal, and this one may apply no window
@@ -130,12 +131,13 @@ def _extract(
     engine = engine_of(endpoints.target)
     if request.resume_before is not None and not request.dry_run:
         clear_stop(engine, channel.name, request.resume_before)
+    folders = _folders(channel)
     with engine.connect() as connection:
         state = read_channel(connection, channel.name)
         unfinished = read_open_window(connection, channel.name)
     if not request.dry_run:
         check_stopped(endpoints, state, unfinished)
-    if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished):
+    if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished, folders):
         return _adopt_unfinished(channel, endpoints, request, state, unfinished, told)
     if request.is_before(state.watermark.source_time):
         return _answer(state, finished=True)
@@ -227,10 +229,10 @@ def adopt_plan(
     # a plan that an older binlane has made does not have the file
     is_there = plans.exists(files.DATABASES)
     found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri) if is_there else WindowActivity()
-    window = set_plan(engine, plan, inputs.settings.block_transactions, recorder(found), filter_engine)
+    window = set_plan(engine, plan, inputs.settings.block_transactions, recorder(found), filter_engine, folder.uri)
     if stop_at is not None:
         place = stop_at.strip()
-        at = None if place == HIGHEST else seqno_of(window, place)
+        at = None if place == HIGHEST else seqno_of(window, place, _folders(channel))
         request_stop(engine, plan.channel, by="a run of the DAG", at=at)
     with engine.connect() as connection:
         placed = [each for each in lane_positions(connection, channel.name) if each.window_id == plan.window_id]
@@ -293,7 +295,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     with engine.connect() as connection:
         window = read_window(connection, plan.channel, plan.window_id)
     if window is not None and is_stopped_inside(window):
-        answer = settle(endpoints, window)
+        answer = settle(endpoints, window, _folders(channel))
         with engine.connect() as connection:
             stopped = read_channel(connection, channel.name).watermark
         return {**answer, "gtid": stopped.gtid_set, "time": stopped.source_time}
@@ -419,6 +421,10 @@ def _settings_before(
     return settings_before(channel, endpoints, request, window, segment.flavor)
 
 
+def _folders(channel: ChannelConfig) -> WindowFolders:
+    return WindowFolders(channel.work.uri, channel.name)
+
+
 def _as_planned(window: Window, request: WindowRequest) -> WindowRequest:
     """A planned window keeps its number of lanes and its block size, whatever the run requests."""
     if window.lanes is None:
@@ -436,7 +442,7 @@ def _adopt_unfinished(
 ) -> Answer:
     """Resume an earlier run's unfinished window, with the same end and the same plan (invariant 7)."""
     log.info("resuming window %s, which an earlier run has left unfinished", window.bounds.window_id)
-    folder = WorkFolder(window.bounds.work)
+    folder = _folders(channel).of(window.bounds.window_id, window.bounds.work)
     forget_if_rules_have_changed(channel, window, folder)
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)

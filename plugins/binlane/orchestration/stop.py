@@ -15,8 +15,8 @@ from binlane.state.channels import Channel, Watermark
 from binlane.state.orders.orders import NOW
 from binlane.state.orders.stops import settle_stop
 from binlane.state.positions import lane_positions
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, raise_if_stopped
-from binlane.work.files import WorkFolder
 from binlane.work.lookup import find_gtid, last_before, read_manifest
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def is_stopped_inside(window: Window) -> bool:
     return not window.is_finished and stop_at is not None and NOW < stop_at < window.bounds.last_seqno
 
 
-def settle(endpoints: Endpoints, window: Window) -> dict[str, Any]:
+def settle(endpoints: Endpoints, window: Window, folders: WindowFolders) -> dict[str, Any]:
     """Move the watermark to the stop inside the window, where all lanes are; the window stays open."""
     stop_at, bounds = window.stop_at, window.bounds
     assert stop_at is not None
     if stop_at > window.reached:
-        folder = WorkFolder(bounds.work)
+        folder = folders.of(bounds.window_id, bounds.work)
         start = start_of(window.start, bounds.source_identity)
         place = place_of(folder, read_manifest(folder), start, stop_at)
         mark = Watermark(place.seqno, place.position, place.gtid_set, place.time, place.fingerprint)
@@ -66,14 +66,14 @@ def settle(endpoints: Endpoints, window: Window) -> dict[str, Any]:
     return {"window": bounds.window_id, "seqno": stop_at, "note": note, "is_open": True}
 
 
-def seqno_of(window: Window, place: str) -> int:
+def seqno_of(window: Window, place: str, folders: WindowFolders) -> int:
     """The seqno to stop at. ``place``: a seqno or GTID to stop after, or a time to stop before.
 
     Raises ConfigError for any other text, PlanError if the place is not in the window.
     """
     if place.isdecimal():
         return int(place)
-    folder = WorkFolder(window.bounds.work)
+    folder = folders.of(window.bounds.window_id, window.bounds.work)
     if GTID.fullmatch(place):
         return find_gtid(folder, place)
     try:

@@ -58,6 +58,7 @@ from binlane.sql.parse.facts import StatementKind
 from binlane.sql.programs.known import Known
 from binlane.sql.requirements import COMPUTED_ZONE
 from binlane.state.records.databases import other_writers
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import Logged, every_ddl, every_statement, first_rows, first_statement
@@ -189,8 +190,8 @@ class Situation(TargetSituation):
     @cached_property
     def known_programs(self) -> Known:
         """The programs that both servers had alike where the window begins."""
-        plan = self.plan
-        return self.target.ask(read_known, plan.channel, plan.source, plan.first_seqno)
+        plan, folders = self.plan, WindowFolders(self.channel.work.uri, self.plan.channel)
+        return self.target.ask(read_known, folders, plan.source, plan.first_seqno)
 
     @cached_property
     def program_names(self) -> frozenset[str]:

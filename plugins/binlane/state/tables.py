@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, VARCHAR
 
 from binlane.model import OWN_SCHEMA
+from binlane.state.stored_values import checked_type
 
 SCHEMA: Final = OWN_SCHEMA
 VERSION: Final = 21
@@ -49,6 +50,8 @@ metadata = MetaData(schema=SCHEMA)
 
 
 def _table(name: str, *columns: Column[Any]) -> Table:
+    for column in columns:
+        column.type = checked_type(name, column)
     return Table(name, metadata, *columns, **_OPTIONS)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, Row, delete, func, insert, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
-from binlane.model import LogPosition, RowCounts, plural
+from binlane.model import FolderRecord, LogPosition, RowCounts, plural
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import WindowFacts, facts_of
 from binlane.plan.window_plan import WindowPlan
@@ -41,8 +41,8 @@ class WindowBounds:
     end_gtid_set: str
     end_time: float
     end_fingerprint: str
-    work: str
-    """URI of the window's folder."""
+    work: FolderRecord
+    """Where the window's folder was when the window was opened."""
 
     @classmethod
     def of(cls, manifest: Manifest, work: str) -> WindowBounds:
@@ -57,7 +57,7 @@ class WindowBounds:
             end_gtid_set=manifest.gtid_set,
             end_time=manifest.end_time,
             end_fingerprint=manifest.fingerprint,
-            work=work,
+            work=FolderRecord(work),
         )
 
 
@@ -229,11 +229,12 @@ def set_plan(
     block_transactions: int | None = None,
     record: Callable[[Connection, Window], None] | None = None,
     filter_engine: str = "",
+    folder: str = "the window's folder",
 ) -> Window:
     """Store the plan's digest with the open window and set its lanes before its first seqno. Repeated: a no-op.
 
     ``record`` is called once in that transaction, if the window had no plan. ``filter_engine``: what made the plan,
-    for people.
+    for people; ``folder``: where the window's files are, for them, too.
 
     Raises PlanError if the window has another plan or other bounds, PositionError if there is no such window.
     """
@@ -269,8 +270,7 @@ def set_plan(
             raise PlanError(
                 f"channel {plan.channel}, window {plan.window_id}: has the plan {window.plan_digest}, got "
                 f"{plan.digest}: a window keeps its plan until it is finished; put shard list, filter and settings "
-                f"back as they were, remove {window.bounds.work}, and run again: the same stretch of the log is read "
-                "once more"
+                f"back as they were, remove {folder}, and run again: the same stretch of the log is read once more"
             )
         return required_window(connection, plan.channel, plan.window_id)
 
@@ -408,7 +408,7 @@ def _window(row: Row[Any]) -> Window:
         end_gtid_set=row.end_gtid_set,
         end_time=row.end_time,
         end_fingerprint=row.end_fingerprint,
-        work=row.work,
+        work=FolderRecord(row.work),
     )
     return Window(
         bounds,
@@ -438,5 +438,5 @@ def _bounds_values(bounds: WindowBounds) -> dict[str, object]:
         "end_gtid_set": bounds.end_gtid_set,
         "end_time": bounds.end_time,
         "end_fingerprint": bounds.end_fingerprint,
-        "work": bounds.work,
+        "work": bounds.work.uri,
     }

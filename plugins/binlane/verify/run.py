@@ -53,6 +53,7 @@ from binlane.state.records.verifications import (
     save_progress,
     with_times,
 )
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
@@ -69,14 +70,13 @@ from binlane.verify.rows.row_states import Recorder
 from binlane.verify.rows.sides import BATCH, Difference, Pair
 from binlane.verify.settle import Compare, Settled, Settler
 from binlane.verify.throttle import Throttle
-from binlane.work.files import WorkFolder
 
 
 @dataclass(slots=True)
 class Verifier:
     """One verification of a channel whose servers are connected."""
 
-    channel: str
+    folders: WindowFolders
     engine: Engine
     """The target's engine, for the state tables."""
     source: EventSource
@@ -108,6 +108,11 @@ class Verifier:
     """Rows that this step has compared."""
     _again: set[tuple[TableKey, Key]] = field(default_factory=set)
     """Rows that are compared only because they were found different before."""
+
+    @property
+    def channel(self) -> str:
+        """The channel's name."""
+        return self.folders.channel
 
     def run(self) -> Outcome:
         """Verify. Raises WindowBusyError if a window is open or opens during the comparison, PlanError if the last
@@ -177,7 +182,7 @@ class Verifier:
         if not self._windows:
             return ""
         last = self._windows[-1]
-        if last.work == "":
+        if last.work.is_removed:
             raise PlanError(
                 f"channel {self.channel}: the work folder of its last window, {last.window_id}, was removed, so the "
                 "rows that the window wrote are unknown; verify with --full, and keep more windows "
@@ -188,7 +193,7 @@ class Verifier:
     def _compare_windows(self) -> None:
         """Compare the rows that the log of the windows names."""
         with uncollected():
-            wrote = self._reader().read_windows([WorkFolder(window.work) for window in self._windows])
+            wrote = self._reader().read_windows([self.folders.of(each.window_id, each.work) for each in self._windows])
         self._compare.others += [
             Difference(key, (), None, None, note=note)
             for key, note in self._tables.not_comparable.items()
@@ -436,7 +441,8 @@ class Verifier:
         # the log is read from here: the file in which the watermark stood before may be purged
         self._standing = self._stand()
         if compare.wanted or compare.others or compare.definitions:
-            folders = [WorkFolder(window.work) for window in self._windows if window.work]
+            places = (self.folders.found(each.window_id, each.work) for each in self._windows)
+            folders = [place for place in places if place is not None]
             settler = Settler(self._standing, self._tables, self.pair, self._read_later, self._reader, folders)
             settled = settler.settle(compare)
             self._drifted = settled.definitions

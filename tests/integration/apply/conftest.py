@@ -11,7 +11,7 @@ from sqlalchemy import Engine, NullPool
 
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.session.connection import SessionLimits
-from binlane.model import LogPosition
+from binlane.model import FolderRecord, LogPosition
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_at
 from binlane.state.channels import Watermark, create_channel
@@ -127,7 +127,7 @@ def start_window(engine: Engine, plan: WindowPlan) -> None:
         end_gtid_set=plan.end_gtid_set,
         end_time=plan.end_time,
         end_fingerprint="",
-        work="memory:",
+        work=FolderRecord("memory:"),
     )
     open_window(engine, bounds)
     set_plan(engine, plan)

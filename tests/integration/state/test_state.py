@@ -22,7 +22,7 @@ from binlane.errors import (
     StopRequestedError,
     WindowBusyError,
 )
-from binlane.model import BlockHeader, LogPosition, RowCounts
+from binlane.model import BlockHeader, FolderRecord, LogPosition, RowCounts
 from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.servers.engines import engine_at
 from binlane.state.channels import Watermark, create_channel
@@ -46,7 +46,9 @@ from lab.servers import PrivateServer
 from tests.integration.state.conftest import cursor_of
 
 START = Watermark(10, LogPosition("log.1", 4), "0-1-10", 5.0, "f10")
-BOUNDS = WindowBounds("c", "w1", "source", 11, 20, LogPosition("log.2", 900), "0-1-20", 9.5, "f20", "file:///srv/w1")
+BOUNDS = WindowBounds(
+    "c", "w1", "source", 11, 20, LogPosition("log.2", 900), "0-1-20", 9.5, "f20", FolderRecord("file:///srv/w1")
+)
 ROWS = RowCounts(3, 2, 1)
 PLAN = WindowPlan(
     channel="c",

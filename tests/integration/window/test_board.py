@@ -263,7 +263,7 @@ def test_an_error_is_shown_with_its_way_out(channel: Channel, run_state: str | N
         record_error(connection, key, 1, None, 1062, hostile)
     run = None if run_state is None else Run("r1", run_state, 1.0, None, ("apply_lane",))
     runs = AirflowRuns(active=run) if run_state == "running" else AirflowRuns(ended=() if run is None else (run,))
-    found = get(client_of(channel, runs), API)
+    found = get(client_of(channel, runs), API, EDIT)
     assert found["card"]["state"] == expected
     (error,) = found["errors"]
     assert (error["lane"], error["current"], error["text"]) == (1, True, hostile)

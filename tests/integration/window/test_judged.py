@@ -293,7 +293,7 @@ def test_a_statement_that_the_target_never_takes_is_passed_by_hand(
     assert channel.target.query("SELECT * FROM tenant_1.t") in ([(1, "before")], ((1, "before"),))
     status = channel.status
     assert (status.window, status.channel.watermark.seqno, status.channel.windows) == (None, int(seqno) - 1, 2)
-    assert not WorkFolder(first.bounds.work).exists(MANIFEST)
+    assert not WorkFolder(first.bounds.work.uri).exists(MANIFEST)
     assert channel.cli("run", CHANNEL, "--until", gtid) == 0, "nothing is left before it"
     run_on(channel.target, "INSERT INTO tenant_1.t SELECT 2, v FROM tenant_1.t", log=False)
     behind = gtid

@@ -268,7 +268,7 @@ def test_old_rows_of_the_state_go_and_what_is_referred_to_stays(channel: Channel
     assert channel.target.query(counts) == [("orders", 2), ("others", 4)]
 
 
-@pytest.mark.parametrize("killed_at", ["WorkFolder.remove", "forget_work"])
+@pytest.mark.parametrize("killed_at", ["work.files.WorkFolder.remove", "orchestration.retention.forget_work"])
 @pytest.mark.parametrize("again", ["empty", "finished"])
 def test_retention_that_was_killed_is_ended_by_a_run_without_a_window(
     channel: Channel, monkeypatch: pytest.MonkeyPatch, killed_at: str, again: str
@@ -283,7 +283,7 @@ def test_retention_that_was_killed_is_ended_by_a_run_without_a_window(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"binlane.orchestration.retention.{killed_at}", killed)
+        patch.setattr(f"binlane.{killed_at}", killed)
         with pytest.raises(KeyboardInterrupt):
             channel.go_on(window)
     assert channel.status.window is None

@@ -220,7 +220,7 @@ def test_a_stop_at_a_gtid_is_behind_it_and_one_at_a_time_before_it(channel: Chan
     plan = steps.read_plan(adopted["plan"])
     window = channel.status.window
     assert window is not None
-    folder = WorkFolder(window.bounds.work)
+    folder = WorkFolder(window.bounds.work.uri)
     [found] = find_seqnos(folder, plan.first_seqno + 7, plan.first_seqno + 7)
     assert channel.cli("stop", CHANNEL, "--at-gtid", found.gtid) == 0
     stopped = channel.status.window

@@ -12,13 +12,14 @@ import pytest
 from binlane.config import load_channel
 from binlane.health.facts import HEARTBEAT_SECONDS, facts_of
 from binlane.health.progress import stage_of
-from binlane.model import LogPosition, RowCounts
+from binlane.model import FolderRecord, LogPosition, RowCounts
 from binlane.state.channels import Channel, Watermark
 from binlane.state.leases import Heartbeat
 from binlane.state.positions import LanePosition
 from binlane.state.records.history import PastWindow, Snapshot
 from binlane.state.records.journal import ChannelStatus, LaneError
 from binlane.state.records.progress import RunStep, StepRow
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, WindowBounds
 
 CONFIG: Final = load_channel(Path(__file__).parents[3] / "dags" / "channels" / "demo.toml", {})
@@ -34,11 +35,13 @@ def at(seconds: float) -> str:
 
 def snapshot(error_at: float, beat_at: float | None) -> Snapshot:
     """Of an open window, a minute old: lane 1 has failed, and has shown a sign of life at ``beat_at``."""
-    bounds = WindowBounds("c", "w1", "s", 11, 20, PLACE, "", 0.0, "", "")
+    bounds = WindowBounds("c", "w1", "s", 11, 20, PLACE, "", 0.0, "", FolderRecord(""))
     window = Window(bounds, 1, "applying", 2, "d", None, None, None, MARK, 10)
     error = LaneError(1, "w1", 1, 12, "", PLACE, 1205, "Lock wait timeout exceeded", at(error_at))
     beats = () if beat_at is None else (Heartbeat(1, "host", 7, at(beat_at)),)
-    past = PastWindow("w1", 1, "applying", 11, 20, PLACE, "", 0.0, BEGAN, None, 2, "d", None, None, "", None)
+    past = PastWindow(
+        "w1", 1, "applying", 11, 20, PLACE, "", 0.0, BEGAN, None, 2, "d", None, None, FolderRecord(""), None
+    )
     status = ChannelStatus(Channel("c", "u", "s", MARK, 1), window, (), beats, (error,), ())
     return Snapshot(BEGAN + 60, BEGAN, None, None, status, (past,), standing_error=error)
 
@@ -68,7 +71,8 @@ def test_the_time_that_is_left_is_known_while_a_lane_works(holders: dict[int, in
     found = snapshot(20, 55)
     positions = tuple(LanePosition(lane, 12, "w1", "d", RowCounts(), 1, 5) for lane in (0, 1))
     step = StepRow(RunStep.APPLY, "w1", 0, 20, at(0), at(0))
-    stage = stage_of(replace(found, status=replace(found.status, positions=positions, holders=holders), step=step))
+    changed = replace(found, status=replace(found.status, positions=positions, holders=holders), step=step)
+    stage = stage_of(changed, WindowFolders("/work", "c"))
 
     assert stage is not None
     assert (stage.text, stage.left) == ("10 of 20 transactions applied", left)

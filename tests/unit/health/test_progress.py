@@ -55,7 +55,7 @@ def test_a_look_reads_no_file(
 
 def test_a_folder_of_another_machine_is_no_scan(tmp_path: Path) -> None:
     assert filter_progress(WorkFolder(str(tmp_path / "none")), 4) is None
-    assert _filtering(str(tmp_path / "none"), ROW, 9.0) == Stage(
+    assert _filtering(lambda: WorkFolder(str(tmp_path / "none")), ROW, 9.0) == Stage(
         RunStep.FILTER, "filter job: 4 segments, progress not known", None, None
     )
 
@@ -75,7 +75,7 @@ def test_an_error_of_the_file_system_costs_this_figure_alone(monkeypatch: pytest
         raise error
 
     monkeypatch.setattr(progress, "filter_progress", broken)
-    found = _filtering("s3://bucket/w1", ROW, 9.0)
+    found = _filtering(lambda: WorkFolder("s3://bucket/w1"), ROW, 9.0)
     text = f"filter job: 4 segments, progress not known ({type(error).__name__})"
     assert found == Stage(RunStep.FILTER, text, None, None)
 
@@ -100,7 +100,7 @@ def test_a_file_system_that_does_not_answer_holds_nobody_and_is_not_asked_withou
 ) -> None:
     monkeypatch.setattr(progress, "_FREE", threading.Semaphore(3))
     for _ in range(9):
-        assert _filtering("s3://bucket/w1", replace(ROW, total=1), 9.0).text == (
+        assert _filtering(lambda: WorkFolder("s3://bucket/w1"), replace(ROW, total=1), 9.0).text == (
             "filter job: 1 segment, progress not known (TimeoutError)"
         )
     assert hold() == 3

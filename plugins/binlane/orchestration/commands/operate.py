@@ -26,6 +26,7 @@ from binlane.state.channels import has_channel
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.history import read_snapshot
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 
 
@@ -67,7 +68,7 @@ def stop(
                     f"channel {name}: no window is open, so the channel cannot stop at {place}; end the next "
                     "window with --until instead"
                 )
-            at = seqno_of(window, place)
+            at = seqno_of(window, place, WindowFolders(channel.work.uri, name))
         asked = request_stop(engine, name, by=whoami() if by is None else by, now=now, at=at)
         back = f"to continue: `binlane resume {name}`, then run the channel again"
         if asked.window is None:
@@ -84,7 +85,7 @@ def stop(
         with engine.connect() as connection:
             window = read_open_window(connection, name)
         if window is not None and window.plan_digest is not None:
-            settle(endpoints, window)
+            settle(endpoints, window, WindowFolders(channel.work.uri, name))
         return f"channel {name}: is stopped at seqno {asked.seqno:,}; {back}"
 
 

@@ -81,7 +81,7 @@ def init(name: str, folder: Path, start: str) -> str:
         require_ready_to_begin(channel, endpoints, source)
     found = begin(source, start)
     with target_errors(str(endpoints.target)):
-        create(engine)
+        create(engine, channel.work.uri)
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         older = highest_older_session(source, found.position) if is_new else 0
         state = create_channel(engine, channel.name, found.identity, mark, older_sessions=older)

@@ -11,6 +11,7 @@ from binlane.apply.lane.errors import as_a_whole
 from binlane.apply.lane.replay_skipped import replay_skipped
 from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
+from binlane.config import ChannelConfig
 from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
@@ -24,6 +25,7 @@ from binlane.safe_text import one_line
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.state.orders.skips import ALL_LANES, Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, read_open_window
 from binlane.work.files import WorkFolder, private_file
 from binlane.work.lookup import Found, find_gtid, find_seqnos
@@ -91,10 +93,9 @@ def skip(
         raise ConfigError(
             "--reason: expected the reason why the transaction is skipped, got nothing; the reason is stored with it"
         )
-    _, endpoints = load(name, folder, resolve)
+    channel, endpoints = load(name, folder, resolve)
     with target_state(endpoints.target) as engine:
-        window, lanes = _open_window(endpoints, name)
-        work = WorkFolder(window.bounds.work)
+        work, window, lanes = _open_window(endpoints, channel)
         first, last = which.seqnos(work)
         found = _events(work, first, last)
         if (whole := lanes.plan.indivisible(first, last)) is not None:
@@ -186,7 +187,8 @@ def replay(name: str, folder: Path, seqno: int) -> str:
     return f"channel {name}: seqno {seqno:,} was replayed: {rows} by row events, and its statements"
 
 
-def _open_window(endpoints: Endpoints, name: str) -> tuple[Window, PlannedLanes]:
+def _open_window(endpoints: Endpoints, channel: ChannelConfig) -> tuple[WorkFolder, Window, PlannedLanes]:
+    name = channel.name
     with engine_of(endpoints.target).connect() as connection:
         window = read_open_window(connection, name)
     if window is None:
@@ -200,7 +202,7 @@ def _open_window(endpoints: Endpoints, name: str) -> tuple[Window, PlannedLanes]
             "be skipped; run the channel first, or, if the window is refused before its first write, see `A "
             "transaction that is refused before the first write` in docs/control.md"
         )
-    work = WorkFolder(window.bounds.work)
+    work = WindowFolders(channel.work.uri, name).of(window.bounds.window_id, window.bounds.work)
     plans = work.child(read_inputs(work).key)
     plan = read_plan(plans.uri)
     if plan.digest != window.plan_digest:
@@ -208,7 +210,7 @@ def _open_window(endpoints: Endpoints, name: str) -> tuple[Window, PlannedLanes]
             f"{plans.uri}: expected the plan {window.plan_digest}, which is stored on the target, found "
             f"{plan.digest}; put shard list and channel file back as they were, and run the channel"
         )
-    return window, PlannedLanes(plans, plan)
+    return work, window, PlannedLanes(plans, plan)
 
 
 def _details(found: Skip, write_to: Path | None) -> Grid:

@@ -112,7 +112,7 @@ def _window(window: Window) -> dict[str, Any]:
         "end_time": bounds.end_time,
         "plan": window.plan_digest,
         "stop_at": window.stop_at,
-        "work": bounds.work,
+        "work": bounds.work.uri,
     }
 
 

@@ -31,6 +31,7 @@ from binlane.servers.engines import engine_of, in_background, kept_connections
 from binlane.source.server import translated
 from binlane.state.records.databases import known_databases
 from binlane.state.records.verifications import DRIFT, INCOMPLETE, PENDING, RUNNING, Suspect, unshown_among, without_key
+from binlane.state.window_folders import WindowFolders
 from binlane.verify.definitions.visibility import Unseen, Visibility, without_unseen
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.row_text import changed_values, key_values, words
@@ -61,7 +62,7 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
         rules = rules_of(channel, found.schemas[1])
         scope = options.scope.resolved(shards_of(channel, found.schemas[1])) if options.scope.shards else options.scope
         return Verifier(
-            channel.name,
+            WindowFolders(channel.work.uri, channel.name),
             engine_of(endpoints.target),
             source_of(channel, endpoints),
             found.pair,

@@ -36,6 +36,7 @@ from binlane.servers.engines import engine_of, in_background
 from binlane.shards.renaming import Renaming
 from binlane.source.server import translated
 from binlane.state.records.retention import newest_finished_work
+from binlane.state.window_folders import WindowFolders
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
@@ -62,13 +63,13 @@ class _Earlier:
     read: ReadDefinitions
 
     @classmethod
-    def of(cls, connection: Connection, channel: str) -> _Earlier | None:
+    def of(cls, connection: Connection, folders: WindowFolders) -> _Earlier | None:
         """None if the window's files are removed, lost, damaged or another release's."""
-        uri = newest_finished_work(connection, channel)
-        if uri is None:
-            return None
-        folder = WorkFolder(uri)
+        newest = newest_finished_work(connection, folders.channel)
         try:
+            folder = None if newest is None else folders.found(*newest)
+            if folder is None:
+                return None
             if not folder.exists(FORMATS_FILE) or folder.read(FORMATS_FILE) != written_formats(OF_WINDOW):
                 return None
             return cls(folder, read_definitions(folder))
@@ -104,7 +105,7 @@ def definitions_for(
     """The definitions of all databases of the target, which ``connection`` is to, and of the same on the source."""
     counts = counts_of_target(connection)
     databases = read_databases(connection)
-    earlier = _Earlier.of(connection, channel.name)
+    earlier = _Earlier.of(connection, WindowFolders(channel.work.uri, channel.name))
     asked = sources_of(renaming, databases)
     with in_background(partial(_of_source, channel, endpoints, asked, earlier)) as source:
         target, partitioned = _of_target(connection, databases, counts, earlier)

@@ -19,6 +19,7 @@ from binlane.schema.canonical import canonical_json
 from binlane.sql.programs.known import NOTHING, Known, KnownProgram, KnownPrograms, on_source
 from binlane.state.orders.skips import has_skips
 from binlane.state.records.retention import newest_finished_work
+from binlane.state.window_folders import WindowFolders
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
@@ -26,17 +27,17 @@ _log = logging.getLogger(__name__)
 FILE: Final = Codec("remove the file and run the task again", rows=frozenset({KnownProgram}))
 
 
-def read_known(connection: Connection, channel: str, source: str, first_seqno: int) -> Known:
+def read_known(connection: Connection, folders: WindowFolders, source: str, first_seqno: int) -> Known:
     """What the window before has left, on the target's connection; nothing if an operator has ever had a transaction
     of the channel skipped, which may have made a program."""
-    uri = newest_finished_work(connection, channel)
-    if uri is None or has_skips(connection, channel):
+    newest = newest_finished_work(connection, folders.channel)
+    if newest is None or has_skips(connection, folders.channel):
         return NOTHING
-    folder = WorkFolder(uri)
     try:
-        if not folder.exists(files.PROGRAMS) or not folder.exists(FORMATS_FILE):
+        folder = folders.found(*newest)
+        if folder is None or not folder.exists(files.PROGRAMS) or not folder.exists(FORMATS_FILE):
             return NOTHING
-        require_formats(folder.read(FORMATS_FILE), OF_WINDOW, uri)
+        require_formats(folder.read(FORMATS_FILE), OF_WINDOW, folder.uri)
         found = FILE.read(KnownPrograms, folder.read(files.PROGRAMS), folder.path(files.PROGRAMS))
     except (PlanError, WorkError) as exc:
         _log.warning("precheck: what the window before knows of programs is left out: %s", exc)

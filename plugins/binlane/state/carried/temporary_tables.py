@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlane.model import TableKey
 from binlane.state.json_columns import text_of, value_of
+from binlane.state.stored_values import unexpected
 from binlane.state.tables import temporary
 
 if TYPE_CHECKING:
@@ -58,11 +59,18 @@ def read_copies(cursor: Cursor, channel: str) -> tuple[Copy, ...]:
         "FROM binlane.temporary WHERE channel = %s ORDER BY number",
         (channel,),
     )
-    return tuple(
-        Copy(int(number), int(seqno), int(thread), TableKey(database, table), definition,
-             value_of(tuple[str, ...], columns, temporary.c.column_names), name, int(rows))
-        for number, seqno, thread, database, table, definition, columns, name, rows in cursor.fetchall()
-    )  # fmt: skip
+    return tuple(_copy(channel, *row) for row in cursor.fetchall())
+
+
+def _copy(
+    channel: str, number: int, seqno: int, thread: int, database: str, table: str, definition: str, columns: str,
+    name: str, rows: int,
+) -> Copy:  # fmt: skip
+    """Raises StateSchemaError, PlanError. The name is a part of statements that drop tables: it must be the copy's."""
+    if name != copy_name(channel, int(seqno), int(number)):
+        raise unexpected(f"binlane.{temporary.c.copy}", copy_name(channel, int(seqno), int(number)), name)
+    names = value_of(tuple[str, ...], columns, temporary.c.column_names)
+    return Copy(int(number), int(seqno), int(thread), TableKey(database, table), definition, names, name, int(rows))
 
 
 def forget_copies(cursor: Cursor, channel: str) -> None:
@@ -91,7 +99,8 @@ def stale_copies(cursor: Cursor, channel: str, seqno: int) -> Iterator[str]:
         (prefix.replace("_", "\\_") + "%",),
     )
     for (name,) in cursor.fetchall():
-        if name not in kept and int(name.removeprefix(prefix).partition("_")[0]) <= seqno:
+        begun = name.removeprefix(prefix).partition("_")[0]
+        if name not in kept and begun.isdecimal() and int(begun) <= seqno:
             yield str(name)
 
 

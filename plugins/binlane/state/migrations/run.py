@@ -31,6 +31,7 @@ from binlane.state.migrations.check import (
 )
 from binlane.state.migrations.steps import STEPS, VIEW, Action, AddTable
 from binlane.state.tables import NOW, SCHEMA, VERSION
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import OPEN
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -47,8 +48,9 @@ _READ_ONLY: Final = frozenset({1290, 1792, 1836})
 _LOCK_WAIT: Final = 1205
 
 
-def create(engine: Engine) -> None:
-    """Create the schema and its tables, or upgrade an older one; a no-op for a current one.
+def create(engine: Engine, work: str = "") -> None:
+    """Create the schema and its tables, or upgrade an older one; a no-op for a current one. ``work``: as for
+    ``bring_up``.
 
     Raises PrecheckError if the server is behind a proxy that multiplexes connections (leases would move between
     clients), and the errors of ``bring_up``.
@@ -62,11 +64,12 @@ def create(engine: Engine) -> None:
             options = "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
             with _explained("CREATE"):
                 connection.execute(text(f"CREATE DATABASE IF NOT EXISTS {SCHEMA} {options}"))
-    _migrate(engine)
+    _migrate(engine, work)
 
 
-def bring_up(engine: Engine) -> None:
-    """Upgrade the schema of an older binlane to this build's version; a no-op for a current one.
+def bring_up(engine: Engine, work: str = "") -> None:
+    """Upgrade the schema of an older binlane to this build's version; a no-op for a current one. ``work``: the work
+    folder in whose windows this build may look; empty: none.
 
     Raises StateSchemaError for a schema of another program or a newer binlane, for a damaged one, and for an account
     without the privileges; WindowBusyError while a lane or a first copy of any binlane runs; the driver's error if
@@ -77,10 +80,10 @@ def bring_up(engine: Engine) -> None:
         if not found.engines or found.version >= VERSION:
             refuse_unless_current(connection, found)
             return
-    _migrate(engine)
+    _migrate(engine, work)
 
 
-def _migrate(engine: Engine) -> None:
+def _migrate(engine: Engine, work: str) -> None:
     with engine.connect() as connection:
         # a connection of its own: its locks and settings end with it
         connection.detach()
@@ -95,7 +98,7 @@ def _migrate(engine: Engine) -> None:
         refuse_problems(problems(found, connection.dialect, {*coming, *VIEW.names, tables.migrations.name}))
         if is_used:
             _take_leases(connection, found)
-            _refuse_unreadable_windows(connection)
+            _refuse_unreadable_windows(connection, work)
         connection.execute(text(f"SET SESSION lock_wait_timeout = {_TABLE_SECONDS}, sql_mode = 'TRADITIONAL'"))
         for table in (tables.migrations,) if is_used else OWN.values():
             _run(connection, AddTable(table), found)
@@ -188,9 +191,9 @@ def _take_leases(connection: Connection, found: Found) -> None:
             )
 
 
-def _refuse_unreadable_windows(connection: Connection) -> None:
+def _refuse_unreadable_windows(connection: Connection, uri: str) -> None:
     """Raises StateSchemaError for an open window whose files this build cannot read. Only the older binlane can finish
-    it, and that one refuses an upgraded schema."""
+    it, and that one refuses an upgraded schema. Windows that are not recorded below ``uri`` are out of sight."""
     # imported only for an upgrade: with it comes machine code that no command waits for which only reads the state
     from binlane.work.plan_inputs import plan_digest
 
@@ -198,7 +201,8 @@ def _refuse_unreadable_windows(connection: Connection) -> None:
     asked = select(windows.c.channel, windows.c.window_id, windows.c.work, windows.c.plan_digest)
     for channel, window, work, digest in connection.execute(asked.where(windows.c.state == OPEN)).all():
         try:
-            if _is_out_of_sight(work) or plan_digest(work) == digest or digest is None:
+            expected = WindowFolders(uri, channel).named(window)
+            if work != expected.uri or _is_out_of_sight(expected) or plan_digest(work) == digest or digest is None:
                 continue
             why = f"expected the plan {digest} in {work}, found a different plan or none"
         except PlanError as exc:
@@ -210,10 +214,10 @@ def _refuse_unreadable_windows(connection: Connection) -> None:
         )
 
 
-def _is_out_of_sight(work: str) -> bool:
+def _is_out_of_sight(folder: WorkFolder) -> bool:
     """Whether a window's files cannot be read here: lost, or on another machine."""
     try:
-        return not WorkFolder(work).exists(files.MANIFEST)
+        return not folder.exists(files.MANIFEST)
     except Exception:  # no such protocol, no credentials: every file system has its own errors
         return True
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from binlane.model import TableKey
+from binlane.model import FolderRecord, TableKey
 from binlane.state.json_columns import optional_value_of
 from binlane.state.records.verifications import RUNNING
 from binlane.state.tables import NOW, verifications, verified, verified_tables, windows
@@ -49,8 +49,7 @@ class FinishedWindow:
     window_id: str
     first_seqno: int
     last_seqno: int
-    work: str
-    """URI of its folder; empty if it was removed."""
+    work: FolderRecord
 
 
 def read_covered(connection: Connection, channel: str) -> Covered:
@@ -94,7 +93,7 @@ def windows_to_verify(connection: Connection, channel: str) -> tuple[FinishedWin
     for row in rows:
         if found and (row.last_seqno <= through or row.work == ""):
             break
-        found.append(FinishedWindow(row.window_id, row.first_seqno, row.last_seqno, row.work))
+        found.append(FinishedWindow(row.window_id, row.first_seqno, row.last_seqno, FolderRecord(row.work)))
     return tuple(reversed(found))
 
 

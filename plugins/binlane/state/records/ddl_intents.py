@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, Engine, delete, select, update
 
 from binlane.errors import PositionError
+from binlane.state.stored_values import checked
 from binlane.state.tables import NOW, ddl
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ def read_intent(cursor: Cursor, channel: str, seqno: int) -> DdlIntent | None:
         (channel, seqno),
     )
     row = cursor.fetchone()
-    return None if row is None else DdlIntent(*row)
+    if row is None:
+        return None
+    columns = (ddl.c.seqno, ddl.c.lane, ddl.c.statement, ddl.c.fingerprint, ddl.c.state)
+    return DdlIntent(*map(checked, columns, row))
 
 
 def write_intent(

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, Row, select
 
-from binlane.model import LogPosition, RowCounts
+from binlane.model import FolderRecord, LogPosition, RowCounts
 from binlane.plan.window_facts import WindowFacts
 from binlane.state.channels import read_channel
 from binlane.state.json_columns import optional_value_of
@@ -51,8 +51,7 @@ class PastWindow:
     totals: RowCounts | None
     facts: WindowFacts | None
     """None before the window has a plan."""
-    work: str
-    """URI of the window's folder; empty if it was removed."""
+    work: FolderRecord
     summary: str | None
 
 
@@ -221,6 +220,6 @@ def _past_window(row: Row[tuple[object, ...]]) -> PastWindow:
         plan_digest=row.plan_digest,
         totals=optional_value_of(RowCounts, row.totals, windows.c.totals),
         facts=None if row.facts is None else WindowFacts.from_json(row.facts),
-        work=row.work,
+        work=FolderRecord(row.work),
         summary=row.summary,
     )

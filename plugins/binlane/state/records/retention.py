@@ -18,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from binlane.model import FolderRecord
 from binlane.state.records.verifications import CLEAN, RUNNING
 from binlane.state.tables import channels, conflicts, epochs, errors, skips, splits, verifications, windows
 from binlane.state.windows import FINISHED
@@ -26,35 +27,35 @@ _BATCH: Final = 1_000
 """Rows deleted in one transaction."""
 
 
-def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[str, ...]:
-    """Work folders of the finished windows before the newest ``keep`` that have not been removed."""
+def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[tuple[str, FolderRecord], ...]:
+    """The finished windows before the newest ``keep`` whose folders have not been removed."""
     rows = connection.execute(
-        select(windows.c.work)
+        select(windows.c.window_id, windows.c.work)
         .where(
             windows.c.channel == channel, windows.c.state == FINISHED, windows.c.number <= _windows_of(channel) - keep
         )
         .where(windows.c.work != "")
         .order_by(windows.c.number)
     )
-    return tuple(row.work for row in rows)
+    return tuple((row.window_id, FolderRecord(row.work)) for row in rows)
 
 
-def newest_finished_work(connection: Connection, channel: str) -> str | None:
-    """The work folder of the newest finished window that has not been removed; None if there is none."""
+def newest_finished_work(connection: Connection, channel: str) -> tuple[str, FolderRecord] | None:
+    """The newest finished window whose folder has not been removed; None if there is none."""
     found = connection.execute(
-        select(windows.c.work)
+        select(windows.c.window_id, windows.c.work)
         .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work != "")
         .order_by(windows.c.number.desc())
         .limit(1)
     ).first()
-    return None if found is None else str(found.work)
+    return None if found is None else (found.window_id, FolderRecord(found.work))
 
 
-def forget_work(connection: Connection, channel: str, work: str) -> None:
+def forget_work(connection: Connection, channel: str, window: str) -> None:
     """Record that a finished window's folder was removed."""
     connection.execute(
         update(windows)
-        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work == work)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.window_id == window)
         .values(work="")
     )
 

@@ -33,17 +33,28 @@ _TOLD: Final = Codec("run the filter job with the binlane that waits for it")
 
 def as_line(error: BinlaneError) -> str:
     """The error as a line for the job to print."""
-    return _MARK + json.dumps(_TOLD.dump(_Told(type(error).__name__, str(error))))
+    return _MARK + as_text(error)
+
+
+def as_text(error: BinlaneError) -> str:
+    """The error's class and text, as JSON."""
+    return json.dumps(_TOLD.dump(_Told(type(error).__name__, str(error))))
 
 
 def error_in(line: str) -> BinlaneError | None:
     """The error that a line of ``as_line`` tells; None for any other line."""
     if not line.startswith(_MARK):
         return None
-    told = _TOLD.read(_Told, line.removeprefix(_MARK), "the filter job's last line")
-    kind = getattr(errors, told.error, PlanError)
-    found: BinlaneError = kind(told.message)
-    return found
+    return error_of_text(line.removeprefix(_MARK))
+
+
+def error_of_text(text: str) -> BinlaneError:
+    """The error that ``as_text`` tells: of a class of ``errors``, or PlanError for another name. Raises PlanError for
+    another text."""
+    told = _TOLD.read(_Told, text, "the filter job's error")
+    kind = getattr(errors, told.error, None)
+    known = isinstance(kind, type) and issubclass(kind, BinlaneError)
+    return kind(told.message) if known and kind is not None else PlanError(told.message)
 
 
 def error_of(command: str, exit_code: int, output: str) -> BinlaneError:

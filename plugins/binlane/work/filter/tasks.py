@@ -16,8 +16,8 @@ from binlane.choices import Reduce
 from binlane.garbage import uncollected
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.segment.lane_writer import LaneSink
-from binlane.plan.segment.map import map_segment, scan_segment
-from binlane.plan.window.reduce import LaneFolder
+from binlane.plan.segment.map import MapSummary, ScanSummary, map_segment, scan_segment
+from binlane.plan.window.reduce import FoldedLane, LaneFolder
 from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.filter.folded_files import fold_files
@@ -36,8 +36,16 @@ _LEVEL: Final = 1
 """zstd's fastest: a fifth to an eighth of the bytes, in half a millisecond."""
 
 
+RESULTS: Final[Mapping[str, type]] = {"scan": ScanSummary, "map": MapSummary, "fold": FoldedLane}
+"""What the tasks of a stage return, packed."""
+
+
 def packed(result: object) -> bytes:
-    """A task's result for the driver: compressed, for a fleet's tables make it large, and alike."""
+    """A task's result for the driver: compressed, for a fleet's tables make it large, and alike.
+
+    Between this process and those that it has forked itself, which run as the same account and have the same secrets.
+    What other machines send goes by ``wire``.
+    """
     return zstandard.compress(pickle.dumps(result), _LEVEL)
 
 

@@ -56,7 +56,7 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
         start = begin(source, str(recorded.position))
         require_restored(recorded, start, ours, theirs, includes)
         require_ready_to_begin(channel, endpoints, source)
-        create(engine)
+        create(engine, channel.work.uri)
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         older = highest_older_session(source, start.position)
         create_channel(engine, name, start.identity, mark, older_sessions=older)

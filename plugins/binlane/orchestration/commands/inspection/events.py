@@ -33,8 +33,8 @@ from binlane.plan.transaction.route_key import classify
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import EventMetadataFilter
+from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
-from binlane.work.files import WorkFolder
 from binlane.work.lookup import find_seqnos
 
 
@@ -88,7 +88,7 @@ def inspect_files(
 
 def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, detail: Detail) -> None:
     """Print one transaction of the channel's open window from its log. Raises PositionError if no window is open."""
-    _, endpoints = load(name, folder)
+    channel, endpoints = load(name, folder)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         window = read_open_window(connection, name)
     if window is None:
@@ -96,7 +96,8 @@ def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, deta
             f"channel {name}: no window is open; `binlane inspect --rows` shows the files of the source's log, "
             "`binlane skip --show` a skipped transaction"
         )
-    for found in find_seqnos(WorkFolder(window.bounds.work), seqno, seqno):
+    work = WindowFolders(channel.work.uri, name).of(window.bounds.window_id, window.bounds.work)
+    for found in find_seqnos(work, seqno, seqno):
         out.line((f"seqno {found.seqno:,}, GTID {found.gtid or '-'}, {found.source}", "bold"))
         for _, transaction, log in _lines(found.log, found.source.file, seqno - 1, detail.event_bytes, err):
             _print_inside(transaction, log, detail, out)

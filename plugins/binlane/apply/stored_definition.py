@@ -1,0 +1,57 @@
+"""The text of a temporary table's definition that is stored on the target, before the lane's account runs it.
+
+Whoever can write to the schema ``binlane`` can change the text, and may have fewer privileges than the account. So the
+text may make a temporary table out of columns and keys, and nothing else: it reads no table (SELECT, LIKE), reaches no
+other table or server (MERGE, FEDERATED, CONNECT) and no file (DATA DIRECTORY).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlane.model import Flavor
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.state.stored_values import unexpected
+
+BEGINNING: Final = "CREATE TEMPORARY TABLE "
+_ENGINES: Final = frozenset(
+    {"innodb", "myisam", "aria", "maria", "memory", "heap", "csv", "archive", "blackhole", "rocksdb", "tokudb"}
+)
+_NOWHERE: Final = frozenset({"SELECT", "INTO"})
+_NOT_OUTSIDE: Final = frozenset(
+    {"AS", "TABLE", "VALUES", "LIKE", "UNION", "CONNECTION", "DIRECTORY", "IGNORE", "REPLACE", "START", "WITH"}
+)
+"""Words that do not follow the list of columns and keys."""
+
+
+def require_columns_alone(definition: str, flavor: Flavor) -> None:
+    """Raises StateSchemaError unless the text, as SHOW CREATE TABLE shows one, makes a plain temporary table."""
+    tokens: list[Token] = []
+    try:
+        lex(definition.removeprefix(BEGINNING), Dialect(flavor), tokens)
+    except Unreadable:
+        tokens = []
+    if not definition.startswith(BEGINNING) or not tokens or not _is_plain(tokens):
+        raise unexpected(
+            "binlane.temporary.definition", "CREATE TEMPORARY TABLE with columns, keys and plain options", definition
+        )
+
+
+def _is_plain(tokens: list[Token]) -> bool:
+    depth, engine = 0, False
+    for at, token in enumerate(tokens):
+        if token.upper in _NOWHERE or token.text in (";", "@") or token.kind is TokenKind.VARIABLE:
+            return False
+        if token.kind is TokenKind.SYMBOL and token.text in ("(", ")"):
+            depth += 1 if token.text == "(" else -1
+            if depth == 1 and token.text == "(" and tokens[at + 1 : at + 2] and tokens[at + 1].upper == "LIKE":
+                return False
+        elif depth == 0 and token.upper in _NOT_OUTSIDE:
+            return False
+        elif depth == 0 and token.upper in ("ENGINE", "TYPE"):
+            named = next((each for each in tokens[at + 1 : at + 3] if each.text != "="), None)
+            engine = True
+            if named is None or named.text.lower() not in _ENGINES:
+                return False
+    # the second token: the first is the table's name
+    return depth == 0 and len(tokens) > 1 and tokens[1].text == "(" and engine

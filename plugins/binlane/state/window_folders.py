@@ -1,0 +1,78 @@
+"""Where the files of a channel's windows are: in the work folder that its channel file names, by the windows' names.
+
+The target records the place of each window, and whoever can write to the schema ``binlane`` can change it. So the
+record decides nothing: no file is read, fetched or removed at a place that only the record names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.errors import PlanError
+from binlane.model import FolderRecord
+from binlane.work import files
+from binlane.work.files import WorkFolder
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_EXTRACTED: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
+"""The name of a window that was extracted: its first seqno and a random part."""
+
+
+def first_seqno_in(window: str) -> int | None:
+    """The first seqno in the name of an extracted window; None for another name."""
+    found = _EXTRACTED.fullmatch(window)
+    return None if found is None else int(found[1])
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFolders:
+    """The folders of a channel's windows."""
+
+    uri: str
+    """``work.uri`` of the channel file."""
+    channel: str
+
+    @property
+    def all(self) -> WorkFolder:
+        """The folder that holds the windows' folders."""
+        return WorkFolder(self.uri).child(self.channel)
+
+    def named(self, window: str) -> WorkFolder:
+        """The folder of a window, whatever is recorded of it. Raises PlanError for a name that is a path."""
+        if _NAME.fullmatch(window) is None:
+            raise PlanError(
+                f"channel {self.channel}: expected the name of a window, found {window!r}: another program has changed "
+                "the schema binlane on the target; restore it from a backup"
+            )
+        return self.all.child(window)
+
+    def of(self, window: str, record: FolderRecord) -> WorkFolder:
+        """The folder of a window whose files are needed. Raises PlanError if the record names another place, and the
+        window's files are not at its own."""
+        folder = self.named(window)
+        if record.uri == folder.uri or folder.exists(files.MANIFEST):
+            return folder
+        raise PlanError(
+            f"channel {self.channel}, window {window}: expected its files in {folder.uri}, by work.uri of the channel "
+            f"file, and found none there; binlane.windows.work names {record.uri[:200]!r}, which is not "
+            "read, because it could be changed on the target. If work.uri (or BINLANE_WORK) was changed while the "
+            "window was open, set it back, or move the window's folder to the expected place. If the files are lost, "
+            f"run on the target: UPDATE binlane.windows SET work = '{_quoted(folder.uri)}' WHERE channel = "
+            f"'{self.channel}' AND window_id = '{window}'; the next run reads them again from the source"
+        )
+
+    def found(self, window: str, record: FolderRecord) -> WorkFolder | None:
+        """The folder of a window whose files are of use; None if they were removed, or the record names another
+        place."""
+        if record.is_removed:
+            return None
+        try:
+            return self.of(window, record)
+        except PlanError:
+            return None
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "''")

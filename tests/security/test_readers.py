@@ -1,0 +1,117 @@
+"""A reader of a channel's DAG sees names and numbers on the board: no value of a row, no statement, no account.
+
+Attacker: whoever has Airflow's role Viewer. Every GET route of the board is asked, so a new one is tried by itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
+
+from binlane.state.json_columns import text_of
+from binlane.state.records.bootstraps import CopyResult
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.integration.window.test_board import API, EDIT, READ, client_of, half_way
+
+SECRET: Final = "s3cret-value"
+_RESULT: Final = CopyResult(1, 1, 0, 1, 0, 0, (f"account 'a'@'%': GRANT .. IDENTIFIED BY '{SECRET}'",), 1, ((), False))
+STATEMENTS: Final = (
+    "INSERT INTO binlane.errors (channel, window_id, lane, seqno, gtid, source_file, source_offset, code, text, at) "
+    f"VALUES ('{CHANNEL}', '{{window}}', 0, 1, '', '', 0, 1062, 'Duplicate entry {SECRET} for key PRIMARY', NOW(6))",
+    "INSERT INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
+    f"VALUES ('{CHANNEL}', 1, 0, 'ALTER TABLE t ALTER c SET DEFAULT ''{SECRET}''', '', 'intent', NOW(6))",
+    "INSERT INTO binlane.skips (channel, seqno, window_id, lane, gtid, source_file, source_offset, commit_time, "
+    "summary, bytes, sha256, reason, by_whom, at, state, state_at) "
+    f"VALUES ('{CHANNEL}', 2, '{{window}}', 0, '', '', 0, 0, 'insert ({SECRET})', 1, REPEAT('a', 64), 'r', 'b', "
+    "NOW(6), 'skipped', NOW(6))",
+    "INSERT INTO binlane.bootstraps (channel, database_names, source_identity, source_file, source_offset, gtid_set, "
+    "source_time, fingerprint, replaced_for, outcome, finished_for, attempts, updated_at) "
+    f"VALUES ('{CHANNEL}', '[]', '', '', 0, '', 0, '', '', '{text_of(_RESULT).replace(chr(39), chr(39) * 2)}', '', 1, "
+    "NOW(6))",
+)
+"""Records of the channel that quote a value. A line more is an attack more; those who may edit see each of them."""
+
+
+def _answers(client: TestClient, window: str, headers: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Every GET route of the API, with the values of this window, and its answer."""
+    values: dict[str, Any] = {
+        "name": CHANNEL, "window_id": window, "lane": 0, "first_seqno": 1, "seqno": 1, "file_name": "x",
+    }  # fmt: skip
+    blocks = client.get(f"{API}/windows/{window}/lanes/0/blocks", headers=EDIT)
+    if blocks.status_code == 200 and blocks.json()["blocks"]:
+        values["first_seqno"] = values["seqno"] = blocks.json()["blocks"][0]["first_seqno"]
+    for route in client.app.routes:  # type: ignore[attr-defined]
+        if isinstance(route, APIRoute) and "GET" in route.methods and "static" not in route.path:
+            path = route.path.format(**values)
+            yield path, client.get(path, headers=headers).text
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_no_answer_to_a_reader_has_a_value_a_statement_or_an_account(channel_of: ChannelOf, family: str) -> None:
+    channel = channel_of(family, family)
+    run_on(
+        channel.source,
+        "CREATE DATABASE tenant_1",
+        "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, v VARCHAR(99))",
+        f"INSERT INTO tenant_1.t VALUES (1, '{SECRET}')",
+    )
+    window = half_way(channel)["window"]
+    run_on(channel.target, *(each.replace("{window}", window) for each in STATEMENTS), log=False)
+    client = client_of(channel)
+    assert sum(SECRET in text for _, text in _answers(client, window, EDIT)) >= 3
+    _assert_hidden(channel, client, window)
+    found = client.get(API, headers=READ).json()
+    assert [each["text"] for each in found["errors"]] == ["shown to those who may edit the DAG"]
+    assert found["target"] is None
+    assert client.get(API, headers=EDIT).json()["target"] is not None
+
+    # errors, whatever raises them: a damaged state, a target that is away
+    run_on(channel.target, f"UPDATE binlane.windows SET end_file = '../{SECRET}'", log=False)
+    _assert_hidden(channel, client, window)
+    channel.connect("target_server", channel.target, port=1)
+    _assert_hidden(channel, client_of(channel), window)
+
+
+def _assert_hidden(channel: Channel, client: TestClient, window: str) -> None:
+    target = channel.target
+    for path, text in _answers(client, window, READ):
+        assert SECRET not in text, path
+        assert f"{target.user}@" not in text, path
+        assert f"{target.host}:{target.port}" not in text, path
+        assert f"{target.host}:1" not in text, path
+
+
+ACTIONS: Final = ("stop", "verify", "decide", "skip", "cancel-skip")
+BODIES: Final = (
+    "NaN",
+    "[NaN]",
+    '{"seqno": NaN}',
+    '{"full": Infinity, "now": -Infinity}',
+    "1e999",
+    "[" * 5000,
+    "\\x00",
+    "",
+)
+QUERIES: Final = ("windows?before=", "windows?limit=", "databases?lane=", "databases?after=")
+VALUES: Final = ("NaN", "Infinity", "-1", "1e9", str(1 << 63), str(1 << 70), "'; DROP TABLE t", "%00", "")
+
+
+def test_values_that_are_no_numbers_are_refused_by_name(channel: Channel) -> None:
+    """NaN and Infinity are values for Python's reader of JSON, and for no other."""
+    client = client_of(channel)
+    token = client.get("/api/session", headers=EDIT).json()["token"]
+    headers = {"X-Binlane-Token": token, "Content-Type": "application/json", **EDIT}
+    for action, body in itertools.product(ACTIONS, BODIES):
+        answer = client.post(f"{API}/{action}", content=body, headers=headers)
+        assert answer.status_code in (400, 422), (action, body, answer.text)
+        detail = answer.json()["detail"]
+        assert isinstance(detail, str) or all({*each} == {"type", "loc", "msg"} for each in detail)
+    for query, value in itertools.product(QUERIES, VALUES):
+        answer = client.get(f"{API}/{query}{value}", headers=READ)
+        assert answer.status_code in (200, 422), (query, value, answer.text)

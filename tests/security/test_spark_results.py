@@ -1,0 +1,137 @@
+"""What executors of Spark send is data: it makes values of the declared types in the process that waits, and runs
+nothing.
+
+Attacker: whoever can run code on an executor of the cluster.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+import zstandard
+
+from binlane import errors
+from binlane.errors import BinlaneError, PlanError
+from binlane.plan.segment.map import MapSummary, ScanSummary
+from binlane.work.files import WorkFolder
+from binlane.work.filter.errors import as_text, error_of_text
+from binlane.work.filter.job import InProcess, Task, run_filter
+from binlane.work.filter.tasks import RESULTS, packed, unpacked
+from binlane.work.filter.wire import from_wire, to_wire
+from lab.stored_windows import stored, unpack
+
+ROOT: Final = Path(__file__).parents[2]
+_UNPICKLERS: Final = {
+    "plugins/binlane/work/filter/tasks.py": "between this process and those that it has forked itself",
+}
+"""Modules of the product that may load pickled values, and whose values these are."""
+_LOADERS: Final = frozenset({"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal", "joblib"})
+
+
+class Touched:
+    """Unpickling it creates a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
+def _json(value: object) -> bytes:
+    return zstandard.compress(json.dumps(value).encode())
+
+
+RESULTS_OF_AN_ATTACKER: Final[tuple[Callable[[Path], bytes], ...]] = (
+    lambda path: pickle.dumps(Touched(path)),
+    lambda path: zstandard.compress(pickle.dumps(Touched(path))),
+    lambda path: packed(Touched(path)),
+    lambda _: b"",
+    lambda _: b"\x28\xb5\x2f\xfd",
+    lambda _: zstandard.compress(b"[" * 1_000_000),
+    lambda _: zstandard.compress(bytes(1 << 24)),
+    lambda _: _json(None),
+    lambda _: _json({}),
+    lambda _: _json([]),
+    lambda _: _json([[["binlane.errors", "BinlaneError"]]] * 13),
+    lambda _: _json([[["db", True]], *[[] for _ in range(11)]]),
+    lambda _: _json([[["db", 1e9]], *[[] for _ in range(11)]]),
+)
+"""Bytes in place of a task's result. A line more is an attack more."""
+
+
+@pytest.mark.parametrize("kind", [*RESULTS.values()])
+@pytest.mark.parametrize("number", range(len(RESULTS_OF_AN_ATTACKER)))
+def test_a_result_of_an_attacker_is_an_error_and_nothing_else(tmp_path: Path, kind: type, number: int) -> None:
+    touched = tmp_path / "touched"
+    with pytest.raises(PlanError, match="from an executor, got something else"):
+        from_wire(kind, RESULTS_OF_AN_ATTACKER[number](touched))
+    assert not touched.exists()
+
+
+ERRORS_OF_AN_ATTACKER: Final = (
+    '{"error": "annotations", "message": "x"}',
+    '{"error": "printable", "message": "x"}',
+    '{"error": "ClassVar", "message": "x"}',
+    '{"error": "SystemExit", "message": "x"}',
+    '{"error": "__import__", "message": "os"}',
+    '{"error": 1, "message": "x"}',
+    '{"error": "PlanError"}',
+    "cbuiltins\nexec\n",
+    "[" * 100_000,
+    "",
+)
+
+
+@pytest.mark.parametrize("text", ERRORS_OF_AN_ATTACKER, ids=range(len(ERRORS_OF_AN_ATTACKER)))
+def test_an_error_of_an_attacker_is_one_of_binlanes_own_classes(text: str) -> None:
+    try:
+        found: BinlaneError = error_of_text(text)
+    except PlanError as exc:
+        found = exc
+    assert type(found) in {each for each in vars(errors).values() if isinstance(each, type)}
+
+
+def test_an_executors_error_comes_with_its_class_and_text() -> None:
+    error = errors.UnsupportedEventError("binlog.000001:4: cannot be applied")
+    found = error_of_text(as_text(error))
+    assert (type(found), str(found)) == (type(error), str(error))
+
+
+class OnWire(InProcess):
+    """Sends each result as an executor of Spark does."""
+
+    def run(self, stage: str, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
+        kind = RESULTS[stage]
+        for row in super().run(stage, task, batches):
+            yield packed(from_wire(kind, to_wire(kind, unpacked(row))))
+
+
+@pytest.mark.parametrize("window", stored(), ids=lambda path: path.stem)
+def test_a_plan_of_results_on_the_wire_is_the_same_byte_for_byte(tmp_path: Path, window: Path) -> None:
+    """Windows of both families in every way to fold."""
+    plans = []
+    for engine in (InProcess(), OnWire()):
+        folder: WorkFolder = unpack(window, tmp_path / type(engine).__name__)
+        plans.append(run_filter(folder, engine).to_json())
+    assert plans[0] == plans[1]
+
+
+def test_nothing_but_values_of_own_processes_is_unpickled() -> None:
+    found = {
+        str(file.relative_to(ROOT))
+        for folder in ("plugins", "spark_jobs", "dags")
+        for file in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if (isinstance(node, ast.Import) and any(each.name.partition(".")[0] in _LOADERS for each in node.names))
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _LOADERS)
+        or (isinstance(node, ast.Attribute) and node.attr in ("rdd", "pickleFile", "sparkContext.parallelize"))
+    }
+    assert found == set(_UNPICKLERS)
+    assert {ScanSummary, MapSummary} < set(RESULTS.values())

@@ -1,0 +1,57 @@
+"""Every column of the schema ``binlane`` has a list of the values that it may hold."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import StateSchemaError
+from binlane.state.stored_values import VALUES, CheckedColumn, checked
+from binlane.state.tables import channels, metadata, temporary, windows
+
+BINLANE = Path(__file__).parents[3] / "plugins" / "binlane"
+
+
+def test_every_column_has_values_and_no_others_are_listed() -> None:
+    found = {table.name: {column.name for column in table.c} for table in metadata.sorted_tables}
+    assert {name: {*columns} for name, columns in VALUES.items()} == found
+    assert all(isinstance(column.type, CheckedColumn) for table in metadata.sorted_tables for column in table.c)
+
+
+REFUSED = [
+    pytest.param(windows.c.window_id, "../../etc", id="a window's name is no path"),
+    pytest.param(windows.c.window_id, "", id="nor is it empty"),
+    pytest.param(windows.c.state, "closed", id="a word that is not one of the column's"),
+    pytest.param(windows.c.lanes, 2**31 - 1, id="a number that is the size of a list"),
+    pytest.param(windows.c.number, -1, id="a negative number"),
+    pytest.param(windows.c.end_time, 1e300, id="seconds that no date has"),
+    pytest.param(windows.c.end_time, float("nan"), id="no number"),
+    pytest.param(windows.c.created_at, "0000-00-00 00:00:00", id="a date that no calendar has"),
+    pytest.param(channels.c.source_file, "../binlog.000001", id="a log file is no path"),
+    pytest.param(channels.c.channel, "a/b", id="nor is a channel's name"),
+    pytest.param(channels.c.gtid_set, "0-1-2'; DROP TABLE t", id="GTIDs are no SQL"),
+    pytest.param(temporary.c.copy, "windows", id="a copy is none of binlane's own tables"),
+    pytest.param(temporary.c.copy, "copies_00000000_1_1` -- ", id="nor a statement"),
+]
+
+
+@pytest.mark.parametrize(("column", "value"), REFUSED)
+def test_an_unexpected_value_is_named_with_its_column(column: object, value: object) -> None:
+    with pytest.raises(StateSchemaError, match=rf"target: binlane\.{column}: expected .*, found "):
+        checked(column, value)  # type: ignore[arg-type]
+
+
+def test_the_place_of_a_windows_files_is_not_taken_from_the_state() -> None:
+    """``FolderRecord.uri`` is read where it is compared, written or shown, and given to no file system."""
+    allowed = {"channel.work.uri", "situation.channel.work.uri", "arguments.work"}
+    found = [
+        f"{file.relative_to(BINLANE)}:{node.lineno}: {ast.unparse(node)}"
+        for file in BINLANE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "WorkFolder"
+        for text in map(ast.unparse, node.args)
+        if (".work" in text or "record" in text) and text not in allowed
+    ]
+    assert found == []
