@@ -9,16 +9,18 @@ from binlane.plan.transaction.collations import Collations
 from binlane.plan.window_plan import WindowPlan
 
 
-def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
-    """The options of the plan's lanes: how they write, wait and retry.
+def apply_options(channel: ChannelConfig, plan: WindowPlan | None = None) -> ApplyOptions:
+    """The options of the plan's lanes: how they write, wait and retry; without a plan, those of a lane alone.
 
     In a window with divided shards ``check_division`` holds, also if the channel file was changed since.
     """
-    apply, whole = channel.apply, plan.division is None
+    apply = channel.apply
+    division = None if plan is None else plan.division
+    whole = division is None
     return ApplyOptions(
         barrier_timeout=apply.barrier_timeout,
         lease_time=apply.lease_seconds,
-        commits_together=plan.division is not None and plan.division.commits_together,
+        commits_together=division is not None and division.commits_together,
         reader_wait=channel.lanes.reader_wait,
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,

@@ -6,7 +6,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import Final
 
-from binlane.apply.lane.run_state import Checked
+from binlane.apply.lane.block_writers import Checked
 from binlane.json_codec.codec import Codec
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import renamed_alterations

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
+from binlane.apply.lane.block_writers import LogFacts, block_writer
+from binlane.apply.rows.cross_family import rows_events
 from binlane.apply.rows.single_row import single_rows
-from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
-from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
-from binlane.binlog.rows_payload import (
-    check_self_contained,
-    ending_statement,
-    events_of,
-    is_table_map,
-    rows_with_tables,
-)
+from binlane.binlog.rows_payload import check_self_contained, events_of, is_table_map
 from binlane.binlog.wire import type_name
-from binlane.errors import BinlaneError
-from binlane.model import BlockHeader, Item, ItemKind
+from binlane.errors import BinlaneError, DriftError
+from binlane.model import BlockHeader, Flavor, Item, ItemKind
 from binlane.state.positions import lock_position
 
 if TYPE_CHECKING:
     from binlane.apply.lane.run_state import RunState
+    from binlane.apply.rows.writers import BlockWriter
     from binlane.plan.window_plan import Block
 
 _IS_TRANSACTIONAL: Final = (
@@ -67,11 +62,13 @@ def find_failing(state: RunState, lane: int, block: BlockHeader, expected: int) 
 
 
 def _first(session: LaneSession, state: RunState, lane: int, block: BlockHeader, expected: int) -> Failing | None:
-    writer = BlockWriter(session, ContextSetter(session), allow_unsafe=state.options.allow_unsafe)
-    with contextlib.closing(_pieces(state, lane, block)) as pieces:
+    source = state.plan.flavor
+    with state.engine.connect() as catalog, contextlib.closing(_pieces(state, lane, block)) as pieces:
+        catalog = catalog.execution_options(isolation_level="AUTOCOMMIT")
+        writer = block_writer(session, catalog, state.options, LogFacts.of(state.plan, state.checked))
         for number, piece in enumerate(pieces):
             if number == 0:
-                session.use_format(piece.format)
+                writer.begin_block(piece.format)
                 session.begin()
                 if lock_position(session.cursor, state.key.channel, lane) != expected:
                     return None
@@ -89,7 +86,8 @@ def _first(session: LaneSession, state: RunState, lane: int, block: BlockHeader,
             except pymysql.err.MySQLError as exc:
                 if judge(exc) is Verdict.RETRY:
                     return None
-                return Failing(piece.header, f"{error_code(exc)} {error_text(exc)}{_where(session, tracked.last)}")
+                where = _where(writer, piece.header, tracked.last, source)
+                return Failing(piece.header, f"{error_code(exc)} {error_text(exc)}{where}")
             except BinlaneError as exc:
                 return Failing(piece.header, f"{exc}{_described(tracked.last)}")
     return None
@@ -124,35 +122,40 @@ class _Tracked:
             yield item
 
 
-def _where(session: LaneSession, item: Item | None) -> str:
-    """The refused rows event, found by sending the item's events one by one, as text."""
+def _where(writer: BlockWriter, header: BlockHeader, item: Item | None, source: Flavor) -> str:
+    """The refused rows event, found by writing the item's events one by one, as text."""
     if item is None or item.kind is not ItemKind.ROWS:
         return _described(item)
-    statements = tuple(_statements(item.payload))
     with contextlib.suppress(pymysql.err.MySQLError, OSError, BinlaneError):
-        session.execute("ROLLBACK TO SAVEPOINT piece")
-        for number, statement in enumerate(statements, 1):
-            try:
-                session.binlog(statement)
-            except pymysql.err.MySQLError:
-                found = f", in the rows event {number} of {len(statements)} of the transaction: {_rows(statement)}"
-                return f"{found}{_row(session, statement)}"
+        events = tuple(rows_events(item.payload, source))
+        writer.session.execute("ROLLBACK TO SAVEPOINT piece")
+        for number, (event, rows) in enumerate(events, 1):
+            if _is_refused(writer, header, replace(item, payload=event, rows=rows)):
+                found = f", in the rows event {number} of {len(events)} of the transaction: {_rows(event)}"
+                return f"{found}{_row(writer, header, event, item, source)}"
     return _described(item)
 
 
-def _row(session: LaneSession, statement: bytes) -> str:
+def _row(writer: BlockWriter, header: BlockHeader, event: bytes, item: Item, source: Flavor) -> str:
     """The refused row as text: database, table, primary key and both images.
 
-    The event's rows are sent one by one. Returns "" if the event cannot be split into rows.
+    The event's rows are written one by one. Returns "" if the event cannot be split into rows.
     """
     with contextlib.suppress(pymysql.err.MySQLError, OSError, BinlaneError):
-        session.execute("ROLLBACK TO SAVEPOINT piece")
-        for number, (alone, text) in enumerate(single_rows(statement, session), 1):
-            try:
-                session.binlog(alone)
-            except pymysql.err.MySQLError:
+        writer.session.execute("ROLLBACK TO SAVEPOINT piece")
+        for number, (alone, text) in enumerate(single_rows(event, writer.session, source), 1):
+            [(_, rows)] = rows_events(alone, source)
+            if _is_refused(writer, header, replace(item, payload=alone, rows=rows)):
                 return f", row {number} of the event: {text}"
     return ""
+
+
+def _is_refused(writer: BlockWriter, header: BlockHeader, item: Item) -> bool:
+    try:
+        writer.write((item,), header.last_seqno)
+    except (pymysql.err.MySQLError, DriftError):
+        return True
+    return False
 
 
 def _described(item: Item | None) -> str:
@@ -167,8 +170,3 @@ def _rows(payload: bytes) -> str:
     kinds = [type_name(event[4]) for event in events_of(payload) if not is_table_map(event)]
     tables = ", ".join(sorted(map(str, check_self_contained(payload))))
     return f"{', '.join(dict.fromkeys(kinds))} of {tables}"
-
-
-def _statements(payload: bytes) -> Iterator[bytes]:
-    """Each rows event with its TABLE_MAP, as a self-contained source statement."""
-    return (table_map + ending_statement(rows) for table_map, rows in rows_with_tables(payload, bytes))

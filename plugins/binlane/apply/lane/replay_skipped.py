@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Final
 
 from binlane.apply.block import undo
-from binlane.apply.rows.writers import BlockWriter
-from binlane.apply.session.connection import LaneSession, SessionLimits
-from binlane.apply.session.context import ContextSetter
+from binlane.apply.lane.block_writers import LogFacts, block_writer
+from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.session.connection import LaneSession
+from binlane.binlog.reader import LogReader
 from binlane.binlog.rows_payload import payload_limit
 from binlane.errors import ApplyError, PositionError
 from binlane.model import ItemKind
@@ -23,12 +25,15 @@ if TYPE_CHECKING:
     from binlane.model import RowCounts
 
 _PAYLOAD = 1 << 20
+_USUAL: Final = ApplyOptions()
 
 
-def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules = AS_LOGGED) -> RowCounts:
+def replay_skipped(
+    engine: Engine, channel: str, seqno: int, rules: ChannelRules = AS_LOGGED, options: ApplyOptions = _USUAL
+) -> RowCounts:
     """Apply the recorded events of a skipped transaction; returns the row changes made.
 
-    ``rules``: the channel's filter, renames and collations.
+    ``rules``: the channel's filter, renames and collations. ``options``: how its lanes write.
 
     Raises PositionError if the transaction is not a skipped one or was replayed already; ApplyError for a DDL;
     DriftError and the driver's errors if the target refuses the transaction, and then nothing has changed.
@@ -45,8 +50,9 @@ def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules
         raise PositionError(
             f"channel {channel}, seqno {seqno}: expected a skipped transaction, found one that is {skip.state}"
         )
-    session = LaneSession.open(engine, SessionLimits())
-    try:
+    session = LaneSession.open(engine, options.limits)
+    with contextlib.ExitStack() as stack:
+        stack.callback(session.close)
         largest = payload_limit(session.max_allowed_packet)
         limits = BlockLimits(1, largest, min(_PAYLOAD, largest), largest)
         version = str(session.value("SELECT VERSION()"))
@@ -57,18 +63,19 @@ def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules
                 f"channel {channel}, seqno {seqno}: a DDL commits implicitly, so its replay cannot be recorded "
                 f"in the same transaction: run the DDL on the target by hand: {skip.summary}"
             )
-        session.use_format(block.format)
+        catalog = stack.enter_context(engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
+        source = LogReader(memoryview(log), skip.source.file).format.flavor
+        writer = block_writer(session, catalog, options, LogFacts(source, last_seqno=seqno, complete_images=False))
+        writer.begin_block(block.format)
         session.begin()
         try:
             if not mark_replayed(session.cursor, channel, seqno):
                 raise PositionError(
                     f"channel {channel}, seqno {seqno}: another session is replaying the transaction or has replayed it"
                 )
-            rows = BlockWriter(session, ContextSetter(session)).write(items, seqno)
+            rows = writer.write(items, seqno)
         except BaseException:
             undo(session)
             raise
         session.commit()
         return rows
-    finally:
-        session.close()

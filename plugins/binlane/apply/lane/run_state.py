@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from binlane.apply.lane.block_writers import UNCHECKED, Checked
 from binlane.apply.lane.options import ApplyOptions, LaneResult, Progress, ProgressCallback
 from binlane.apply.lane.peers import Memory
 from binlane.errors import PlanError
-from binlane.model import BlockHeader, Epoch, RowCounts, TableKey
+from binlane.model import BlockHeader, Epoch, RowCounts
 from binlane.state.positions import PlanKey
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block, LaneSource, WindowPlan
-    from binlane.schema.model import Schema
 
 
 @dataclass(slots=True)
@@ -88,19 +88,6 @@ class AttemptState:
             stale.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Results of the precheck that the lanes use."""
-
-    definitions: Schema | None = None
-    """The source's definitions of tables that the window alters, as far as they are known."""
-    partitioned: frozenset[TableKey] | None = None
-    """The partitioned ones of the target's tables that the window writes; None if this is unknown."""
-
-
-_UNCHECKED: Final = Checked()
-
-
 @dataclass(slots=True)
 class RunState:
     """One run of one lane."""
@@ -111,7 +98,7 @@ class RunState:
     source: LaneSource
     options: ApplyOptions
     progress: ProgressCallback | None
-    checked: Checked = _UNCHECKED
+    checked: Checked = UNCHECKED
     key: PlanKey = field(init=False)
     epochs: dict[int, Epoch] = field(init=False)
     """The plan's epochs by seqno."""

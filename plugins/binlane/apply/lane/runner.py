@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.lane.barriers import LaneAttempt
 from binlane.apply.lane.bisect import find_failing
+from binlane.apply.lane.block_writers import Checked, LogFacts, block_writer
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES
 from binlane.apply.lane.errors import at, error_for, with_place
 from binlane.apply.lane.heartbeat import Heartbeat
@@ -25,11 +26,8 @@ from binlane.apply.lane.kept_watch import KeptWatch
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
 from binlane.apply.lane.peers import Peers
 from binlane.apply.lane.readers import ReaderLock
-from binlane.apply.lane.run_state import AttemptState, Checked, RunState
-from binlane.apply.rows.table_guard import TableGuard
-from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.lane.run_state import AttemptState, RunState
 from binlane.apply.session.connection import LaneSession
-from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.errors import (
     ApplyError,
@@ -40,8 +38,7 @@ from binlane.errors import (
     TargetUnavailableError,
     UndecidableError,
 )
-from binlane.model import Flavor, plural
-from binlane.servers.catalog import TableReader, read_schema
+from binlane.model import plural
 from binlane.state.channels import read_channel
 from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.positions import lane_positions
@@ -49,7 +46,7 @@ from binlane.state.records.journal import last_error_id, record_error
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Engine
 
     from binlane.model import BlockHeader
     from binlane.plan.window_plan import LaneSource, WindowPlan
@@ -131,9 +128,8 @@ class _Runner:
             # it says nothing while a block is applied, which may take longer than the target's own limit
             poll.exec_driver_sql(f"SET SESSION wait_timeout = {_POLL_WAITS}")
             peers = Peers(poll, state.key, state.channel_uuid, state.options, state.memory)
-            guard = self._guard(poll, session.flavor)
             options = state.options
-            usual = BlockWriter(session, ContextSetter(session), guard, options.writer, options.allow_unsafe)
+            usual = block_writer(session, poll, options, LogFacts.of(state.plan, state.checked))
             writer = CONFLICT_POLICIES[state.options.on_conflict].writer(state, session, usual)
             readers = ReaderLock(session, state.plan.channel, state.options.reader_wait)
             kept = KeptWatch.of(session, poll, state.plan.channel, state.plan.flavor, options)
@@ -143,26 +139,6 @@ class _Runner:
             finally:
                 for stream in attempt.streams.values():
                     stream.close()
-
-    def _guard(self, poll: Connection, target: Flavor) -> TableGuard:
-        plan, reader = self.state.plan, TableReader(poll)
-        return TableGuard(
-            altered=plan.altered,
-            source=plan.flavor,
-            read=reader.read,
-            read_database=reader.read_database,
-            read_databases=reader.read_databases,
-            definitions=self.state.checked.definitions,
-            partitioned=self.state.checked.partitioned,
-            server=lambda: read_schema(poll, ()),
-            last_seqno=plan.last_seqno,
-            across=plan.flavor is not target,
-            complete_images=plan.complete_images,
-            allow_nontransactional=self.state.options.allow_nontransactional,
-            collations=self.state.options.collations,
-            allow_triggers=self.state.options.allow_triggers,
-            shortens_images=self.state.options.shortens_images,
-        )
 
     def _is_finished(self) -> bool:
         """Whether the window or the lane is finished. Raises PlanError or PositionError for another plan or none."""

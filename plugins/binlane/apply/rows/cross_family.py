@@ -9,12 +9,13 @@ that writes it exactly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.sql import ROW_COUNTS, SqlRows
+from binlane.binlog.partial_updates import with_plain_updates
 from binlane.binlog.rows import count_rows
 from binlane.binlog.rows_payload import (
     DEFINITION,
@@ -90,7 +91,7 @@ class FamilyRows:
         for item in items:
             check_self_contained(item.payload)
             if not self.are_by_sql(item.payload):
-                yield False, item
+                yield False, replace(item, payload=with_plain_updates(item.payload, self.guard.source))
                 continue
             total = RowCounts()
             for by_sql, part in self._split(item.payload):
@@ -108,6 +109,8 @@ class FamilyRows:
         for table, event in rows_with_tables(payload, self._mapped):
             parsed = parse_rows(event)
             piece = table.event + ending_statement(event)
+            if not table.by_sql:
+                piece = with_plain_updates(piece, self.guard.source)
             if part and (table.by_sql != current or len(part) + len(piece) > len(payload)):
                 yield current, Item(ItemKind.ROWS, part, rows)
                 part, rows = b"", RowCounts()

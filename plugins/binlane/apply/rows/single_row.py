@@ -12,6 +12,7 @@ from binlane.binlog.table_map import columns_of
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.literals import spell
 from binlane.binlog.wire import HEADER
+from binlane.model import Flavor
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
@@ -24,7 +25,7 @@ _COLUMNS: Final = (
 )
 
 
-def single_rows(payload: bytes, session: LaneSession) -> Iterator[tuple[bytes, str]]:
+def single_rows(payload: bytes, session: LaneSession, source: Flavor) -> Iterator[tuple[bytes, str]]:
     """For a TABLE_MAP and the rows event behind it: both again for each row alone, and the row as text.
 
     Empty for a compressed event. Raises BinlogError for rows that do not fit the TABLE_MAP.
@@ -32,8 +33,8 @@ def single_rows(payload: bytes, session: LaneSession) -> Iterator[tuple[bytes, s
     [(table_map, logged)] = rows_with_tables(payload, bytes)
     if logged[4] in COMPRESSED_ROWS:
         return
-    event, table = parse_rows(logged), parse_table_map(table_map, session.flavor)
-    columns = columns_of(table, session.flavor)
+    event, table = parse_rows(logged), parse_table_map(table_map, source)
+    columns = columns_of(table, source)
     names = [(str(name), bool(is_key)) for name, is_key in session.rows(_COLUMNS, (table.database, table.table))]
     if len(names) != len(columns):
         names = [(column.label, False) for column in columns]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,10 +17,12 @@ from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.effective_rules import rules_of
+from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.report import moment
 from binlane.orchestration.steps import read_plan
 from binlane.orchestration.terminal import Grid, View
 from binlane.plan.segment.pieces import NOTHING
+from binlane.precheck.account.row_writer import chosen_writer
 from binlane.safe_text import one_line
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
@@ -183,8 +185,10 @@ def replay(name: str, folder: Path, seqno: int) -> str:
         with engine.connect() as connection:
             # only for the setting that decides whether the case of names counts
             schema = read_schema(connection, ())
-        rows = replay_skipped(engine, name, seqno, rules_of(channel, schema))
-    return f"channel {name}: seqno {seqno:,} was replayed: {rows} by row events, and its statements"
+            writer = chosen_writer(connection, channel.apply.writer)
+        options = replace(apply_options(channel), writer=writer)
+        rows = replay_skipped(engine, name, seqno, rules_of(channel, schema), options)
+    return f"channel {name}: seqno {seqno:,} was replayed: {rows} by its rows, and its statements"
 
 
 def _open_window(endpoints: Endpoints, channel: ChannelConfig) -> tuple[WorkFolder, Window, PlannedLanes]:

@@ -1,0 +1,80 @@
+"""The one way to make the writer of blocks: for lanes, for the search for a transaction that the target refuses, and
+for skipped transactions that are replayed.
+
+What reaches the target's rows depends on the target's tables (between the families, statements write some of them) and
+on the channel's options. A writer without them would send other bytes, fail where a lane does not, and blame a
+transaction that is innocent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.rows.table_guard import TableGuard
+from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.context import ContextSetter
+from binlane.model import Flavor, TableKey
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.servers.catalog import TableReader, read_schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from binlane.apply.session.connection import LaneSession
+    from binlane.plan.window_plan import WindowPlan
+    from binlane.schema.model import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Results of the precheck that the lanes use."""
+
+    definitions: Schema | None = None
+    """The source's definitions of tables that the window alters, as far as they are known."""
+    partitioned: frozenset[TableKey] | None = None
+    """The partitioned ones of the target's tables that the window writes; None if this is unknown."""
+
+
+UNCHECKED = Checked()
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What a writer has to know of the log that it writes from."""
+
+    source: Flavor
+    altered: Alterations = field(default_factory=Alterations)
+    """The tables that the log's own statements alter."""
+    last_seqno: int = 0
+    complete_images: bool = True
+    checked: Checked = UNCHECKED
+
+    @classmethod
+    def of(cls, plan: WindowPlan, checked: Checked) -> LogFacts:
+        """Of a window."""
+        return cls(plan.flavor, plan.altered, plan.last_seqno, plan.complete_images, checked)
+
+
+def block_writer(session: LaneSession, catalog: Connection, options: ApplyOptions, log: LogFacts) -> BlockWriter:
+    """A writer for a session. ``catalog``: another connection to the same server, which reads its tables."""
+    reader = TableReader(catalog)
+    guard = TableGuard(
+        altered=log.altered,
+        source=log.source,
+        read=reader.read,
+        read_database=reader.read_database,
+        read_databases=reader.read_databases,
+        definitions=log.checked.definitions,
+        partitioned=log.checked.partitioned,
+        server=lambda: read_schema(catalog, ()),
+        last_seqno=log.last_seqno,
+        across=log.source is not session.flavor,
+        complete_images=log.complete_images,
+        allow_nontransactional=options.allow_nontransactional,
+        collations=options.collations,
+        allow_triggers=options.allow_triggers,
+        shortens_images=options.shortens_images,
+    )
+    return BlockWriter(session, ContextSetter(session), guard, options.writer, options.allow_unsafe)
