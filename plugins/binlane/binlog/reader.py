@@ -42,7 +42,16 @@ from binlane.errors import (
     UnsupportedEventError,
 )
 
-__all__ = ["INNODB_LOG", "LogReader", "RawEvent", "check_first_type", "check_magic", "check_type"]
+__all__ = [
+    "ENCRYPTION",
+    "INNODB_LOG",
+    "LogReader",
+    "RawEvent",
+    "check_first_type",
+    "check_magic",
+    "check_type",
+    "encrypted",
+]
 
 INNODB_LOG: Final = "an InnoDB-based binary log (.ibb): let mariadb-binlog of that server write it as a plain one"
 _OTHER_FILES: Final = {
@@ -52,9 +61,9 @@ _OTHER_FILES: Final = {
 }
 """First bytes of files that are often mistaken for binary logs."""
 
-_ENCRYPTION: Final = frozenset({EventType.START_ENCRYPTION, EventType.PERCONA_START_ENCRYPTION})
+ENCRYPTION: Final = frozenset({EventType.START_ENCRYPTION, EventType.PERCONA_START_ENCRYPTION})
 _NEVER_WRITTEN: Final = frozenset({EventType.UNKNOWN, EventType.SLAVE})
-_REFUSED: Final = frozenset({EventType.START_V3, EventType.INCIDENT, *_ENCRYPTION, *_NEVER_WRITTEN})
+_REFUSED: Final = frozenset({EventType.START_V3, EventType.INCIDENT, *ENCRYPTION, *_NEVER_WRITTEN})
 _PLAIN: Final = tuple(
     code in KNOWN_TYPES and code not in _REFUSED and code != EventType.FORMAT_DESCRIPTION for code in range(256)
 )
@@ -159,10 +168,8 @@ def check_type(event: RawEvent, log_format: FormatDescription, name: str) -> Non
     """Raises an error for an event type that stops a window, although ``parse_body`` accepts it."""
     code = event.header.type_code
     at = where(name, event.offset)
-    if code in _ENCRYPTION:
-        raise EncryptedLogError(
-            f"{at}all events from here on are encrypted: read the log from the running server, which decrypts it"
-        )
+    if code in ENCRYPTION:
+        raise encrypted(at)
     if code == EventType.INCIDENT:
         incident = parse_body(event, log_format, name)
         assert isinstance(incident, Incident)
@@ -174,6 +181,13 @@ def check_type(event: RawEvent, log_format: FormatDescription, name: str) -> Non
         raise UnsupportedEventError(f"{at}START_V3: events of a server older than 5.0")
     if code in _NEVER_WRITTEN or (code not in KNOWN_TYPES and not event.header.flags & IGNORABLE):
         raise UnknownEventError(f"{at}cannot skip event type {code}; a newer binlane may know it")
+
+
+def encrypted(at: str) -> EncryptedLogError:
+    """The error for a file whose events are encrypted; ``at`` begins the message."""
+    return EncryptedLogError(
+        f"{at}all events from here on are encrypted: read the log from the running server, which decrypts it"
+    )
 
 
 def check_magic(start: bytes, name: str) -> None:

@@ -86,6 +86,18 @@ class SourceConfig:
         "Largest event that is accepted, as logged and as decompressed. An event that declares more is refused "
         "before memory is allocated. The default is the servers' own limit.",
     )
+    trusted_files: tuple[str, ...] = key(
+        TEXTS,
+        (),
+        "Files of the archive (`binlog.000123`) that are taken as they are where a window is refused because nothing "
+        "proves that a file is complete, or that it is the next one of its log. Compare it with its server's first.",
+    )
+    unlogged_gtids: str | None = key(
+        TEXT,
+        None,
+        "MySQL: a GTID set of transactions that the source has and no file of its log, because they came with a dump "
+        "that set gtid_purged. Load the dump into the target, too, before you name them here.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

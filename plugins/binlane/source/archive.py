@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import posixpath
 import re
 import struct
@@ -21,7 +22,7 @@ from typing import IO, Any, Final
 import fsspec
 import zstandard
 
-from binlane.binlog.reader import INNODB_LOG, check_first_type, check_magic
+from binlane.binlog.reader import ENCRYPTION, INNODB_LOG, check_first_type, check_magic, encrypted
 from binlane.binlog.vector import frame_kernels
 from binlane.binlog.vector.frames import as_array
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC, type_name
@@ -60,6 +61,8 @@ class ArchiveSource:
 
     uri: str
     event_bytes: int = LARGEST_EVENT
+    trusted_files: frozenset[str] = frozenset()
+    """See LogState."""
 
     @property
     def name(self) -> str:
@@ -77,7 +80,9 @@ class ArchiveSource:
         # no archived transaction is later than this machine's clock
         clock = time.time()
         identity = f"{flavor.value} server_id {server_id}"
-        return LogState(identity, flavor, tuple(files), None, clock, closes_by_clock=False)
+        return LogState(
+            identity, flavor, tuple(files), None, clock, closes_by_clock=False, trusted_files=self.trusted_files
+        )
 
     def newest_session(self) -> int:
         """EVERY_SESSION: there is no server to ask."""
@@ -108,8 +113,8 @@ class ArchiveSource:
         filesystem, path = fsspec.core.url_to_fs(self.uri)
         return filesystem, path
 
-    def _files(self) -> dict[str, str]:
-        """Binlog name (without .gz, .zst) to path, in the log's order."""
+    def _files(self) -> dict[str, list[str]]:
+        """Binlog name (without .gz, .zst) to the paths of its copies, in the log's order."""
         filesystem, folder = self._place
         try:
             # object stores cache listings
@@ -122,11 +127,10 @@ class ArchiveSource:
             ) from None
         except OSError as exc:
             raise SourceUnavailableError(f"{self.name}: cannot be listed: {exc}; the step can be run again") from exc
-        found: dict[str, str] = {}
+        found: dict[str, list[str]] = {}
         for path in paths:
             if match := _BINLOG.fullmatch(posixpath.basename(path)):
-                # sorted: the plain file comes first, and a .gz beside it may still be growing
-                found.setdefault(f"{match['base']}.{match['number']}", path)
+                found.setdefault(f"{match['base']}.{match['number']}", []).append(path)
         if other := [path for path in paths if path.endswith(".ibb")]:
             # a server with InnoDB-based logs writes new events only to them: the plain files are not its whole log
             raise UnsupportedEventError(
@@ -140,7 +144,7 @@ class ArchiveSource:
             raise SourceError(f"{self.name}: expected the files of one log, found {', '.join(sorted(bases))}")
         return {name: found[name] for name in order}
 
-    def _indexed(self, indexes: list[str], found: dict[str, str]) -> list[str]:
+    def _indexed(self, indexes: list[str], found: dict[str, list[str]]) -> list[str]:
         if len(indexes) > 1:
             raise SourceError(f"{self.name}: expected one index file, found {len(indexes)}")
         lines = self._place[0].cat_file(indexes[0]).decode().split("\n")
@@ -160,11 +164,35 @@ class ArchiveSource:
                     "the missing file into the archive"
                 )
 
-    def _events(self, file: str, path: str, offset: int, *, is_last: bool = True) -> Generator[LogChunk, None, None]:
+    def _events(
+        self, file: str, paths: list[str], offset: int, *, is_last: bool = True
+    ) -> Generator[LogChunk, None, None]:
         where = f"{self.name}/{file}"
+        with self._errors(where), self._opened(self._longest(where, paths)) as stream:
+            yield from _FileReader(where, file, stream, self.event_bytes, may_grow=is_last).chunks(offset)
+
+    @contextlib.contextmanager
+    def _opened(self, path: str) -> Iterator[IO[bytes]]:
+        with self._place[0].open(path, "rb") as raw, _unpacked(raw, path) as stream:
+            yield stream
+
+    def _longest(self, where: str, paths: list[str]) -> str:
+        """The copy, plain or compressed, that has all that the others have.
+
+        A plain one may have been copied while its server was writing it, a compressed one may be growing.
+        """
+        best = paths[0]
+        for path in paths[1:]:
+            with self._opened(best) as one, self._opened(path) as other:
+                best = (best, path)[
+                    _longer(one, other, f"{where}: {posixpath.basename(best)} and {posixpath.basename(path)}")
+                ]
+        return best
+
+    @contextlib.contextmanager
+    def _errors(self, where: str) -> Iterator[None]:
         try:
-            with self._place[0].open(path, "rb") as raw, _unpacked(raw, path) as stream:
-                yield from _FileReader(where, file, stream, self.event_bytes, may_grow=is_last).chunks(offset)
+            yield
         except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as exc:
             raise BinlogError(f"{where}: cannot be decompressed: {exc}; copy the file into the archive again") from exc
         except EOFError as exc:
@@ -173,6 +201,52 @@ class ArchiveSource:
             ) from exc
         except OSError as exc:
             raise SourceUnavailableError(f"{where}: cannot be read: {exc}; the step can be run again") from exc
+
+
+def _longer(one: IO[bytes], other: IO[bytes], names: str) -> int:
+    """0 or 1: which of two copies of a file has more. Raises SourceIdentityError if they differ."""
+    copies = [_Copy(one), _Copy(other)]
+    for copy in copies:
+        copy.take_header()
+    while True:
+        left, right = (copy.peek() for copy in copies)
+        length = min(len(left), len(right))
+        if length == 0:
+            return int(len(right) > len(left))
+        if left[:length] != right[:length]:
+            raise SourceIdentityError(
+                f"{names}: expected copies of one file, of which one may be shorter, found other events from offset "
+                f"{copies[0].position} on; remove the wrong one from the archive"
+            )
+        for copy in copies:
+            copy.skip(length)
+
+
+class _Copy:
+    """One of a file's copies, read piece by piece; what cannot be decompressed any more is its end."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._rest = b""
+        self.position = 0
+
+    def peek(self) -> bytes:
+        """Some bytes from the present place on; none at the end."""
+        if not self._rest:
+            with contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError):
+                self._rest = self._stream.read(_PIECE)
+        return self._rest
+
+    def skip(self, length: int) -> None:
+        """Move behind bytes of ``peek``."""
+        self._rest = self._rest[length:]
+        self.position += length
+
+    def take_header(self) -> None:
+        """Move behind FORMAT_DESCRIPTION, whose flags and checksum change when the file is closed."""
+        head = self.peek()
+        if len(head) >= LOG_START + HEADER.size:
+            self.skip(min(LOG_START + int(_SIZE.unpack_from(head, LOG_START + _AT_SIZE)[0]), len(head)))
 
 
 class _FileReader:
@@ -192,9 +266,13 @@ class _FileReader:
         header = self._header()
         yield LogChunk(self._file, LOG_START, header)
         position = LOG_START + len(header)
-        position = self._skip(position, max(start, position))
+        ahead = self._stream.read(HEADER.size)
+        if len(ahead) > _AT_TYPE and ahead[_AT_TYPE] in ENCRYPTION:
+            raise encrypted(f"{self._where}:{position}: ")
+        if start > position:
+            ahead, position = b"", self._skip(position + len(ahead), start)
         pieces, have, needed = list[bytes](), 0, 0
-        while piece := self._stream.read(_PIECE):
+        for piece in itertools.chain([ahead] if ahead else [], iter(lambda: self._stream.read(_PIECE), b"")):
             pieces.append(piece)
             have += len(piece)
             if have < needed:

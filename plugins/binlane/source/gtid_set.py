@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Set
+from operator import itemgetter
 from typing import Final, Protocol
 
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
@@ -36,6 +38,13 @@ class GtidSet(Protocol):
 
     def holds_head(self, head: PreviousGtids | MariadbGtidList) -> bool:
         """Whether all transactions before a file are in the set."""
+
+    def repeats(self, first: Gtid | MariadbGtid, last: Gtid | MariadbGtid) -> bool:
+        """Whether the set holds one of these consecutive transactions, so that a log would have it twice. False where a
+        family's servers may log numbers out of order."""
+
+    def without(self, other: GtidSet) -> GtidSet:
+        """What is in this set and not in the other one; MariaDB: the newest of each domain that differs."""
 
 
 class MysqlGtidSet:
@@ -92,6 +101,35 @@ class MysqlGtidSet:
         return all(
             self._holds_range(sid, tag, first, last) for sid, tag, intervals in head.sets for first, last in intervals
         )
+
+    def repeats(self, first: Gtid | MariadbGtid, last: Gtid | MariadbGtid) -> bool:
+        """See GtidSet."""
+        assert isinstance(first, Gtid)
+        assert isinstance(last, Gtid)
+        ranges = self._intervals.get((first.sid, first.tag), [])
+        if not ranges or ranges[-1][1] < first.gno:
+            return False
+        at = bisect_right(ranges, last.gno, key=itemgetter(0)) - 1
+        return at >= 0 and ranges[at][1] >= first.gno
+
+    def without(self, other: GtidSet) -> MysqlGtidSet:
+        """See GtidSet."""
+        assert isinstance(other, MysqlGtidSet)
+        rest = MysqlGtidSet()
+        for key, ranges in self._intervals.items():
+            removed = other._intervals.get(key, [])
+            at = 0
+            for low, high in ranges:
+                while at < len(removed) and removed[at][1] < low:
+                    at += 1
+                begin, behind = low, at
+                while begin <= high and behind < len(removed) and removed[behind][0] <= high:
+                    if removed[behind][0] > begin:
+                        rest._add_range(*key, begin, removed[behind][0] - 1)
+                    begin, behind = removed[behind][1] + 1, behind + 1
+                if begin <= high:
+                    rest._add_range(*key, begin, high)
+        return rest
 
     def _add_range(self, sid: str, tag: str, first: int, last: int) -> None:
         ranges = self._intervals.setdefault((sid, tag), [])
@@ -161,6 +199,21 @@ class MariadbGtidSet:
         assert isinstance(head, MariadbGtidList)
         return all(seq_no <= self._newest.get(domain, (0, 0))[1] for domain, _, seq_no in head.gtids)
 
+    def repeats(self, first: Gtid | MariadbGtid, last: Gtid | MariadbGtid) -> bool:
+        """See GtidSet. False: without gtid_strict_mode a domain's numbers may come in any order, and twice."""
+        return False
+
+    def without(self, other: GtidSet) -> MariadbGtidSet:
+        """See GtidSet."""
+        assert isinstance(other, MariadbGtidSet)
+        rest = MariadbGtidSet()
+        rest._newest = {each: newest for each, newest in self._newest.items() if other._newest.get(each) != newest}
+        return rest
+
+    def domains(self) -> Set[int]:
+        """The domains that have a transaction."""
+        return self._newest.keys()
+
     def __str__(self) -> str:
         return ",".join(f"{domain}-{server}-{seq_no}" for domain, (server, seq_no) in sorted(self._newest.items()))
 
@@ -168,3 +221,15 @@ class MariadbGtidSet:
 def parse_gtid_set(flavor: Flavor, text: str) -> GtidSet:
     """Parse a GTID set; an empty text is the empty set. Raises SourceError."""
     return MysqlGtidSet.parse(text) if flavor is Flavor.MYSQL else MariadbGtidSet.parse(text)
+
+
+def set_of_head(head: PreviousGtids | MariadbGtidList) -> GtidSet:
+    """The transactions of all files before the one that begins with this head."""
+    found: GtidSet = MysqlGtidSet() if isinstance(head, PreviousGtids) else MariadbGtidSet()
+    found.add_head(head)
+    return found
+
+
+def union(flavor: Flavor, one: str, other: str) -> str:
+    """Two GTID sets in one; MariaDB: a domain's newest transaction by the second one."""
+    return str(parse_gtid_set(flavor, f"{one},{other}"))

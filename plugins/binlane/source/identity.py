@@ -30,8 +30,9 @@ from binlane.binlog.wire import (
     check_crc,
     where,
 )
-from binlane.errors import BinlogError, SourceError, SourceIdentityError, UnsupportedEventError
+from binlane.errors import BinlogError, MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition
+from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.protocol import LOG_START, EventSource, LogChunk, LogState, missing_file
 
 WHOLE_TRANSACTION: Final = 64 << 10
@@ -149,6 +150,7 @@ def verified(source: EventSource, state: LogState, start: Start) -> Generator[Lo
         )
     if start.position.file not in state.files:
         raise missing_file(source.name, start.position.file, list(state.files))
+    check_unlogged(source.name, state, start.gtid_set)
     known = Fingerprint.parse(start.fingerprint)
     at = start.position
     can_look_back = known.events != _NOTHING and source.can_begin_at(known.offset)
@@ -159,6 +161,20 @@ def verified(source: EventSource, state: LogState, start: Start) -> Generator[Lo
         _compare(source.name, at, "FORMAT_DESCRIPTION", known.header, found)
         yield header
         yield from _behind(source.name, chunks, at, known) if can_look_back else chunks
+
+
+def check_unlogged(name: str, state: LogState, gtids: str) -> None:
+    """Raises MissingLogError if the source has transactions that are neither in its log nor in ``gtids``."""
+    if not state.unlogged:
+        return
+    lost = str(parse_gtid_set(state.flavor, state.unlogged).without(parse_gtid_set(state.flavor, gtids)))
+    if lost:
+        raise MissingLogError(
+            f"{name}: the source has the transactions {lost}, no file of its log has them (gtid_purged), and the "
+            "channel has not read them: they were purged before they were read, or a dump was loaded that set "
+            "gtid_purged; load what the dump holds into the target, too, and name these transactions in "
+            "source.unlogged_gtids of the channel, or load a newer backup into the target"
+        )
 
 
 def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Fingerprint) -> Iterator[LogChunk]:

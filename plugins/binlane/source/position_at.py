@@ -92,10 +92,15 @@ def _chunks(folder: WorkFolder, manifest: Manifest) -> Generator[LogChunk, None,
     for segment in manifest.segments:
         with segment_bytes(folder, segment) as data:
             check_content(folder.uri, segment, data)
+            left_out = 0
             if segment.source_file != file:
+                # where a server decrypts its log, an event of each file's beginning is in no segment
+                left_out = segment.start_offset - segment.header_length if file else 0
                 file = segment.source_file
                 yield LogChunk(file, LOG_START, bytes(data[LOG_START : segment.header_length]))
-            yield from _events(data, segment)
+            for chunk in _events(data, segment):
+                yield chunk._replace(left_out=left_out)
+                left_out = 0
 
 
 def _events(data: Buffer, segment: Segment) -> Generator[LogChunk, None, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -16,6 +17,7 @@ EVERY_SESSION = 0xFFFF_FFFF
 LARGEST_EVENT = 1 << 30
 """Default of ``source.event_bytes``: the servers' own limit for max_allowed_packet, beyond which replicas refuse an
 event."""
+_FIRST_BYTES = 64 << 10
 
 
 class LogChunk(NamedTuple):
@@ -28,6 +30,8 @@ class LogChunk(NamedTuple):
     offset: int
     """Offset of ``data`` in the source's file, 64 bits wide."""
     data: bytes
+    left_out: int = 0
+    """Bytes of the file directly before ``offset`` that are in no chunk: START_ENCRYPTION of a server that decrypts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,10 @@ class LogState:
     files."""
     sizes: tuple[int, ...] = ()
     """Bytes of each of ``files``; empty if they are not known."""
+    unlogged: str = ""
+    """GTIDs of transactions that the source has and no file of its log, because they were purged or never logged."""
+    trusted_files: frozenset[str] = frozenset()
+    """Files of an archive that are taken as they are, although nothing proves that they are complete."""
 
     def bytes_between(self, start: LogPosition, stop: LogPosition | None) -> int:
         """Bytes of log from ``start`` to ``stop``, without it to the end; 0 if the files' sizes are not known."""
@@ -84,6 +92,14 @@ class EventSource(Protocol):
 
         ``gtid_set``: all transactions before ``start``, for servers that find a large offset only by GTIDs.
         """
+
+
+def first_bytes(source: EventSource, file: str) -> bytes:
+    """The first events of a file behind its FORMAT_DESCRIPTION, in any number; empty if it has none."""
+    with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
+        next(chunks)
+        chunk = next(chunks, None)
+        return chunk.data[:_FIRST_BYTES] if chunk is not None and chunk.file == file else b""
 
 
 def too_large(place: str, declared: int, limit: int, inflated: str = "") -> UnsupportedEventError:

@@ -10,6 +10,7 @@ import contextlib
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from binlane.errors import BinlogError, SourceIdentityError
 from binlane.model import Epoch, LogPosition
 from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest
+from binlane.source.continuity import Continuity, FirstBytes
 from binlane.source.end_position import Bound, Until, UntilPosition, bound_of, first_of
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.identity import (
@@ -49,8 +51,8 @@ from binlane.source.protocol import (
     EventSource,
     LogChunk,
     LogState,
-    check_follows,
     file_number,
+    first_bytes,
     too_large,
 )
 from binlane.source.segment_writer import Progress, SegmentTold, SegmentWriter, Sink, Stretch, WrittenBehind
@@ -64,6 +66,7 @@ _FIRST_SEGMENTS: Final = (32 << 20, 32 << 20)
 _SPILL: Final = 8 << 20
 """Maximum bytes of an open transaction in memory."""
 _GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
+_FILE_ENDS: Final = frozenset({EventType.ROTATE, EventType.STOP})
 _HEADS: Final = frozenset({EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST})
 
 
@@ -95,7 +98,7 @@ def extract(
     with WrittenBehind(SegmentWriter(folder), told) as sink, contextlib.closing(verified(source, state, start)) as log:
         run = Extraction(
             source.name, state, start, until, sink, segment_bytes, progress, None, xa, temporary, loads,
-            source.event_bytes, epochs,
+            source.event_bytes, epochs, partial(first_bytes, source),
         )  # fmt: skip
         try:
             for chunk in log:
@@ -137,7 +140,9 @@ class Extraction:
         loads: LoadFileTracker | None = None,
         event_bytes: int = LARGEST_EVENT,
         epochs: EpochStarts | None = None,
+        first_bytes: FirstBytes | None = None,
     ) -> None:
+        """``first_bytes``: reads the log's files; None for a part of a log, whose files' ends are not in it."""
         self._event_bytes = event_bytes
         self._epochs = EpochStarts(Eventual(0), None) if epochs is None else epochs
         self._ended: list[Epoch] = []
@@ -146,7 +151,14 @@ class Extraction:
         self.seqno = start.seqno
         self.time = start.time
         self.gtids = parse_gtid_set(state.flavor, start.gtid_set)
-        self.end = self._before = start.position
+        self._continuity = (
+            None
+            if first_bytes is None
+            else Continuity(name, state, self.gtids, start.seqno == 0 and not start.gtid_set, first_bytes)
+        )
+        self._proved: tuple[LogPosition, str] | None = None
+        """The end and the fingerprint of what is proved to be complete, if that is before ``end``."""
+        self.end = self._before = self._behind_end = start.position
         self._name = name
         self._state = state
         self._start = start
@@ -175,25 +187,28 @@ class Extraction:
     def finish(self) -> None:
         """The log or the window ends here: close the last segment. Raises SourceError if the window must not end."""
         self._close_stretch()
+        if self._continuity is not None:
+            self._continuity.finish()
         if not self._is_done:
             # the log has ended, perhaps exactly at the stop
-            if self._exact and self.end == self._stop:
+            if self._exact and self._stop in (self.end, self._behind_end):
                 return
             self._bound.check_log_end(self._newest)
 
     def manifest(self, channel: str, window: str) -> Manifest:
         """The manifest of the extracted segments."""
+        end, fingerprint = (self.end, self._fingerprint()) if self._proved is None else self._proved
         return Manifest(
             channel=channel,
             window=window,
             first_seqno=self._start.seqno + 1,
             last_seqno=self.seqno,
             start=self._start.position,
-            end=self.end,
+            end=end,
             gtid_set=str(self.gtids),
             end_time=self.time,
             identity=self._state.identity,
-            fingerprint=self._fingerprint(),
+            fingerprint=fingerprint,
             segments=self.sink.segments,
             # the transaction that began the last epoch may have been left for the next window
             epochs=tuple(epoch for epoch in self._ended if epoch.seqno < self.seqno),
@@ -216,12 +231,14 @@ class Extraction:
         if self._file != "" and self._stop is not None and file_number(chunk.file) > file_number(self._stop.file):
             self._past_stop(LogPosition(chunk.file, chunk.offset))
             return
-        if self._file not in ("", chunk.file):
-            check_follows(self._name, self._file, self._rotates_to, chunk.file)
         name = f"{self._name}/{chunk.file}"
         header = canonical_header(chunk.data, name)
         log_format = described(chunk.data, name)
         check_family(log_format, self._state.flavor, name)
+        if self._continuity is not None:
+            reached = (self.end, self._fingerprint()) if self._file != "" and self._proved is None else self._proved
+            self._continuity.begin_file(chunk.file, chunk.data, header, log_format)
+            self._proved = None if self._continuity.is_settled else reached
         if self._boundaries.state is not State.OUTSIDE and log_format.created == 0:
             at = where(self._boundaries.name, self._boundaries.open_since or 0)
             raise BinlogError(
@@ -239,7 +256,7 @@ class Extraction:
         if self._file == "":
             after = max(after, self._start.position.offset)
         self._begin_file(chunk.file, header, log_format, after)
-        self.end = LogPosition(chunk.file, after)
+        self.end = self._behind_end = LogPosition(chunk.file, after)
 
     def _begin_file(self, file: str, header: bytes, log_format: FormatDescription, position: int) -> None:
         self._file, self._header, self._format = file, header, log_format
@@ -250,17 +267,22 @@ class Extraction:
         """Offset up to which all bytes were written to the sink or left out."""
         self._spill = tempfile.SpooledTemporaryFile(max_size=_SPILL)  # noqa: SIM115 - lives as long as a file is read
         self._open: _Open | None = None
-        self._rotates_to = ""
-        """The next file by this file's ROTATE event; empty until the event is read."""
         self._last: tuple[int | None, int | None] = (None, None)
         """Offset of the last whole transaction of this file, and of its last event."""
         self._recent, self._recent_from = (b"", b""), position
 
     def _events_chunk(self, chunk: LogChunk) -> None:
-        if (chunk.file, chunk.offset) != (self._file, self._position):
+        if (chunk.file, chunk.offset - chunk.left_out) != (self._file, self._position):
             raise BinlogError(
                 f"{self._name}/{chunk.file}:{chunk.offset}: expected events from {self._file}:{self._position} on"
             )
+        if chunk.left_out:
+            # at a file's beginning: what is read on begins behind it, as a file's first segment does behind its header
+            self._close_stretch()
+            self._spill.seek(0)
+            self._spill.truncate()
+            self._position = self._written = chunk.offset
+            self._recent = (b"", b"")
         # joined at the window's end: copies of all chunks would be a tenth of what reading them costs
         kept = b"".join(part[-WHOLE_TRANSACTION:] for part in self._recent)[-WHOLE_TRANSACTION:]
         self._recent, self._recent_from = (kept, chunk.data), chunk.offset - len(kept)
@@ -330,8 +352,7 @@ class Extraction:
         ends = chunk.offset + frames.offset[last[:count]] + frames.size[last[:count]]
         for line in simple.lines(slice(entries.start, entries.start + count)):
             one, other = (self._gtid(frames, int(simple.first[entry]), chunk) for entry in line)
-            if one.gtid is not None and other.gtid is not None:
-                self.gtids.add_through(one.gtid, other.gtid, other.server_id)
+            self._take_gtids(one, other)
         at = 0
         while at < count:
             since = self._loads.segment_from(self._written if self._stretch is None else self._stretch.start, 0)
@@ -379,7 +400,10 @@ class Extraction:
         if place is Place.END:
             self._commit(event, chunk)
         if self._boundaries.state is State.OUTSIDE:
-            self.end = LogPosition(chunk.file, event.offset + event.header.event_size)
+            self._behind_end = LogPosition(chunk.file, event.offset + event.header.event_size)
+            # the next window reads a file's end again: it proves that the file behind it is the next one
+            if event.header.type_code not in _FILE_ENDS:
+                self.end = self._behind_end
 
     def _is_at_stop(self, offset: int) -> bool:
         assert self._stop is not None
@@ -387,7 +411,7 @@ class Extraction:
 
     def _past_stop(self, position: LogPosition) -> None:
         """Handle a position between transactions, at or after the end of the window or the log."""
-        if self._exact and self.end != self._stop:
+        if self._exact and self._stop not in (self.end, self._behind_end):
             raise SourceIdentityError(
                 f"{self._name}: the window ends at {self._stop} as stored on the target, but no transaction ends "
                 f"there ({position} comes after {self.end}): this is not the log from which the window was read"
@@ -399,16 +423,38 @@ class Extraction:
     def _bookkeeping(self, event: RawEvent) -> None:
         check_type(event, self._format, self._boundaries.name)
         self._newest = max(self._newest, min(float(event.header.timestamp), self._state.clock))
-        if event.header.type_code == EventType.ROTATE:
-            rotate = parse_body(event, self._format, self._boundaries.name)
-            assert isinstance(rotate, Rotate)
-            self._rotates_to = rotate.file.rpartition("/")[2]
+        if self._continuity is not None:
+            if event.header.type_code == EventType.STOP:
+                self._continuity.stop()
+            if event.header.type_code == EventType.ROTATE:
+                rotate = parse_body(event, self._format, self._boundaries.name)
+                assert isinstance(rotate, Rotate)
+                self._continuity.rotate(rotate.file.rpartition("/")[2])
         if event.header.type_code == EventType.FORMAT_DESCRIPTION:
             require_same_format(event, self._format, self._boundaries.name)
         if event.header.type_code in _HEADS:
             head = parse_body(event, self._format, self._boundaries.name)
             assert isinstance(head, PreviousGtids | MariadbGtidList)
-            self.gtids.add_head(head)
+            if self._continuity is None:
+                self.gtids.add_head(head)
+            else:
+                self._continuity.head(head)
+                self._see_if_proved()
+
+    def _take_gtids(self, first: _Open, last: _Open) -> None:
+        """Consecutive transactions of one line are complete."""
+        if self._continuity is None:
+            if first.gtid is not None and last.gtid is not None:
+                self.gtids.add_through(first.gtid, last.gtid, last.server_id)
+        elif first.gtid is None or last.gtid is None:
+            self._continuity.take_anonymous()
+        else:
+            self._continuity.take(first.gtid, last.gtid, last.server_id)
+        self._see_if_proved()
+
+    def _see_if_proved(self) -> None:
+        if self._proved is not None and self._continuity is not None and self._continuity.is_settled:
+            self._proved = None
 
     def _begin(self, event: RawEvent) -> None:
         """A transaction begins: take it, unless the window ends before it."""
@@ -449,8 +495,7 @@ class Extraction:
             self._xa.take(event, self._boundaries.ending, self._format, self._boundaries.name)
         self._open = None
         self._last = (opened.offset, event.offset)
-        if opened.gtid is not None:
-            self.gtids.add(opened.gtid, opened.server_id)
+        self._take_gtids(opened, opened)
         self._number(opened, opened, 1, end, chunk)
         self._is_done = self._bound.stops_after()
 

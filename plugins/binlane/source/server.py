@@ -155,12 +155,16 @@ def log_state(connection: Any) -> LogState:
     logs = _rows(connection, "SHOW BINARY LOGS")
     files, sizes = tuple(row["Log_name"] for row in logs), tuple(int(row["File_size"]) for row in logs)
     status = _log_status(connection)
+    unlogged = ""
     if flavor is Flavor.MYSQL:
-        identity = f"mysql server_uuid {_value(connection, 'SELECT @@GLOBAL.server_uuid')}"
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_purged")
+            uuid, purged = cursor.fetchone()
+        identity, unlogged = f"mysql server_uuid {uuid}", purged.replace("\n", "")
     else:
         identity = f"mariadb server_id {_value(connection, 'SELECT @@GLOBAL.server_id')}"
     end = LogPosition(status["File"], int(status["Position"]))
-    return LogState(identity, flavor, files, end, clock, closes_by_clock=True, sizes=sizes)
+    return LogState(identity, flavor, files, end, clock, closes_by_clock=True, sizes=sizes, unlogged=unlogged)
 
 
 def _log_status(connection: Any) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,9 +22,9 @@ from binlane.binlog.wire import EventType
 from binlane.errors import SourceError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.end_position import AnyTransaction, Until, UntilLogEnd, UntilPosition
-from binlane.source.gtid_set import GtidSet, parse_gtid_set
-from binlane.source.identity import Start, described
-from binlane.source.protocol import LOG_START, EventSource, LogState, missing_file
+from binlane.source.gtid_set import GtidSet, parse_gtid_set, set_of_head, union
+from binlane.source.identity import Start, check_unlogged, described
+from binlane.source.protocol import LOG_START, EventSource, LogState, first_bytes, missing_file
 from binlane.source.segment_writer import Nowhere
 from binlane.source.segments import Extraction
 
@@ -37,6 +39,12 @@ def begin(source: EventSource, at: str) -> Start:
     Raises SourceError if there is no such place, MissingLogError if it has been purged.
     """
     state = source.state()
+    found = _found(source, state, at)
+    # the target has what the source had at this time, logged or not
+    return replace(found, gtid_set=union(state.flavor, found.gtid_set, state.unlogged)) if state.unlogged else found
+
+
+def _found(source: EventSource, state: LogState, at: str) -> Start:
     if at == OLDEST:
         return _scan(
             source, state, LogPosition(state.files[0], LOG_START), UntilPosition(_head_end(source, state.files[0]))
@@ -75,7 +83,8 @@ def _behind(source: EventSource, state: LogState, text: str) -> Start:
         head = _head(source, file)
         if head is not None and wanted.holds_head(head):
             start = _scan(source, state, LogPosition(file, LOG_START), UntilLogEnd(), _NotIn(wanted))
-            if start.gtid_set != str(wanted):
+            check_unlogged(source.name, state, str(wanted))
+            if union(state.flavor, start.gtid_set, state.unlogged) != str(wanted):
                 raise SourceError(
                     f"{source.name}: expected a place in the log directly after {wanted}; the log holds "
                     f"{start.gtid_set or 'no transaction'} before {start.position}, where the first other "
@@ -108,14 +117,22 @@ def _scan(
 ) -> Start:
     """Read from the beginning of a file and return only the position that is reached."""
     from_head = Start(0, first, "", 0.0, state.identity, "")
-    run = Extraction(source.name, state, from_head, until, Nowhere(), bound=bound, event_bytes=source.event_bytes)
+    run = Extraction(
+        source.name, state, from_head, until, Nowhere(), bound=bound, event_bytes=source.event_bytes,
+        first_bytes=partial(first_bytes, source),
+    )  # fmt: skip
     with contextlib.closing(source.read(first)) as chunks:
         for chunk in chunks:
             if run.take(chunk):
                 break
         run.finish()
     found = run.manifest("", "")
-    return Start(0, found.end, found.gtid_set, found.end_time, state.identity, found.fingerprint)
+    # a start at the end of FORMAT_DESCRIPTION has not read what the file lists behind it
+    head = None if found.gtid_set else _head(source, found.end.file)
+    logged = (
+        str(set_of_head(head)) if head is not None and found.end == _head_end(source, first.file) else found.gtid_set
+    )
+    return Start(0, found.end, logged, found.end_time, state.identity, found.fingerprint)
 
 
 def _head_end_of(source: EventSource, state: LogState, file: str) -> LogPosition:

@@ -13,7 +13,7 @@ import struct
 import uuid
 import zlib
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.model import Flavor, LogPosition
 from binlane.source import packets, server
+from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.protocol import LARGEST_EVENT, LOG_START, LogChunk, LogState, too_large
 from binlane.source.server import translated
 
@@ -38,6 +39,8 @@ _WRITE_SECONDS: Final = 3600
 _BUFFER: Final = 1 << 20
 _NO_EVENT: Final = memoryview(b"")
 _ROOM: Final = 128 << 10
+_HEAD: Final = 1 << 10
+"""Bytes within which a file's FORMAT_DESCRIPTION ends."""
 _WHOLE_PACKET: Final = 0xFF_FFFF
 """A packet of this length continues in the next one."""
 _U32: Final = struct.Struct("<I")
@@ -71,13 +74,19 @@ class ServerSource:
     """The channel; shown by SHOW REPLICAS, and the base of the replica's UUID."""
     offset_limit: int = OFFSET_LIMIT
     event_bytes: int = LARGEST_EVENT
+    unlogged_gtids: str = ""
+    """Transactions that the source has, no file of its log, and the target, too."""
 
     def state(self) -> LogState:
         """Check that the server's log can be read and is complete; raises SourceError or PrecheckError by name."""
         with contextlib.closing(self._connect()) as connection, translated(self.name):
             server.check_settings(connection, self.name)
             server.check_server_id(connection, self.name, self.server_id, self._host)
-            return server.log_state(connection)
+            state = server.log_state(connection)
+        if not state.unlogged or not self.unlogged_gtids:
+            return state
+        allowed = parse_gtid_set(state.flavor, self.unlogged_gtids)
+        return replace(state, unlogged=str(parse_gtid_set(state.flavor, state.unlogged).without(allowed)))
 
     def newest_session(self) -> int:
         """The id of a connection that is opened now: a server counts them up until it is restarted."""
@@ -98,9 +107,12 @@ class ServerSource:
         try:
             with translated(self.name):
                 self._prepare(connection)
-                self._request(connection, start, gtid_set)
-                dump = Dump(self.name, connection, start, self.event_bytes, by_gtid=start.offset > self.offset_limit)
-                yield from dump.chunks()
+                # MariaDB 11.8 does not decrypt right what follows FORMAT_DESCRIPTION if a dump begins there
+                at_head = start.offset < min(_HEAD, self.offset_limit)
+                first = LogPosition(start.file, LOG_START) if at_head else start
+                self._request(connection, first, gtid_set)
+                dump = Dump(self.name, connection, first, self.event_bytes, by_gtid=start.offset > self.offset_limit)
+                yield from _behind(dump.chunks(), start)
         finally:
             # no COM_QUIT: the server may be in the middle of a packet
             connection._force_close()
@@ -153,6 +165,16 @@ class ServerSource:
         connection._execute_command(COMMAND.COM_BINLOG_DUMP, request)
 
 
+def _behind(chunks: Iterator[LogChunk], start: LogPosition) -> Iterator[LogChunk]:
+    """The chunks without events before ``start``."""
+    for chunk in chunks:
+        surplus = start.offset - chunk.offset
+        if surplus <= 0 or chunk.file != start.file or chunk.offset == LOG_START:
+            yield chunk
+        elif surplus < len(chunk.data):
+            yield LogChunk(chunk.file, start.offset, chunk.data[surplus:])
+
+
 class Dump:
     """The packets of one dump as chunks; one object per connection."""
 
@@ -164,6 +186,10 @@ class Dump:
         self._position = max(start.offset, LOG_START)
         self._is_searching = by_gtid
         """The server finds the start by GTIDs, and may send events of the file's header before it."""
+        self._behind_header = 0
+        """Where the file's events behind FORMAT_DESCRIPTION begin."""
+        self._left_out = 0
+        """Bytes of events before ``_position`` that are in no chunk."""
         self._has_begun = False
         self._receive = connection._rfile.readinto1
         # sending the request has set the write timeout
@@ -284,7 +310,8 @@ class Dump:
         """The chunk of the next events in the file; ``last``: its last event."""
         self._check_log_pos(last, self._position + len(data))
         offset, self._position = self._position, self._position + len(data)
-        return LogChunk(self._file, offset, data)
+        left_out, self._left_out = self._left_out, 0
+        return LogChunk(self._file, offset, data, left_out)
 
     def _check_log_pos(self, event: memoryview, end: int) -> None:
         log_pos = _U32.unpack_from(event, _AT_LOG_POS)[0]
@@ -299,6 +326,7 @@ class Dump:
         kind, artificial = event[_AT_TYPE], event[FLAGS_AT] & ARTIFICIAL
         if kind == EventType.FORMAT_DESCRIPTION:
             yield LogChunk(self._file, LOG_START, bytes(event))
+            self._behind_header = LOG_START + len(event)
             if self._position == LOG_START:
                 self._position += len(event)
         elif kind == EventType.ROTATE and artificial:
@@ -306,9 +334,11 @@ class Dump:
         elif kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2) or artificial:
             return
         elif kind == EventType.START_ENCRYPTION:
-            # the server decrypts later events; START_ENCRYPTION itself occupies bytes of the file
-            if _U32.unpack_from(event, _AT_LOG_POS)[0] == self._position + len(event):
+            # the server decrypts later events; START_ENCRYPTION itself occupies bytes of the file, behind
+            # FORMAT_DESCRIPTION; for a start in the middle of a file it is sent, too
+            if self._position == self._behind_header:
                 self._position += len(event)
+                self._left_out += len(event)
         elif self._is_searching and not self._is_next(event):
             if kind not in _FILE_HEAD:
                 raise SourceIdentityError(
@@ -335,7 +365,7 @@ class Dump:
                     "watermark was taken"
                 )
         elif file != self._file:
-            self._file, self._position = file, offset
+            self._file, self._position, self._left_out = file, offset, 0
 
     def _end_of_log(self, packet: bytes) -> None:
         if packet[:1] == _ERROR_PACKET:

@@ -42,11 +42,12 @@ def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
     """The channel's source: the live server, or its archive."""
     if endpoints.source is None:
         assert channel.source.archive is not None
-        return ArchiveSource(channel.source.archive, channel.source.event_bytes)
+        trusted = frozenset(channel.source.trusted_files)
+        return ArchiveSource(channel.source.archive, channel.source.event_bytes, trusted)
     endpoint = endpoints.source
     return ServerSource(
         str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name,
-        event_bytes=channel.source.event_bytes,
+        event_bytes=channel.source.event_bytes, unlogged_gtids=channel.source.unlogged_gtids or "",
     )  # fmt: skip
 
 

@@ -1,0 +1,120 @@
+"""An archive is damaged in one place and read in windows: it is refused, or what was read is what the server wrote."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from binlane.errors import BinlaneError
+from binlane.model import LogPosition
+from binlane.source.archive import ArchiveSource
+from binlane.source.end_position import UntilPosition
+from binlane.source.identity import Start
+from binlane.source.start_position import begin
+from tests.damaged_archives import (
+    HARMLESS,
+    KILL,
+    LOSING,
+    LOSING_WITH_GTIDS,
+    PROVED_BY_GTIDS,
+    Archive,
+    Files,
+    bytes_of_transactions,
+)
+from tests.integration.source.helpers import behind, window
+
+
+def written(files: Files) -> list[bytes]:
+    """The transactions of whole files, in the log's order."""
+    return [each for name in sorted(files) for each in bytes_of_transactions(files[name], name)]
+
+
+def put(files: Files, folder: Path, trusted: frozenset[str] = frozenset()) -> ArchiveSource:
+    """The files as an archive in the folder, instead of what it has."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return ArchiveSource(str(folder), trusted_files=trusted)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A place where a window begins, and the transactions behind it."""
+
+    start: Start
+    behind: list[bytes]
+
+
+def begun(archive: Archive, trusted: frozenset[str], folder: Path) -> dict[str, list[Begun]]:
+    """By file: the log's beginning, a place in the file, and the end of its last transaction."""
+    source = put(archive.files, folder / "whole", trusted)
+    oldest = begin(source, "oldest")
+    segments = window(source, oldest, folder / "each", segment_bytes=1).segments
+    everything, found = written(archive.files), dict[str, list[Begun]]()
+    for name in archive.names:
+        found[name] = [Begun(oldest, everything)]
+        ends = [LogPosition(name, each.end_offset) for each in segments if each.source_file == name]
+        for end in (ends[1], ends[-1]):
+            start = behind(window(source, oldest, folder / "begun", UntilPosition(end)))
+            shutil.rmtree(folder / "begun")
+            found[name].append(Begun(start, everything[start.seqno :]))
+    return found
+
+
+def read(source: ArchiveSource, start: Start, folder: Path) -> list[bytes]:
+    """The transactions of a window up to the archive's end."""
+    shutil.rmtree(folder, ignore_errors=True)
+    segments = window(source, start, folder).segments
+    return [
+        each
+        for segment in segments
+        for each in bytes_of_transactions((folder / segment.name).read_bytes(), segment.name)
+    ]
+
+
+def damage_everywhere(archive: Archive, folder: Path, pairs: Sequence[str]) -> Counter[str]:
+    """Each kind of damage to each of the pairs, named by their first file; how many were refused and read, by kind.
+
+    Raises AssertionError for the first window that has other transactions than the server wrote, or is refused for
+    damage by which nothing is lost.
+    """
+    killed = {name for name, end in zip(archive.names, archive.ends, strict=False) if end == KILL}
+    trusted = frozenset() if archive.has_gtids else frozenset(killed)
+    places, counted = begun(archive, trusted, folder), Counter[str]()
+    losing = {**LOSING, **(LOSING_WITH_GTIDS if archive.has_gtids else {})}
+    harmless = {**HARMLESS, **(PROVED_BY_GTIDS if archive.has_gtids else {})}
+    for name, (what, damage) in itertools.product(pairs, {**losing, **harmless}.items()):
+        files = damage(archive, name)
+        is_losing = what in losing and not _is_beginning(files, archive.files)
+        source = put(files, folder / "damaged", trusted - {name} if is_losing else trusted)
+        for number, place in enumerate(places[name]):
+            case = f"{what}, {name}, begun at {place.start.position}"
+            if is_losing:
+                with pytest.raises(BinlaneError, match="|".join(archive.names[archive.names.index(name) :])):
+                    pytest.fail(f"{case}: expected a refusal, read {len(read(source, place.start, folder / 'read'))}")
+                counted[f"{what}: refused"] += 1
+                continue
+            found = read(source, place.start, folder / "read")
+            whole = place.behind
+            if _is_beginning(files, archive.files):
+                whole = whole[: len(found)]
+                assert found or number == _AT_END, case
+            assert found == whole, case
+            counted[f"{what}: read"] += 1
+    return counted
+
+
+_AT_END: Final = 2
+
+
+def _is_beginning(files: Files, whole: Files) -> bool:
+    """Whether the archive's newest files are missing, and nothing else is wrong."""
+    return files == {name: whole[name] for name in sorted(whole)[: len(files)] if name in whole}

@@ -1,0 +1,201 @@
+"""A window reads a file to where its server ended it, and then the next file of the same log, or nothing of it."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import EncryptedLogError, MissingLogError
+from binlane.model import Flavor
+from binlane.source.archive import ArchiveSource
+from binlane.source.position_at import place_of
+from binlane.source.start_position import begin
+from binlane.work.files import WorkFolder
+from lab.programs import other_programs
+from lab.servers import PrivateServer, private_server
+from tests.conftest import requires_mysql
+from tests.damaged_archives import ANONYMOUS, FLUSH, HARMLESS, KILL, LOSING, RESTART, recorded
+from tests.integration.source.continuity import damage_everywhere, put
+from tests.integration.source.helpers import behind, fill, live, purge_to, run, wait_for_checkpoint, window
+
+SERVERS = [
+    pytest.param(Flavor.MARIADB, (), id="mariadb"),
+    pytest.param(Flavor.MYSQL, (), id="mysql", marks=requires_mysql),
+    pytest.param(Flavor.MYSQL, ANONYMOUS, id="mysql-anonymous", marks=requires_mysql),
+]
+
+
+@pytest.mark.parametrize(("flavor", "options"), SERVERS)
+def test_a_damaged_archive_is_refused_or_read_as_it_was_written(
+    flavor: Flavor, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    archive = recorded(tmp_path / "servers", flavor, options, (FLUSH, RESTART, KILL))
+    counted = damage_everywhere(archive, tmp_path, archive.names[:-1])
+    assert {what.rpartition(": ")[0] for what in counted} >= {*LOSING, *HARMLESS}
+
+
+@requires_mysql
+def test_a_crash_without_gtids_is_believed_if_the_file_is_named(tmp_path: Path) -> None:
+    archive = recorded(tmp_path / "servers", Flavor.MYSQL, ANONYMOUS, (KILL,))
+    source = put(archive.files, tmp_path / "archive")
+    start = begin(source, "oldest")
+    with pytest.raises(MissingLogError, match=r"binlog\.000001 is not complete.*crashed.*name binlog\.000001"):
+        window(source, start, tmp_path / "out")
+    trusted = put(archive.files, tmp_path / "archive", frozenset({"binlog.000001"}))
+    assert {each.source_file for each in window(trusted, start, tmp_path / "out").segments} == set(archive.names)
+
+
+def test_a_file_that_was_copied_while_it_was_written_is_named(own_server: PrivateServer, tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    fill(own_server, 5)
+    shutil.copy(own_server.datadir / "binlog.000001", folder)
+    fill(own_server, 5)
+    run(own_server, "FLUSH BINARY LOGS")
+    fill(own_server, 5)
+    shutil.copy(own_server.datadir / "binlog.000002", folder)
+    archive = ArchiveSource(str(folder))
+    start = begin(archive, "oldest")
+    with pytest.raises(MissingLogError, match=r"binlog\.000001 is not complete.*copy it into the archive again"):
+        window(archive, start, tmp_path / "refused")
+    # the stale copy stays, and a complete one comes compressed
+    (folder / "binlog.000001.gz").write_bytes(gzip.compress((own_server.datadir / "binlog.000001").read_bytes()))
+    live_window = window(live(own_server), begin(live(own_server), "oldest"), tmp_path / "live")
+    assert window(archive, start, tmp_path / "out").segments == live_window.segments
+
+
+@requires_mysql
+def test_transactions_that_a_dump_has_put_in_without_the_log_stop_a_window(tmp_path: Path) -> None:
+    loaded = "11111111-2222-3333-4444-555555555555:1-7"
+    with private_server(tmp_path / "server", Flavor.MYSQL, durable=False) as server:
+        fill(server, 3)
+        start = begin(live(server), "oldest")
+        run(server, "SET SESSION sql_log_bin = 0", "CREATE DATABASE loaded", "CREATE TABLE loaded.t (id INT)")
+        run(server, f"SET GLOBAL gtid_purged = '+{loaded}'")
+        fill(server, 3)
+        with pytest.raises(MissingLogError, match=rf"has the transactions {loaded}.*source\.unlogged_gtids"):
+            window(live(server), start, tmp_path / "refused")
+        believed = window(live(server, unlogged_gtids=loaded), start, tmp_path / "out")
+        assert believed.transactions >= 8
+        # a channel that begins now begins with what the source has
+        later = begin(live(server), "now")
+        assert loaded in later.gtid_set
+        fill(server, 3, flush_every=2)
+        assert window(live(server), later, tmp_path / "later").transactions >= 3
+        assert begin(live(server), later.gtid_set) == later
+
+
+def encrypting(tmp_path: Path, series: str) -> tuple[Path, tuple[str, ...]]:
+    """A server program that can encrypt its log, and its options."""
+    program = other_programs().get(series)
+    if program is None:
+        pytest.skip(f"no MariaDB {series} to test with: lab/server_programs.sh")
+    keys = tmp_path / "keys"
+    keys.write_text(f"1;{'ab' * 32}\n")
+    return program, (
+        f"--plugin-dir={program.parent.parent / 'root/usr/lib/mysql/plugin'}",
+        "--plugin-load-add=file_key_management",
+        f"--file-key-management-filename={keys}",
+        "--encrypt-binlog=ON",
+    )
+
+
+@pytest.mark.parametrize("series", ["10.5", "11.8"])
+def test_an_encrypted_log_is_read_from_its_server_and_named_in_an_archive(series: str, tmp_path: Path) -> None:
+    program, options = encrypting(tmp_path, series)
+    with private_server(tmp_path / "server", options=options, durable=False, program=program) as server:
+        fill(server, 6, flush_every=4)
+        at = begin(live(server), "oldest")
+        for number in range(3):
+            folder = tmp_path / f"out{number}"
+            manifest = window(live(server), at, folder, segment_bytes=1)
+            assert manifest.transactions >= 5
+            for seqno in range(at.seqno + 1, manifest.last_seqno):
+                assert place_of(WorkFolder(str(folder)), manifest, at, seqno).seqno == seqno
+            at = behind(manifest)
+            fill(server, 5, flush_every=3)
+        folder = tmp_path / "archive"
+        shutil.copytree(server.datadir, folder, ignore=lambda _, names: [n for n in names if "binlog.0" not in n])
+    with pytest.raises(EncryptedLogError, match=r"events from here on are encrypted"):
+        begin(ArchiveSource(str(folder)), "oldest")
+
+
+LEGITIMATE = {
+    Flavor.MARIADB: (
+        "SET gtid_domain_id = 7; INSERT INTO filled.items (word) VALUES ('a')",
+        "FLUSH BINARY LOGS",
+        "SET gtid_seq_no = 5000; INSERT INTO filled.items (word) VALUES ('b')",
+        "SET server_id = 77; INSERT INTO filled.items (word) VALUES ('c')",
+        "FLUSH BINARY LOGS",
+        "SET gtid_domain_id = 7; SET gtid_seq_no = 3; INSERT INTO filled.items (word) VALUES ('d')",
+        "SET gtid_domain_id = 7; SET gtid_seq_no = 2; INSERT INTO filled.items (word) VALUES ('e')",
+        "FLUSH BINARY LOGS",
+        "FLUSH BINARY LOGS",
+        "INSERT INTO filled.items (word) VALUES ('f')",
+    ),
+    Flavor.MYSQL: (
+        "SET gtid_next = 'AUTOMATIC:tagged'; INSERT INTO filled.items (word) VALUES ('a')",
+        "FLUSH BINARY LOGS",
+        "SET gtid_next = '11111111-2222-3333-4444-555555555555:9'; INSERT INTO filled.items (word) VALUES ('b')",
+        "SET gtid_next = '11111111-2222-3333-4444-555555555555:3'; BEGIN; COMMIT",
+        "FLUSH BINARY LOGS",
+        *(f"SET GLOBAL gtid_mode = {mode}" for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE")),
+        "INSERT INTO filled.items (word) VALUES ('c')",
+        "SET gtid_next = '11111111-2222-3333-4444-555555555555:5'; INSERT INTO filled.items (word) VALUES ('d')",
+        "FLUSH BINARY LOGS",
+        "FLUSH BINARY LOGS",
+        "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+        "INSERT INTO filled.items (word) VALUES ('e')",
+    ),
+}
+
+
+@pytest.mark.parametrize("flavor", [Flavor.MARIADB, pytest.param(Flavor.MYSQL, marks=requires_mysql)])
+def test_logs_of_every_way_to_number_transactions_are_read(flavor: Flavor, tmp_path: Path) -> None:
+    with private_server(tmp_path / "server", flavor, durable=False) as server:
+        fill(server, 2)
+        starts = [begin(live(server), "oldest")]
+        for lines in LEGITIMATE[flavor]:
+            run(server, *lines.split("; "))
+            starts.append(begin(live(server), "now"))
+        run(server, "FLUSH BINARY LOGS")
+        fill(server, 1)
+        folder = tmp_path / "archive"
+        shutil.copytree(server.datadir, folder, ignore=lambda _, names: [n for n in names if "binlog.0" not in n])
+        archive = ArchiveSource(str(folder))
+        for number, start in enumerate(starts):
+            read = window(live(server), start, tmp_path / f"live{number}")
+            archived = begin(archive, str(start.position))
+            assert archived.gtid_set == start.gtid_set
+            assert window(archive, archived, tmp_path / f"archive{number}").segments == read.segments
+            assert read.transactions > 0
+
+
+def test_a_domain_that_its_server_has_forgotten_is_no_gap(tmp_path: Path) -> None:
+    with private_server(tmp_path / "server", durable=False) as server:
+        fill(server, 1)
+        run(server, "SET gtid_domain_id = 9", "INSERT INTO filled.items (word) VALUES ('a')", "FLUSH BINARY LOGS")
+        run(server, "SET gtid_domain_id = 9", "INSERT INTO filled.items (word) VALUES ('a')", "FLUSH BINARY LOGS")
+        wait_for_checkpoint(server)
+        first = behind(window(live(server), begin(live(server), "oldest"), tmp_path / "first"))
+        purge_to(server, first.position.file)
+        run(server, "FLUSH BINARY LOGS DELETE_DOMAIN_ID = (9)")
+        fill(server, 2)
+        read = window(live(server), first, tmp_path / "second")
+        assert ("9-" in first.gtid_set, read.transactions >= 2) == (True, True)
+        archive = tmp_path / "archive"
+        shutil.copytree(server.datadir, archive, ignore=lambda _, names: [n for n in names if "binlog.0" not in n])
+        assert window(ArchiveSource(str(archive)), first, tmp_path / "third").segments == read.segments
+
+
+def test_the_log_of_another_server_that_stands_behind_the_watermark_is_refused(tmp_path: Path) -> None:
+    archive = recorded(tmp_path / "servers", Flavor.MARIADB, (), (FLUSH,))
+    first, second = archive.names
+    source = put({first: archive.files[first]}, tmp_path / "archive")
+    at = behind(window(source, begin(source, "oldest"), tmp_path / "first"))
+    source = put({first: archive.files[first], second: archive.others[second]}, tmp_path / "archive")
+    with pytest.raises(MissingLogError, match=rf"{second}: by its head, .* came before it, in no file before it"):
+        window(source, at, tmp_path / "second")
