@@ -16,7 +16,7 @@ from typing import Final
 
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
-from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE
+from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.model import Flavor
 from binlane.source.gtid_set import GtidSet, MariadbGtidSet, set_of_head
@@ -24,6 +24,15 @@ from binlane.source.protocol import LogState, check_follows, file_number
 
 _FIRST_WITH_LISTS: Final = (10, 0, 2)
 """MariaDB: from this version on every transaction has a GTID, and every file a list of them."""
+_BOOKKEEPING: Final = frozenset(
+    {
+        EventType.PREVIOUS_GTIDS,
+        EventType.MARIADB_GTID_LIST,
+        EventType.BINLOG_CHECKPOINT,
+        EventType.ROTATE,
+        EventType.STOP,
+    }
+)
 _SHOWN: Final = 200
 """Characters of a GTID set in a message."""
 
@@ -237,13 +246,13 @@ class Continuity:
             self._unproved = before
 
     def _check_not_a_copy(self, found: _File) -> None:
-        """Files that were begun in one second have equal headers; their first events differ."""
+        """Files that were begun in one second have equal headers; their first transactions differ."""
         other = self._headers.get(found.header)
         if other is None:
             return
         one, two = self.first_bytes(other), self.first_bytes(found.name)
         length = min(len(one), len(two))
-        if length and one[:length] == two[:length]:
+        if one[:length] == two[:length] and _has_transaction(one[:length]):
             raise SourceIdentityError(
                 f"{self.name}: {found.name} begins as {other} does: it is the same file twice; put the right "
                 f"{found.name} there"
@@ -310,6 +319,17 @@ class Continuity:
             f"found none: {why}; copy it into the archive again; if it is as long as on its server (SHOW BINARY "
             f"LOGS), name {before.name} in source.trusted_files of the channel"
         )
+
+
+def _has_transaction(events: bytes) -> bool:
+    """Whether another event than a file's own bookkeeping is in the beginning of a file."""
+    at = 0
+    while at + HEADER.size <= len(events):
+        _, code, _, size, *_ = HEADER.unpack_from(events, at)
+        at += size
+        if code not in _BOOKKEEPING and at <= len(events):
+            return True
+    return False
 
 
 def _short(gtids: str) -> str:
