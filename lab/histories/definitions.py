@@ -179,7 +179,7 @@ def _online_change(world: World) -> Script:
             f"INSERT INTO {table.full} (`id`) VALUES ({number(dice)})",
         ]
     script += [
-        f"INSERT IGNORE INTO {shadow.full} ({names}) SELECT {names} FROM {table.full} LOCK IN SHARE MODE",
+        f"INSERT IGNORE INTO {shadow.full} ({names}) SELECT {names} FROM {table.full} ORDER BY `id` LOCK IN SHARE MODE",
         f"UPDATE {shadow.full} SET `o{count}` = {number(dice)} WHERE `id` < 5",
         f"DELETE FROM {table.full} WHERE `id` = {number(dice)}",
         f"RENAME TABLE {table.full} TO {old.full}, {shadow.full} TO {table.full}",

@@ -115,9 +115,9 @@ def _mixed(world: World, parent: Table, child: Table) -> list[str]:
         f"INSERT IGNORE INTO {parent.full} (`id`) VALUES ({key}), ({other} + 20)",
         f"INSERT IGNORE INTO {child.full} (`id`, `c0`, `ref`) VALUES ({other}, 'n', {key})",
         f"UPDATE {child.full} SET `c0` = CONCAT(`c0`, 'x') WHERE `ref` = {other}",
-        f"UPDATE IGNORE {child.full} SET `ref` = {key} WHERE `id` = {other}",
+        f"UPDATE IGNORE {child.full} SET `ref` = {key} WHERE `id` = {other} ORDER BY `id`",
         f"DELETE FROM {parent.full} WHERE `id` = {key}",
-        f"UPDATE IGNORE {parent.full} SET `id` = `id` + 40 WHERE `id` = {other}",
+        f"UPDATE IGNORE {parent.full} SET `id` = `id` + 40 WHERE `id` = {other} ORDER BY `id`",
         f"REPLACE INTO {parent.full} (`id`, `c0`) VALUES ({other}, 'again')",
         f"DELETE FROM {child.full} WHERE `id` > {key}",
     ]

@@ -73,7 +73,7 @@ _NULL: Final = "what NULL is in a TIMESTAMP"
 _AS_SHOWN: Final = "definitions are read as text, and compared"
 _ENDS: Final = "ends the session, or a statement in its middle"
 
-WRITE_MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
+WRITE_MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_DIR_IN_CREATE"
 """The source's values are stored unchanged; a value that the target would change causes a warning."""
 READ_MODE: Final = "ALLOW_INVALID_DATES"
 """MySQL compares a column with 31 February only where such dates are allowed (1525)."""

@@ -28,7 +28,14 @@ from binlane.schema.programs import Program
 from binlane.servers.variables import version_number
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.parse.unsafe import LOGGED_IN_PART, NEW_DEFAULT, WAITING, is_refused_by_mysql
+from binlane.sql.parse.unsafe import (
+    LOGGED_IN_PART,
+    NEW_DEFAULT,
+    NUMBERED,
+    TABLESPACE,
+    WAITING,
+    is_refused_by_mysql,
+)
 from binlane.sql.programs.changes import BEHIND, ProgramChange, Since, defined_keys, dropped_unmade, program_changes
 from binlane.sql.programs.comparison import Alike, Comparison, Difference
 from binlane.sql.programs.equivalence import Equivalence
@@ -64,6 +71,14 @@ _TODO_IN_PART: Final = (
     "the log lacks the defaults that its rows have on the source: SET GLOBAL binlog_row_image = FULL there for those "
     "to come; for these, set allow_unsafe in the channel's file, and copy the table again behind the window "
     "(`binlane recopy CHANNEL --table ...`)"
+)
+_TODO_NUMBERED: Final = (
+    "each server numbers the rows there are in an order of its own, whatever binlog_format is: set allow_unsafe in the "
+    "channel's file, and copy the table again behind the window (`binlane recopy CHANNEL --table ...`)"
+)
+_TODO_TABLESPACE: Final = (
+    "the target has no such file, and would throw its rows away: leave the table out for this window "
+    "(filter.exclude_tables), then take it in again and copy it (`binlane recopy CHANNEL --table ...`)"
 )
 _TODO_WAITING: Final = (
     f"the target would wait for transactions that it never has under the source's GTIDs or positions: {_TODO}"
@@ -117,9 +132,21 @@ def check_unsafe(situation: Situation) -> Iterator[Finding]:
         todo, is_always = _way_on(name, situation)
         if situation.channel.apply.allow_unsafe and not is_always:
             continue
+        if name.startswith(NUMBERED) and _orders_rows(situation, name.removeprefix(NUMBERED), seqno):
+            continue
         yield Finding(
             Severity.FATAL, f"statement of seqno {seqno}", "what every server answers alike", name, todo, seqno
         )
+
+
+def _orders_rows(situation: Situation, name: str, seqno: int) -> bool:
+    """Whether the rows of a table lie in the order of a key on both servers: a primary key of InnoDB."""
+    altered = situation.plan.altered
+    for key, table in situation.tables.tables.items():
+        if str(key).casefold() == name.casefold():
+            first = min(altered.tables.get(key, (seqno,)))
+            return first >= seqno and table.engine.lower() == "innodb" and table.primary_key is not None
+    return False
 
 
 def _way_on(name: str, situation: Situation) -> tuple[str, bool]:
@@ -127,6 +154,10 @@ def _way_on(name: str, situation: Situation) -> tuple[str, bool]:
     target = situation.target
     if name in WAITING:
         return _TODO_WAITING, True
+    if name in TABLESPACE:
+        return _TODO_TABLESPACE, True
+    if name.startswith((NUMBERED, "ALTER IGNORE")):
+        return _TODO_NUMBERED, False
     for beginning, todo in _TODO_OF_UNSEEN.items():
         if name.startswith(beginning):
             return todo, False

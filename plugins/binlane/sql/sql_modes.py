@@ -21,6 +21,9 @@ _ONLY_SHOWN: Final = 0x0003_FD00 | 0x10 | 1 << 28
 effects have bits of their own), IGNORE_BAD_TABLE_OPTIONS, NO_AUTO_CREATE_USER. MySQL 8 has none of them, and none
 changes the result of a statement that succeeded."""
 _IGNORE_BAD_TABLE_OPTIONS: Final = 0x10
+_NO_DIR_IN_CREATE: Final = 0x80
+"""DATA DIRECTORY and INDEX DIRECTORY name folders of the source's machine: with this mode, which no replica takes from
+the log, a table is made in the server's own."""
 _STRICT: Final = 0x0060_0000
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
 EVALUATED: Final = {
@@ -53,6 +56,14 @@ MODES_OF_ONE_FAMILY: Final = frozenset(
 def alike_modes(names: str) -> frozenset[str]:
     """Of the modes that a server lists, those that both families have."""
     return frozenset(names.split(",")) - MODES_OF_ONE_FAMILY
+
+
+def without_folders(mode: int, target: Flavor) -> int:
+    """The mode of a definition with DATA DIRECTORY or INDEX DIRECTORY, which are left to the target.
+
+    MariaDB makes an error of an ignored folder (1618) in strict mode; what the source has made needs none.
+    """
+    return (mode & ~_STRICT if target is Flavor.MARIADB else mode) | _NO_DIR_IN_CREATE
 
 
 def untranslatable(mode: int, source: Flavor, target: Flavor) -> str | None:

@@ -172,7 +172,7 @@ def test_triggers_that_no_statement_fires_are_nobody_s_concern(channel_of: Chann
     logged_as_statements(channel, INSERT, "DELETE FROM tenant_1.t WHERE n = 2")
     run_on(channel.source, "INSERT INTO tenant_2.w (what) VALUES ('rows')")
     logged_as_statements(
-        channel, "INSERT INTO tenant_2.u (what) SELECT n FROM tenant_2.t", "ALTER TABLE tenant_2.t ADD m INT"
+        channel, "INSERT INTO tenant_2.u (what) SELECT n FROM tenant_2.t ORDER BY 1", "ALTER TABLE tenant_2.t ADD m INT"
     )
     assert channel.run() is not None
     logged_as_statements(channel, "INSERT INTO tenant_2.t (n) VALUES (1)")

@@ -51,7 +51,7 @@ def changes(word: str) -> Iterator[tuple[str, ...]]:
         "CREATE TABLE tenant_1.made (id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(40)) ENGINE=MyISAM",
         f"INSERT INTO tenant_1.made (s) VALUES ('{word}'), ('two')",
         "CREATE TABLE tenant_1.likeness LIKE tenant_1.made",
-        "INSERT INTO tenant_1.likeness SELECT * FROM tenant_1.made",
+        "INSERT INTO tenant_1.likeness SELECT * FROM tenant_1.made ORDER BY 1",
         "ALTER TABLE tenant_1.i ENGINE=MyISAM",
         f"INSERT INTO tenant_1.i (s) VALUES ('{word} in MyISAM')",
         "ALTER TABLE tenant_1.i ENGINE=InnoDB",
@@ -190,7 +190,7 @@ def test_a_mixed_transaction_of_a_source_without_gtids_is_done_once_part_by_part
             "UPDATE tenant_1.kept SET n = n + 1",
             "INSERT INTO tenant_1.kept SELECT 1 + MAX(id), 0, 'mixed' FROM tenant_1.i",
             "SAVEPOINT here",
-            "INSERT INTO tenant_1.i (s) SELECT s FROM tenant_1.kept",
+            "INSERT INTO tenant_1.i (s) SELECT s FROM tenant_1.kept ORDER BY 1",
             "COMMIT",
             "UPDATE tenant_1.i JOIN tenant_1.kept USING (id) SET i.s = 'joined'",
         )
@@ -299,7 +299,7 @@ def test_a_stretch_of_open_temporary_tables_that_the_target_keeps_a_part_of_is_a
         "CREATE TEMPORARY TABLE tenant_1.tmp (id INT)",
         "INSERT INTO tenant_1.tmp VALUES ({0})",
         "INSERT INTO tenant_1.journal SELECT 'once', id FROM tenant_1.tmp",
-        "INSERT INTO tenant_1.i SELECT id, 'a' FROM tenant_1.tmp",
+        "INSERT INTO tenant_1.i SELECT id, 'a' FROM tenant_1.tmp ORDER BY 1",
         "DROP TEMPORARY TABLE tenant_1.tmp",
     )
     run_on(channel.source, *(each.format(6) for each in stretch))
@@ -335,7 +335,9 @@ def test_a_killed_connection_is_no_question_if_only_tables_with_transactions_wer
     run_on(channel.source, *TABLES, "INSERT INTO tenant_1.kept VALUES (1, 1, 'x')")
     assert channel.run() is not None
     for word in "abc":
-        changes = (f"INSERT INTO tenant_1.i (s) SELECT CONCAT('{word}', {n}) FROM tenant_1.kept" for n in range(60))
+        changes = (
+            f"INSERT INTO tenant_1.i (s) SELECT CONCAT('{word}', {n}) FROM tenant_1.kept ORDER BY 1" for n in range(60)
+        )
         run_on(channel.source, BY_STATEMENT, *changes)
         channel.run_and_kill(chance.uniform(0.3, 1.2))
     # the first only ends the window that the first kill has left, where that has come before the next changes

@@ -305,7 +305,7 @@ def test_an_expression_behind_a_table_or_a_statement_sees_it_too(channel_of: Cha
     assert channel.run() is not None
     insert = {
         "function": "INSERT INTO tenant_1.u (id, n) VALUES (1, tenant_1.x(7))",
-        "view": "INSERT INTO tenant_1.u (id, n) SELECT id, n FROM tenant_1.x",
+        "view": "INSERT INTO tenant_1.u (id, n) SELECT id, n FROM tenant_1.x ORDER BY 1",
     }.get(where, "INSERT INTO tenant_1.u (id, n) VALUES (1, 7)")
     with global_value(channel.source, "div_precision_increment", "0"):
         run_on(channel.source, STATEMENTS, "UPDATE tenant_1.t SET n = n + 1")

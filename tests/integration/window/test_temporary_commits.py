@@ -130,10 +130,10 @@ def test_a_temporary_table_that_hides_another_is_renamed_without_it(
             "CREATE TEMPORARY TABLE t (n INT)",
             "INSERT INTO t VALUES (5), (6)",
             "RENAME TABLE t TO away, away TO apart",
-            "INSERT INTO t (v) SELECT n FROM apart",
+            "INSERT INTO t (v) SELECT n FROM apart ORDER BY 1",
         )
         other("RENAME TABLE t TO t_of_tenant_2")
-        one("RENAME TABLE apart TO again", "INSERT INTO t (v) SELECT n + 1 FROM again", "DROP TABLE again")
+        one("RENAME TABLE apart TO again", "INSERT INTO t (v) SELECT n + 1 FROM again ORDER BY 1", "DROP TABLE again")
         # its end is logged under the name that it has then
         one("CREATE TEMPORARY TABLE t (n INT)", "RENAME TABLE t TO last")
     channel.source.query("DO SLEEP(0.5)")
@@ -157,10 +157,10 @@ def renames_of_both(channel: Channel, word: str) -> None:
         # the permanent one passes through a temporary one's name, which stays
         one(
             f"RENAME TABLE t_{word} TO away, two TO u, away TO t, u TO last",
-            "INSERT INTO t (v) SELECT n + 1 FROM away",
+            "INSERT INTO t (v) SELECT n + 1 FROM away ORDER BY 1",
             "INSERT INTO last SELECT n FROM away",
             f"RENAME TABLE last TO tenant_2.t, tenant_2.t TO gone_{word}, tenant_2.other_{word} TO tenant_2.t",
-            f"INSERT INTO tenant_2.t (v) SELECT n + 2 FROM gone_{word}",
+            f"INSERT INTO tenant_2.t (v) SELECT n + 2 FROM gone_{word} ORDER BY 1",
             f"DROP TABLE gone_{word}, away",
         )
 
@@ -200,7 +200,7 @@ def test_a_rename_of_temporary_tables_and_others_that_runs_is_reached_for_every_
     seqno = channel.status.channel.watermark.seqno + 2
     with session(channel) as one:
         one("CREATE TEMPORARY TABLE t (n INT)", "RENAME TABLE t TO away, t TO u")
-        one("INSERT INTO u (v) SELECT 1 FROM away", "DROP TABLE away")
+        one("INSERT INTO u (v) SELECT 1 FROM away ORDER BY 1", "DROP TABLE away")
     engine = engine_of(channel.endpoints.target)
     with contextlib.closing(channel.target.connect()) as reader, ThreadPoolExecutor(1) as pool:
         with reader.cursor() as cursor:
@@ -235,7 +235,7 @@ def test_a_rename_of_temporary_tables_and_others_that_the_target_refuses_leaves_
     lay(channel)
     with session(channel) as one:
         one("CREATE TEMPORARY TABLE t (n INT)", "INSERT INTO t VALUES (7)", "RENAME TABLE t TO away, t TO u")
-        one("INSERT INTO u (v) SELECT n FROM away", "DROP TABLE away")
+        one("INSERT INTO u (v) SELECT n FROM away ORDER BY 1", "DROP TABLE away")
     seqno = channel.status.channel.watermark.seqno + 3
     run_on(channel.target, "CREATE TABLE tenant_1.u (in_the_way INT)", log=False)
     with pytest.raises(BinlaneError, match="1050") as failed:

@@ -52,7 +52,7 @@ from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.sql.shared_reading import Reader, as_read_by_source
-from binlane.sql.sql_modes import translated, untranslatable
+from binlane.sql.sql_modes import translated, untranslatable, without_folders
 
 if TYPE_CHECKING:
     from binlane.binlog.vector.inflated_segment import Inflated
@@ -310,6 +310,8 @@ class _Dissection:
         if _precedes_its_rows(facts):
             # without START TRANSACTION it commits implicitly, in front of its rows; exactly once by its GTID
             facts = replace(facts, commits_implicitly=True)
+        if facts.commits_implicitly and _DIRECTORY.search(sql) is not None and context.sql_mode is not None:
+            context = replace(context, sql_mode=without_folders(context.sql_mode, self.log.target))
         bound = is_of_its_connection(event, facts, source.flavor)
         session = (event.header.server_id, query.thread_id) if bound else None
         return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query, file, session)
@@ -397,6 +399,7 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
     RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),
 }
 _QUERIES: Final = frozenset({_T.QUERY, _T.QUERY_COMPRESSED})
+_DIRECTORY: Final = re.compile(rb"\b(?:DATA|INDEX)\s+DIRECTORY\b", re.IGNORECASE)
 _XA_START: Final = re.compile(rb"XA\s+START\b", re.IGNORECASE)
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)

@@ -1,13 +1,15 @@
 """Parts of a statement that are unsafe for statement-based replication: another server gives other values.
 
 The source warns of such statements and logs them all the same. Lists: MySQL "Determination of Safe and Unsafe
-Statements in Binary Logging" and MariaDB "Unsafe Statements for Statement-based Replication". Variables that the QUERY,
-INTVAR and RAND events carry are safe. The bodies of routines, triggers and views are not read.
+Statements in Binary Logging" and MariaDB "Unsafe Statements for Statement-based Replication"; the trial
+``test_unsafe_statements`` asks the servers themselves (warning 1592). Variables that the QUERY, INTVAR and RAND events
+carry are safe, and so are rows in the order of an ORDER BY. The bodies of routines, triggers and views are not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import Flavor
@@ -18,6 +20,8 @@ from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 _FUNCTION_NAMES: Final = """
 UUID UUID_SHORT UUID_V4 UUID_V7 SYS_GUID RANDOM_BYTES SLEEP SYSDATE FOUND_ROWS ROW_COUNT LOAD_FILE VERSION CURRENT_USER
 CURRENT_ROLE USER SESSION_USER SYSTEM_USER GET_LOCK RELEASE_LOCK RELEASE_ALL_LOCKS IS_FREE_LOCK IS_USED_LOCK
+PS_CURRENT_THREAD_ID PS_THREAD_ID ICU_VERSION ROLES_GRAPHML STATEMENT_DIGEST STATEMENT_DIGEST_TEXT BINLOG_GTID_POS
+LASTVAL WSREP_LAST_SEEN_GTID WSREP_LAST_WRITTEN_GTID WSREP_SYNC_WAIT_UPTO_GTID
 """
 _WAITING: Final = ("MASTER_POS_WAIT", "SOURCE_POS_WAIT", "MASTER_GTID_WAIT", "WAIT_FOR_EXECUTED_GTID_SET")
 WAITING: Final = frozenset(f"{name}()" for name in _WAITING)
@@ -27,11 +31,17 @@ auto_increment_increment auto_increment_offset character_set_client character_se
 character_set_server check_constraint_checks collation_connection collation_database collation_server
 default_collation_for_utf8mb4 default_table_encryption explicit_defaults_for_timestamp foreign_key_checks identity
 insert_id last_insert_id lc_time_names pseudo_thread_id rand_seed1 rand_seed2 sql_auto_is_null sql_mode
-sql_require_primary_key time_zone timestamp unique_checks
+sql_require_primary_key time_zone unique_checks
 """
+_SERVERS_OWN: Final = frozenset({"performance_schema", "information_schema", "sys", "mysql"})
+"""Databases with what a server tells of itself, or has for itself."""
 _FUNCTIONS: Final = frozenset((*_FUNCTION_NAMES.split(), *_WAITING))
 NEW_DEFAULT: Final = " as the default of a new column"
 """End of the name of an unsafe part that is a column's default."""
+NUMBERED: Final = "AUTO_INCREMENT for the rows there are of "
+"""Beginning of the name of a definition that numbers rows: the table follows. Safe if its primary key orders them."""
+TABLESPACE: Final = ("DISCARD TABLESPACE", "IMPORT TABLESPACE")
+"""Definitions that throw a table's rows away, or take others from a file of the source."""
 LOGGED_IN_PART: Final = " with binlog_row_image MINIMAL or NOBLOB"
 """End of the name of rows of which the log lacks values: not a statement's, but as unsafe."""
 _OF_EACH_ROW: Final = frozenset({"RAND", "NEXTVAL", "LASTVAL", "CONNECTION_ID"})
@@ -49,7 +59,7 @@ _SCOPES: Final = ("session.", "local.")
 def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) -> str | None:
     """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
     if facts.kind is StatementKind.DDL and tokens and tokens[0].upper == "ALTER":
-        return _unsafe_default(tokens, flavor)
+        return _unsafe_definition(tokens, facts) or _unsafe_default(tokens, flavor)
     if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN) and not (
         facts.create_select and facts.commits_implicitly
     ):
@@ -65,7 +75,105 @@ def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) 
                 return token.text
         elif token.kind is TokenKind.WORD and token.upper in _OF_FAMILY[flavor] and _is_called(tokens, at):
             return f"{token.upper}()"
-    return _unordered_limit(tokens)
+        elif token.upper == "ENCRYPT" and _is_called(tokens, at) and not _has_second_argument(tokens, at + 1):
+            # its salt is random
+            return "ENCRYPT()"
+    words = _Words.of(tokens, facts)
+    form = next((name for name, is_one in UNSAFE_FORMS.items() if is_one(words)), None)
+    return form or _unordered_limit(tokens) or _own_tables(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """A statement that changes rows, as ``UNSAFE_FORMS`` look at it."""
+
+    verb: str
+    head: frozenset[str]
+    """The words of its own, before its values or its query."""
+    every: Sequence[str]
+    takes_rows: bool
+    """It takes rows of tables in an order that is not in its text."""
+
+    @classmethod
+    def of(cls, tokens: Sequence[Token], facts: StatementFacts) -> _Words:
+        words = [token.upper for token in tokens]
+        begin = words.index("FOR") + 1 if words[:2] == ["SET", "STATEMENT"] and "FOR" in words else 0
+        if words[begin : begin + 1] == ["WITH"]:
+            verbs = (at for at, word in enumerate(words) if at > begin and word in ("UPDATE", "DELETE"))
+            begin = next(verbs, begin)
+        verb = words[begin] if begin < len(words) else ""
+        ends = (at for at, word in enumerate(words) if at > begin and word in _HEAD_ENDS)
+        end = next(ends, len(words))
+        reads = verb in ("UPDATE", "DELETE") or "FROM" in words or "TABLE" in words[end:]
+        open_rows = is_order_open(tokens[begin:]) if verb != "CREATE" else _is_query_open(tokens[begin:])
+        return cls(verb, frozenset(words[begin:end]), words[begin:], reads and open_rows)
+
+    def has(self, *words: str) -> bool:
+        """Whether these words follow each other in it."""
+        return any(tuple(self.every[at : at + len(words)]) == words for at in range(len(self.every)))
+
+    @property
+    def is_query(self) -> bool:
+        """Whether it changes rows by a query."""
+        return self.verb in ("INSERT", "REPLACE", "CREATE") and self.takes_rows
+
+
+_HEAD_ENDS: Final = frozenset({"SELECT", "VALUES", "VALUE", "SET", "WITH"})
+UNSAFE_FORMS: Final[Mapping[str, Callable[[_Words], bool]]] = {
+    "INSERT IGNORE ... SELECT": lambda it: it.is_query and it.verb == "INSERT" and "IGNORE" in it.head,
+    "REPLACE ... SELECT": lambda it: it.is_query and it.verb == "REPLACE",
+    "INSERT ... SELECT ... ON DUPLICATE KEY UPDATE": lambda it: (
+        it.is_query and it.verb == "INSERT" and it.has("ON", "DUPLICATE", "KEY", "UPDATE")
+    ),
+    "CREATE TABLE ... IGNORE SELECT": lambda it: it.is_query and it.verb == "CREATE" and "IGNORE" in it.head,
+    "CREATE TABLE ... REPLACE SELECT": lambda it: (
+        it.is_query
+        and it.verb == "CREATE"
+        and any(it.has("REPLACE", *each) for each in (("SELECT",), ("AS", "SELECT")))
+    ),
+    "CREATE TABLE ... SELECT with AUTO_INCREMENT": lambda it: (
+        it.is_query and it.verb == "CREATE" and "AUTO_INCREMENT" in it.head
+    ),
+    "UPDATE IGNORE": lambda it: it.verb == "UPDATE" and "IGNORE" in it.head and it.takes_rows,
+    "SKIP LOCKED": lambda it: it.has("SKIP", "LOCKED"),
+    "NOWAIT": lambda it: it.verb in ("INSERT", "REPLACE", "CREATE", "UPDATE", "DELETE") and it.has("UPDATE", "NOWAIT"),
+}
+"""Statements that change rows, and whose result depends on the order in which a server takes rows, or on its locks."""
+
+
+def _own_tables(facts: StatementFacts) -> str | None:
+    names = {database.lower() for database in facts.databases} & _SERVERS_OWN
+    names -= {key.database.lower() for key in facts.written}
+    return f"tables of {min(names)}" if names else None
+
+
+def _has_second_argument(tokens: Sequence[Token], opened: int) -> bool:
+    depth = 0
+    for token in tokens[opened:]:
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if depth == 0 or (depth == 1 and is_symbol(token, ",")):
+            return depth == 1
+    return False
+
+
+def _unsafe_definition(tokens: Sequence[Token], facts: StatementFacts) -> str | None:
+    """A part of an ALTER TABLE whose result depends on the order of rows, or on a file of the source."""
+    words = [token.upper if token.kind is TokenKind.WORD else token.text for token in tokens]
+    for what in TABLESPACE:
+        verb = what.split()[0]
+        if any(word == verb and "TABLESPACE" in words[at + 1 :] for at, word in enumerate(words)):
+            return what
+    if "IGNORE" in words[1:3] and not {"UNIQUE", "PRIMARY"}.isdisjoint(words):
+        return "ALTER IGNORE ... ADD UNIQUE"
+    for at, word in enumerate(words):
+        is_option = words[at + 1 : at + 2] == ["="] or (
+            at + 1 < len(tokens) and tokens[at + 1].kind is TokenKind.NUMBER
+        )
+        if word == "AUTO_INCREMENT" and not is_option and facts.tables:
+            # a parent in REFERENCES stands behind it
+            place = {each.text: number for number, each in reversed(list(enumerate(tokens)))}
+            return f"{NUMBERED}{min(facts.tables, key=lambda key: place.get(key.table, len(tokens)))}"
+    return None
 
 
 def is_row_order_open(sql: str, dialect: Dialect) -> bool:
@@ -78,7 +186,18 @@ def is_row_order_open(sql: str, dialect: Dialect) -> bool:
         lex(sql, dialect, tokens)
     except Unreadable:
         return True
-    verb = tokens[0].upper if tokens else ""
+    return is_order_open(tokens)
+
+
+def _is_query_open(tokens: Sequence[Token]) -> bool:
+    """The same of the query of a CREATE TABLE."""
+    begin = next((at for at, token in enumerate(tokens) if token.upper in ("SELECT", "TABLE", "WITH") and at > 1), 0)
+    return is_order_open([*tokens[:0], *tokens[begin:]], "INSERT") if begin else False
+
+
+def is_order_open(tokens: Sequence[Token], verb: str = "") -> bool:
+    """As ``is_row_order_open``, of tokens. ``verb``: of the statement whose query they are."""
+    verb = verb or (tokens[0].upper if tokens else "")
     if verb in ("SELECT", "DO"):
         return any(token.upper == "FROM" for token in tokens)
     depth, ordered, queried = 0, False, False
@@ -94,6 +213,29 @@ def is_row_order_open(sql: str, dialect: Dialect) -> bool:
         elif token.upper == "ORDER" and depth == 0 and at + 1 < len(tokens) and tokens[at + 1].upper == "BY":
             ordered = True
     return not ordered and (queried or verb not in ("INSERT", "REPLACE"))
+
+
+def numbers_open_rows(sql: str, facts: StatementFacts, dialect: Dialect) -> bool:
+    """Whether an INSERT or REPLACE would number the rows of a query in an order of the server's own."""
+    tokens: list[Token] = []
+    try:
+        lex(sql, dialect, tokens)
+    except Unreadable:
+        return False
+    words = _Words.of(tokens, facts)
+    return words.verb in ("INSERT", "REPLACE") and words.takes_rows and not _is_one_row(tokens)
+
+
+def _is_one_row(tokens: Sequence[Token]) -> bool:
+    """Whether a query has an aggregate without GROUP BY, and so one row."""
+    words = [token.upper for token in tokens]
+    if words.count("SELECT") != 1 or not {"GROUP", "OVER", "UNION"}.isdisjoint(words):
+        return False
+    chosen = range(words.index("SELECT"), words.index("FROM") if "FROM" in words else len(words))
+    return any(words[at] in _AGGREGATES and _is_called(tokens, at) for at in chosen)
+
+
+_AGGREGATES: Final = frozenset({"COUNT", "MAX", "MIN", "SUM", "AVG", "GROUP_CONCAT"})
 
 
 def is_refused_by_mysql(name: str) -> bool:

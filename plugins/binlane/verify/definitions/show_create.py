@@ -25,6 +25,7 @@ _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
 _QUOTED: Final = re.compile(r"(?:[^`]|``)+")
 _OPTION: Final = re.compile(r"(?P<name>(?:[A-Z_]+ )*?[A-Z_]+)=(?P<value>'(?:[^'\\]|''|\\.)*'|\S+)", re.DOTALL)
 _PARTITIONS: Final = re.compile(r"\s*(?:/\*M?!\d+ )?PARTITION BY .*", re.DOTALL)
+_FOLDER: Final = re.compile(r"\s*\b(?:DATA|INDEX) DIRECTORY ?= ?'(?:[^'\\]|''|\\.)*'", re.DOTALL)
 _COUNT: Final = re.compile(r"\s+PARTITIONS \d+")
 _NEXT_ID: Final = "AUTO_INCREMENT"
 OTHER: Final = "options"
@@ -33,9 +34,11 @@ OTHER: Final = "options"
 def table_parts(statement: str) -> dict[str, str]:
     """The parts of a SHOW CREATE TABLE, by name: ``column `a```, ``index `k```, ``option ENGINE``, ``partitions`` ...
 
-    The next AUTO_INCREMENT value is left out: it is not part of the definition, and folding may leave a lower one.
+    The next AUTO_INCREMENT value is left out: it is not part of the definition, and folding may leave a lower one. So
+    are the folders of a table and its partitions, which are of a server's own machine.
     """
     body, _, tail = statement.partition("\n) ")
+    tail = _FOLDER.sub("", tail)
     parts = dict(_part(line.strip().removesuffix(",")) for line in body.split("\n")[1:])
     found = _PARTITIONS.search(tail)
     if found is not None:

@@ -23,12 +23,46 @@ UNSAFE = [
     ("CREATE TABLE t SELECT a FROM s LIMIT 0, 1", "LIMIT without ORDER BY"),
     ("INSERT INTO t SELECT a FROM s LIMIT 10 OFFSET 0", "LIMIT without ORDER BY"),
     ("DELETE FROM t LIMIT @n", "LIMIT without ORDER BY"),
+    ("INSERT INTO t VALUES (@@timestamp)", "@@timestamp"),
+    ("INSERT INTO t VALUES (PS_CURRENT_THREAD_ID())", "PS_CURRENT_THREAD_ID()"),
+    ("INSERT INTO t VALUES (ENCRYPT('a'))", "ENCRYPT()"),
+    ("INSERT IGNORE INTO t SELECT a FROM s", "INSERT IGNORE ... SELECT"),
+    ("INSERT IGNORE t (a) (SELECT a FROM s)", "INSERT IGNORE ... SELECT"),
+    ("INSERT LOW_PRIORITY IGNORE INTO t SELECT a FROM s ORDER BY a UNION SELECT a FROM r", "INSERT IGNORE ... SELECT"),
+    ("INSERT IGNORE INTO t WITH s AS (SELECT a FROM r) SELECT a FROM s", "INSERT IGNORE ... SELECT"),
+    ("REPLACE INTO t SELECT a FROM s", "REPLACE ... SELECT"),
+    ("REPLACE t SELECT a FROM t", "REPLACE ... SELECT"),
+    ("INSERT INTO t SELECT a FROM s ON DUPLICATE KEY UPDATE a = 1", "INSERT ... SELECT ... ON DUPLICATE KEY UPDATE"),
+    ("CREATE TABLE t (UNIQUE (a)) IGNORE SELECT a FROM s", "CREATE TABLE ... IGNORE SELECT"),
+    ("CREATE TABLE t (UNIQUE (a)) REPLACE AS SELECT a FROM s", "CREATE TABLE ... REPLACE SELECT"),
+    (
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY) SELECT a FROM s",
+        "CREATE TABLE ... SELECT with AUTO_INCREMENT",
+    ),
+    ("UPDATE IGNORE t SET a = a + 1", "UPDATE IGNORE"),
+    ("UPDATE LOW_PRIORITY IGNORE t, s SET t.a = s.a", "UPDATE IGNORE"),
+    ("INSERT INTO t SELECT a FROM s FOR UPDATE SKIP LOCKED", "SKIP LOCKED"),
+    ("INSERT INTO t SELECT a FROM s FOR UPDATE NOWAIT", "NOWAIT"),
+    ("INSERT INTO t SELECT COUNT(*) FROM performance_schema.threads", "tables of performance_schema"),
+    ("INSERT INTO t SELECT COUNT(*) FROM information_schema.tables", "tables of information_schema"),
+    ("INSERT INTO t SELECT sys_version FROM sys.version", "tables of sys"),
+    ("ALTER TABLE t ADD id INT AUTO_INCREMENT PRIMARY KEY", "AUTO_INCREMENT for the rows there are of a.t"),
+    ("ALTER TABLE b.t CHANGE x y BIGINT NOT NULL AUTO_INCREMENT", "AUTO_INCREMENT for the rows there are of b.t"),
+    ("ALTER TABLE t DISCARD TABLESPACE", "DISCARD TABLESPACE"),
+    ("ALTER TABLE t DISCARD PARTITION p0, p1 TABLESPACE", "DISCARD TABLESPACE"),
+    ("ALTER TABLE t IMPORT TABLESPACE", "IMPORT TABLESPACE"),
+    ("ALTER TABLE t IMPORT PARTITION ALL TABLESPACE", "IMPORT TABLESPACE"),
+]
+OF_MARIADB = [
+    ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "ALTER IGNORE ... ADD UNIQUE"),
+    ("ALTER ONLINE IGNORE TABLE t ADD b INT, ADD PRIMARY KEY (a)", "ALTER IGNORE ... ADD UNIQUE"),
+    ("SET STATEMENT max_statement_time = 3 FOR UPDATE IGNORE t SET a = 1", "UPDATE IGNORE"),
 ]
 SAFE = [
     "INSERT INTO t VALUES (1, 'UUID()')",
     "INSERT INTO version (a) VALUES (1)",
     "UPDATE t SET user = 1, version = 2",
-    "INSERT INTO t VALUES (@@session.sql_mode, @@timestamp, @x, NOW(), RAND(), CONNECTION_ID())",
+    "INSERT INTO t VALUES (@@session.sql_mode, @x, NOW(), RAND(), CONNECTION_ID())",
     "DELETE FROM t ORDER BY a LIMIT 1",
     "CREATE TABLE t AS SELECT a FROM s LIMIT 0",
     "INSERT INTO t SELECT a FROM s LIMIT 7, 0",
@@ -36,6 +70,27 @@ SAFE = [
     "CREATE TABLE t (a VARCHAR(36) DEFAULT (UUID()))",
     "CREATE PROCEDURE p() INSERT INTO t VALUES (UUID())",
     "GRANT SELECT ON a.* TO CURRENT_USER()",
+    "INSERT IGNORE INTO t VALUES (1), (2)",
+    "INSERT IGNORE INTO t SELECT 1, 2",
+    "INSERT IGNORE INTO t SELECT a FROM s ORDER BY a",
+    "REPLACE INTO t SELECT 1",
+    "REPLACE INTO t SELECT a FROM s ORDER BY a",
+    "INSERT INTO t SELECT a FROM s",
+    "INSERT INTO t SELECT a FROM s ORDER BY a ON DUPLICATE KEY UPDATE a = 1",
+    "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1",
+    "CREATE TABLE t SELECT a FROM s",
+    "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY) SELECT a FROM s ORDER BY a",
+    "CREATE OR REPLACE TABLE t SELECT a FROM s",
+    "CREATE TABLE t (`ignore` INT) SELECT a AS `ignore` FROM s",
+    "UPDATE IGNORE t SET a = a + 1 ORDER BY id",
+    "INSERT INTO t VALUES (ENCRYPT('a', 'salt'))",
+    "INSERT INTO sys_t SELECT skip FROM locked",
+    "ALTER TABLE t AUTO_INCREMENT = 7",
+    "ALTER TABLE t AUTO_INCREMENT 7, ADD b INT",
+    "ALTER TABLE t ADD `auto_increment` INT",
+    "ALTER TABLE t ADD UNIQUE (a)",
+    "ALTER TABLE t ADD discard INT",
+    "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)",
 ]
 
 
@@ -43,6 +98,11 @@ SAFE = [
 @pytest.mark.parametrize(("sql", "part"), UNSAFE)
 def test_unsafe_parts_of_statements_are_named(sql: str, part: str, flavor: Flavor) -> None:
     assert analyze(sql, database="a", flavor=flavor).unsafe == part
+
+
+@pytest.mark.parametrize(("sql", "part"), OF_MARIADB)
+def test_unsafe_parts_that_mariadb_alone_has(sql: str, part: str) -> None:
+    assert analyze(sql, database="a", flavor=Flavor.MARIADB).unsafe == part
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
