@@ -24,6 +24,8 @@ class Changes:
     """The changes of a log, by the target's names."""
 
     keys: dict[TableKey, KeySet] = field(default_factory=lambda: defaultdict(KeySet))
+    touched: set[TableKey] = field(default_factory=set)
+    """Tables with row events, whose keys may be left out here."""
     tables: set[TableKey] = field(default_factory=set)
     """Tables in which any row may have changed."""
     databases: set[str] = field(default_factory=set)

@@ -307,6 +307,7 @@ class ChangeReader:
             self.found.tables.add(logged)
             return
         table, texts = logged.bound.key, logged.texts
+        self.found.touched.add(table)
         # a covered table may have been altered, and its rows have other columns than here; and what its images show is
         # not what the rows were where reading began
         if self.found.covers_table(table) or texts is None:

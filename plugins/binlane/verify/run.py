@@ -59,6 +59,7 @@ from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
 from binlane.verify.definitions.visibility import Unseen, Visibility
+from binlane.verify.history import HISTORY, history_difference
 from binlane.verify.key_batches import KeyComparison
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.outcome import Options, Outcome
@@ -260,6 +261,13 @@ class Verifier:
         self._throttle.end(rows)
         return end
 
+    def _compare_history(self, name: TableKey) -> None:
+        """Compare the past rows of a table that is system-versioned."""
+        assert self._standing is not None
+        seconds = self._standing.watermark.source_time
+        found = history_difference(self.pair, self._tables.compared[name], self.schemas, seconds)
+        self._compare.differ(() if found is None else (found,))
+
     def _add(self, tables: int = 0, chunks: int = 0, rows: int = 0) -> None:
         had = self._counts
         self._step_rows += rows
@@ -285,6 +293,7 @@ class Verifier:
                     finished = []
                     if self._is_time_up():
                         return self._part(verification, names[place:])
+            self._compare_history(name)
             finished.append(name)
             if self._is_step_over() and place + 1 < len(names):
                 self._step(verification, finished, Progress(str(name), None, key_shape(table)))
@@ -399,7 +408,12 @@ class Verifier:
         by_table: dict[TableKey, set[tuple[Key, str | None]]] = {}
         objects: set[SchemaObject] = set()
         for one in stored:
-            if one.of_definition:
+            if one.note.startswith(HISTORY):
+                if one.table in self._tables.compared and not any(
+                    each.table == one.table for each in self._compare.others
+                ):
+                    self._compare_history(one.table)
+            elif one.of_definition:
                 objects.add(SchemaObject(one.key[0], one.table.database, one.table.table))
             else:
                 by_table.setdefault(one.table, set()).add((one.key, one.shape))

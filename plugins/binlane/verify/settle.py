@@ -144,7 +144,7 @@ class Settler:
                 yield name, key, judge(columns, state, source, target, states.get(key)), target
 
     def _of_table(self, one: Difference, later: Changes, counts: RowCounts | None, at: str | None) -> Suspect:
-        is_later = later.covers(one.table, one.key)
+        is_later = later.covers(one.table, one.key) or (one.is_of_history and one.table in later.touched)
         if not is_later and one.is_row and counts is not None:
             is_later = counts.take_back(self.tables.compared[one.table].columns, one)
         why = later.unshown(one.table) or WITHOUT_KEY if is_later and one.is_row else ""

@@ -43,6 +43,9 @@ class Difference:
     note: str = ""
     """The difference, if it is not of a row."""
 
+    is_of_history: bool = False
+    """Whether it is the difference of rows that an UPDATE or a DELETE of a system-versioned table has left behind."""
+
     @property
     def is_row(self) -> bool:
         """Whether it is the difference of a row, and not of a table."""
@@ -215,6 +218,11 @@ class Pair:
         extra = [Difference(table.target, (), None, row) for row in (target - source).elements()]
         return hashes[1][0], missing + extra
 
+    def history(self, table: Compared, where: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The number of a versioned table's past rows that fulfil a condition and the sum of their hashes, on both
+        servers."""
+        return self._both(lambda each: _checksum(each, table, where, how="SUM", of="FOR SYSTEM_TIME ALL"))
+
     def target_rows(self, table: Compared, keys: Sequence[Key]) -> dict[Key, Row]:
         """The target's rows with one of the keys, which are ``in_order``."""
         return rows_of(self.target, table, keys)
@@ -247,12 +255,12 @@ def conditions_of(table: Compared, keys: Sequence[Key]) -> Conditions:
     return {flavor: one_of(table, keys, flavor, ranges=True) for flavor in set(table.flavors)}
 
 
-def _checksum(each: Side, table: Compared, where: str, how: str = "BIT_XOR") -> tuple[int, ...]:
+def _checksum(each: Side, table: Compared, where: str, how: str = "BIT_XOR", of: str = "") -> tuple[int, ...]:
     """Number of rows, and an aggregate of the first 64 bits of every row's SHA-256. A server that is asked for a second
-    aggregate computes every hash twice."""
+    aggregate computes every hash twice. ``of``: the versions of the rows, if not the present ones."""
     values = ", ".join(f"IFNULL({one}, 'NULL')" for one in table.expressions)
     number = f"CAST(CONV(LEFT(SHA2(CONCAT_WS(',', {values}), 256), 16), 16, 10) AS UNSIGNED)"
-    [found] = each.execute(f"SELECT COUNT(*), COALESCE({how}({number}), 0) FROM {each.name(table)} WHERE {where}")
+    [found] = each.execute(f"SELECT COUNT(*), COALESCE({how}({number}), 0) FROM {each.name(table)} {of} WHERE {where}")
     return tuple(int(value) for value in found)
 
 
