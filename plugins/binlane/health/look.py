@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from binlane.apply.refusals import lacks_state
 from binlane.apply.target_state import SchemaChecks, target_state
 from binlane.config import Declared, load_channel
+from binlane.config.rules_digest import rules_digest
 from binlane.connections import resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PositionError, TargetError
 from binlane.health.airflow_runs import AirflowRuns
@@ -66,7 +67,7 @@ def look_at(
         target = resolve_endpoints(channel, resolve).target
         with target_state(target, timeout=TARGET_SECONDS, checks=checks) as engine:
             try:
-                snapshot = read_snapshot(engine, channel.name, last_windows=last_windows)
+                snapshot = read_snapshot(engine, channel.name, last_windows=last_windows, rules=rules_digest(channel))
             except PositionError as exc:
                 return Look(_without_channel(engine, channel.name, str(exc)), None, channel, runs)
         health = health_of(facts_of(snapshot, channel, runs), Limits.of(channel) if limits is None else limits)

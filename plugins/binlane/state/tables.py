@@ -395,6 +395,11 @@ verified = _table(
     # all rows of all tables were compared, at this watermark or later ones, and when that ended; NULL: never
     Column("full_through", _SEQNO),
     Column("full_at", _TIME),
+    # the digest of the channel's filter and renames then; NULL: not known
+    Column("rules", String(64)),
+    # the end of a window behind what is covered, and when it was applied: kept when the windows' rows are deleted
+    Column("uncovered_seqno", _SEQNO),
+    Column("uncovered_at", _TIME),
 )
 
 suspects = _table(

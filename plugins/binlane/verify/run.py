@@ -85,6 +85,8 @@ class Verifier:
     schemas: tuple[Schema, Schema]
     """Source and target."""
     options: Options
+    rules_digest: str = ""
+    """Of the channel's filter and renames: what is compared counts under these alone."""
     rules: ChannelRules = AS_LOGGED
     """The channel's filter and renames: excluded tables are not compared, renamed ones with their counterpart."""
     visibility: Visibility = field(default_factory=Visibility)
@@ -125,7 +127,7 @@ class Verifier:
         self._throttle = Throttle(self.pair, self.options.rows_per_second, self.options.threads_running)
         self._range_check = RangeCheck(self.pair, self._throttle, self.options.chunk_rows)
         with self.engine.connect() as connection:
-            self._windows = windows_to_verify(connection, self.channel)
+            self._windows = windows_to_verify(connection, self.channel, self.rules_digest)
         verification = self._begin()
         self._counts = Counts(
             verification.tables, verification.chunks, verification.rows,
@@ -355,9 +357,10 @@ class Verifier:
             end_verification(connection, verification.id, state, drift, len(suspects) - drift)
             if self.options.scope.is_all and is_whole:
                 if self.options.full:
-                    cover_all(connection, self.channel, verification.through_seqno)
+                    cover_all(connection, self.channel, verification.through_seqno, self.rules_digest, verification.id)
                 elif self._windows:
-                    cover_windows(connection, self.channel, self._windows[0].first_seqno - 1, seqno)
+                    first = self._windows[0].first_seqno
+                    cover_windows(connection, self.channel, first - 1, seqno, self.rules_digest)
         return self._outcome(verification, state, suspects)
 
     def _part(self, verification: Verification, left: Sequence[TableKey]) -> Outcome:
@@ -382,7 +385,7 @@ class Verifier:
         rows_left: int = 0,
     ) -> Outcome:
         with self.engine.connect() as connection:
-            covered = read_covered(connection, self.channel)
+            covered = read_covered(connection, self.channel, self.rules_digest)
         rate = (self._counts.rows - self._rows_before) / max(self.clock() - self._began, 0.001)
         compared = self._definitions
         return Outcome(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from binlane.apply.target_state import target_state
 from binlane.config import Declared
+from binlane.config.rules_digest import rules_digest
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
 from binlane.health.facts import Limits, facts_of
@@ -132,7 +133,7 @@ def status(name: str, folder: Path, *, as_json: bool, resolve: Resolver | None =
         with engine.connect() as connection:
             if not has_channel(connection, name) and (copy := read_first_copy(connection, name)) is not None:
                 return (copy_json if as_json else copy_view)(name, copy)
-        snapshot = read_snapshot(engine, name, last_windows=2)
+        snapshot = read_snapshot(engine, name, last_windows=2, rules=rules_digest(channel))
     health = health_of(facts_of(snapshot, channel, None), Limits.of(channel))
     show = status_json if as_json else status_view
     return show(snapshot, health)

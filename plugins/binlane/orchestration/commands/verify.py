@@ -14,6 +14,7 @@ from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
 from binlane.config import ChannelConfig, Declared
+from binlane.config.rules_digest import rules_digest
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError, PrecheckError
 from binlane.health.durations import span
@@ -68,6 +69,7 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
             found.pair,
             found.schemas,
             replace(options, scope=scope),
+            rules_digest(channel),
             rules,
             found.visibility,
             found.unseen,

@@ -292,5 +292,13 @@ STEPS: Final = (
     ),
     Step("epochs, and the snapshots that readers can trust", (AddTable(tables.epochs), VIEW)),
     Step("the key that a row which differs belongs to", (AddColumn(tables.suspects.c.key_shape),)),
-    Step("connections that may be older than the channel", (AddColumn(tables.channels.c.older_sessions),)),
+    Step(
+        "connections that may be older than the channel, and the rules of what is verified",
+        (
+            AddColumn(tables.channels.c.older_sessions),
+            AddColumn(tables.verified.c.rules),
+            AddColumn(tables.verified.c.uncovered_seqno),
+            AddColumn(tables.verified.c.uncovered_at),
+        ),
+    ),
 )

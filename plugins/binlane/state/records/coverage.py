@@ -7,9 +7,10 @@ it has compared every table, all changes up to the watermark at which it began. 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from binlane.model import FolderRecord, TableKey
 from binlane.state.json_columns import optional_value_of
@@ -29,6 +30,12 @@ class Covered:
     """All rows of all tables were compared, at this watermark or later ones; None: never."""
     full_at: str | None = None
     """When that ended: UTC, by the target's clock."""
+    rules: str = ""
+    """The digest of the channel's filter and renames then; empty: not known."""
+
+    def under(self, rules: str) -> Covered:
+        """What is covered under these rules, which may take other tables than those of then. Empty: any."""
+        return self if "" in (rules, self.rules) or rules == self.rules else Covered(rules=rules)
 
     @property
     def through(self) -> int:
@@ -39,7 +46,7 @@ class Covered:
     def with_windows(self, after: int, through: int) -> Covered:
         """The rows of the windows in (``after``, ``through``] have been compared, too."""
         begins = min(self.rows_after, after) if after <= self.rows_through else after
-        return Covered(begins, max(self.rows_through, through), self.full_through, self.full_at)
+        return replace(self, rows_after=begins, rows_through=max(self.rows_through, through))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +59,72 @@ class FinishedWindow:
     work: FolderRecord
 
 
-def read_covered(connection: Connection, channel: str) -> Covered:
-    """What the verifications of a channel have covered."""
+def read_covered(connection: Connection, channel: str, rules: str = "") -> Covered:
+    """What the verifications of a channel have covered under these rules; empty: under any."""
     row = connection.execute(select(verified).where(verified.c.channel == channel)).one_or_none()
     if row is None:
         return Covered()
     at = None if row.full_at is None else str(row.full_at)
-    return Covered(row.rows_after, row.rows_through, row.full_through, at)
+    return Covered(row.rows_after, row.rows_through, row.full_through, at, row.rules or "").under(rules)
 
 
-def cover_windows(connection: Connection, channel: str, after: int, through: int) -> None:
+def cover_windows(connection: Connection, channel: str, after: int, through: int, rules: str = "") -> None:
     """The rows of the windows in (``after``, ``through``] have been compared."""
-    covered = read_covered(connection, channel).with_windows(after, through)
-    _store(connection, channel, rows_after=covered.rows_after, rows_through=covered.rows_through)
+    covered = read_covered(connection, channel, rules).with_windows(after, through)
+    _store(connection, channel, covered, rules, covered.full_at)
 
 
-def cover_all(connection: Connection, channel: str, through: int) -> None:
+def cover_all(connection: Connection, channel: str, through: int, rules: str = "", verification: int = 0) -> None:
     """All rows of all tables have been compared; ``through``: the watermark when that began."""
-    _store(connection, channel, full_through=through, full_at=NOW)
+    covered = replace(read_covered(connection, channel, rules), full_through=through)
+    _store(connection, channel, covered, rules, NOW)
+    begun = select(verifications.c.started_at).where(verifications.c.id == verification)
+    _note_uncovered(connection, channel, covered.through, connection.execute(begun).scalar_one_or_none())
 
 
-def _store(connection: Connection, channel: str, **values: object) -> None:
+def note_uncovered(connection: Connection, channel: str) -> None:
+    """Remember when the first change was applied that no verification has covered, before rows of windows are
+    deleted."""
+    _note_uncovered(connection, channel, read_covered(connection, channel).through, None)
+
+
+def _note_uncovered(connection: Connection, channel: str, through: int, begun: object) -> None:
+    """``begun``: when the verification began, and so before changes that are not covered; None: none has ended now."""
+    known = connection.execute(select(verified.c.uncovered_seqno).where(verified.c.channel == channel)).scalar()
+    if known is not None and known > through:
+        return
+    found = connection.execute(_behind(channel, through)).first()
+    if found is None:
+        return
+    seqno, at = found.last_seqno, found.finished_at
+    if found.first_seqno > through + 1 and begun is not None:
+        seqno, at = through + 1, begun
+    _put(connection, channel, uncovered_seqno=seqno, uncovered_at=at)
+
+
+def _behind(channel: str, through: int) -> Select[Any]:
+    """The first window with a transaction behind a seqno."""
+    return (
+        select(windows.c.first_seqno, windows.c.last_seqno, windows.c.finished_at)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.last_seqno > through)
+        .order_by(windows.c.number)
+        .limit(1)
+    )
+
+
+def _store(connection: Connection, channel: str, covered: Covered, rules: str, full_at: object) -> None:
+    _put(
+        connection,
+        channel,
+        rows_after=covered.rows_after,
+        rows_through=covered.rows_through,
+        full_through=covered.full_through,
+        full_at=full_at,
+        rules=rules or None,
+    )
+
+
+def _put(connection: Connection, channel: str, **values: object) -> None:
     found = connection.execute(select(verified.c.channel).where(verified.c.channel == channel).with_for_update())
     if found.first() is None:
         connection.execute(insert(verified).values(channel=channel, **{"rows_after": 0, "rows_through": 0, **values}))
@@ -80,10 +132,10 @@ def _store(connection: Connection, channel: str, **values: object) -> None:
         connection.execute(update(verified).where(verified.c.channel == channel).values(**values))
 
 
-def windows_to_verify(connection: Connection, channel: str) -> tuple[FinishedWindow, ...]:
+def windows_to_verify(connection: Connection, channel: str, rules: str = "") -> tuple[FinishedWindow, ...]:
     """The last finished window, and those before it whose rows no verification has compared, as far as their folders
     are there without a gap; oldest first."""
-    through = read_covered(connection, channel).through
+    through = read_covered(connection, channel, rules).through
     rows = connection.execute(
         select(windows.c.window_id, windows.c.first_seqno, windows.c.last_seqno, windows.c.work)
         .where(windows.c.channel == channel, windows.c.state == FINISHED)
@@ -99,14 +151,10 @@ def windows_to_verify(connection: Connection, channel: str) -> tuple[FinishedWin
 
 def first_uncovered(connection: Connection, channel: str, through: int) -> str | None:
     """When the first window with a transaction behind seqno ``through`` was finished; None: there is none."""
-    found = (
-        select(windows.c.finished_at)
-        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.last_seqno > through)
-        .order_by(windows.c.number)
-        .limit(1)
-    )
-    at = connection.execute(found).scalar_one_or_none()
-    return None if at is None else str(at)
+    window = connection.execute(_behind(channel, through)).first()
+    kept = select(verified.c.uncovered_at).where(verified.c.channel == channel, verified.c.uncovered_seqno > through)
+    known = (None if window is None else window.finished_at, connection.execute(kept).scalar_one_or_none())
+    return min((str(at) for at in known if at is not None), default=None)
 
 
 def note_table(connection: Connection, channel: str, table: TableKey, verification: int, seqno: int) -> None:

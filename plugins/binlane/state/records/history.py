@@ -123,9 +123,10 @@ class Snapshot:
         return max(0.0, self.clock - seconds_of(error.at))
 
 
-def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS) -> Snapshot:
-    """The channel now. Raises PositionError if there is no such channel."""
-    status = read_status(engine, channel)
+def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS, rules: str = "") -> Snapshot:
+    """The channel now. ``rules``: the digest of its filter and renames, under which verifications count; empty: any.
+    Raises PositionError if there is no such channel."""
+    status = read_status(engine, channel, rules)
     with engine.connect() as connection:
         clock = clock_of(connection)
         times = connection.execute(

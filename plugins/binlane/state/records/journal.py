@@ -107,8 +107,9 @@ def standing(status: ChannelStatus, window: Window) -> str:
     return f"{name} is unfinished, and nobody applies it now: `binlane run {status.channel.name}` finishes it"
 
 
-def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> ChannelStatus:
-    """The channel's status, read in one consistent snapshot. Raises PositionError if there is no such channel."""
+def read_status(engine: Engine, channel: str, rules: str = "", *, last_errors: int = 10) -> ChannelStatus:
+    """The channel's status, read in one consistent snapshot; ``rules``: see ``read_covered``. Raises PositionError if
+    there is no such channel."""
     with engine.begin() as connection:
         beats = read_heartbeats(connection, channel)
         found = read_channel(connection, channel)
@@ -128,7 +129,7 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
             verified=verified_through(connection, channel),
             suspects=count_suspects(connection, channel),
             drifted=count_drifted(connection, channel),
-            covered=read_covered(connection, channel),
+            covered=read_covered(connection, channel, rules),
             equal_rows=0 if (last := last_ended(connection, channel)) is None else last.equal + last.logged,
             pending_since=oldest_pending(connection, channel),
             unshown=unshown_rows(connection, channel),

@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 
 from binlane.model import FolderRecord
+from binlane.state.records.coverage import note_uncovered
 from binlane.state.records.verifications import CLEAN, RUNNING
 from binlane.state.tables import channels, conflicts, epochs, errors, skips, splits, verifications, windows
 from binlane.state.windows import FINISHED
@@ -74,6 +75,7 @@ def forget_history(engine: Engine, channel: str, *, keep: int) -> int:
     for at in range(0, len(found), _BATCH):
         batch = found[at : at + _BATCH]
         with engine.begin() as connection:
+            note_uncovered(connection, channel)
             for table in (splits, epochs, windows):
                 connection.execute(delete(table).where(table.c.channel == channel, table.c.window_id.in_(batch)))
         gone += len(batch)
