@@ -267,6 +267,19 @@ class Situation(TargetSituation):
         )
         return tuple(sorted((text for text in found if text is not None), key=lambda each: each.seqno))
 
+    @cached_property
+    def dropped_databases(self) -> frozenset[str]:
+        """The databases that the window drops, in lower case."""
+        return frozenset(lower(name) for text in self.every_text for name in text.dropped_databases)
+
+    def may_have_dropped(self, key: TableKey) -> bool:
+        """Whether the window has begun, and a table is not there because it may have dropped its database already.
+
+        The statements that name the table itself are among the plan's ``altered``.
+        """
+        is_gone = self.begun and self.tables.table(key) is None
+        return is_gone and lower(key.database) in self.dropped_databases
+
     def first_written(self, database: str, after: int) -> int | None:
         """The last seqno of the first block after seqno ``after`` with a statement that commits with others and changes
         rows of the database, given in lower case; None if there is none."""
@@ -319,7 +332,7 @@ class Situation(TargetSituation):
     def _compared(self, *behind: Alterations) -> tuple[Difference, ...]:
         """``behind``: what was altered since the window, in the target's names."""
         plan, source, target = self.plan, self.source_tables, self.tables
-        created = frozenset(key for key in self.touched if plan.altered.names(key))
+        created = frozenset(key for key in self.touched if plan.altered.names(key) or self.may_have_dropped(key))
         since = (key for key in self.touched if any(each.names(key) for each in behind))
         rules = rules_for(
             source,

@@ -5,7 +5,7 @@ What is not there and what is not shown look alike, so the account's privileges 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from binlane.binlog.types.literals import quoted
@@ -15,12 +15,9 @@ from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import lower
-from binlane.sql.logged_statement import LoggedText
 
 _SHOWN: Final = 3
 """How many tables a finding names."""
-_DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
-_MAKES: Final = frozenset({"CREATE", "DROP"})
 
 
 def check_visibility(situation: Situation) -> Iterator[Finding]:
@@ -64,16 +61,12 @@ def _dropped(situation: Situation) -> frozenset[str]:
     behind = situation.source.definitions_behind()
     if behind is None:
         return frozenset()
-    renaming = situation.renaming
-    texts = _made_or_dropped(situation.every_text)
-    last = {found: drops for name, drops in texts if (found := renaming.source(name)) is not None}
-    last.update(_made_or_dropped(behind))
-    return frozenset(lower(name) for name, drops in last.items() if drops)
-
-
-def _made_or_dropped(texts: Iterable[LoggedText]) -> Iterator[tuple[str, bool]]:
-    """Each database that a statement makes or drops, and whether it drops it."""
-    for text in texts:
-        words = text.words
-        if words[:1] and words[0] in _MAKES and not _DATABASE.isdisjoint(words[1:4]):
-            yield from ((name, words[0] == "DROP") for name in text.facts.databases)
+    found = set[str]()
+    for text in situation.every_text:
+        found |= text.dropped_databases
+        found -= text.made_databases
+    dropped = {name for each in found if (name := situation.renaming.source(each)) is not None}
+    for text in behind:
+        dropped |= text.dropped_databases
+        dropped -= text.made_databases
+    return frozenset(map(lower, dropped))

@@ -17,6 +17,7 @@ from binlane.sql.parse.statements import analyze
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
 _ACCOUNT: Final = re.compile(ACCOUNT_PATTERN)
+_DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
 _SHOWN: Final = 120
 """Characters of a statement in a message."""
 
@@ -62,6 +63,22 @@ class LoggedText:
             no_backslash_escapes=dialect.no_backslash_escapes,
             flavor=self.flavor,
         )
+
+    @property
+    def dropped_databases(self) -> frozenset[str]:
+        """The databases of which it leaves nothing: of DROP DATABASE, and of CREATE OR REPLACE DATABASE."""
+        words = self.words
+        is_whole = words[:1] == ("DROP",) or words[:3] == ("CREATE", "OR", "REPLACE")
+        return self.facts.databases if is_whole and self._is_of_database else frozenset()
+
+    @property
+    def made_databases(self) -> frozenset[str]:
+        """The databases that are there behind it, whether they were before or not."""
+        return self.facts.databases if self.words[:1] == ("CREATE",) and self._is_of_database else frozenset()
+
+    @property
+    def _is_of_database(self) -> bool:
+        return not _DATABASE.isdisjoint(self.words[1:4:2] if self.words[1:2] == ("OR",) else self.words[1:2])
 
     @property
     def accounts(self) -> Iterator[str]:
