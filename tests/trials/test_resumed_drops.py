@@ -1,4 +1,4 @@
-"""Windows with every kind of DROP, stopped behind each transaction, and killed at any statement, go on to equal data."""
+"""Windows with every kind of DROP, stopped behind each transaction and killed at any statement, end in equal data."""
 
 from __future__ import annotations
 

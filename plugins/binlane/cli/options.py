@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from binlane.cli.airflow_folder import default_channels
 from binlane.orchestration.terminal import Terminal
 
 out = Terminal()
@@ -18,7 +20,7 @@ ChannelName = Annotated[
 ChannelFolder = Annotated[
     Path, typer.Option("--channels", help="Folder of the channel files.", envvar="BINLANE_CHANNELS")
 ]
-DEFAULT_CHANNELS = Path("dags/channels")
+DEFAULT_CHANNELS = default_channels(os.environ)
 MaybeChannel = Annotated[
     str | None, typer.Argument(metavar="[CHANNEL]", help="Name of the channel, unless --tag names several.")
 ]

@@ -39,6 +39,12 @@ def read_first_copy(connection: Any, channel: str) -> FirstCopy | None:
     return None if record is None else FirstCopy(record, holder(connection, bootstrap_lease(channel)))
 
 
+def beginning_copy(connection: Any, channel: str) -> str | None:
+    """A first copy that runs and has not yet recorded its snapshot, as text; None if there is none."""
+    number = holder(connection, bootstrap_lease(channel))
+    return None if number is None else f"first copy, running: connection {number} of the target; it takes its snapshot"
+
+
 def standing_text(standing: Standing) -> str:
     """How far the copy is: tables, bytes, rate, time left."""
     left = standing.seconds_left

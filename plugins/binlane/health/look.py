@@ -16,7 +16,7 @@ from binlane.connections import resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PositionError, TargetError
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.facts import Limits, facts_of
-from binlane.health.first_copy import read_first_copy
+from binlane.health.first_copy import beginning_copy, read_first_copy
 from binlane.health.health import Health, State, health_of, unknown
 from binlane.state.records.history import read_snapshot
 
@@ -35,6 +35,8 @@ _THREADS: Final = 16
 _BEGIN: Final = (
     "`binlane bootstrap {0}` copies the databases; `binlane init {0}` begins at a backup that the target has."
 )
+
+_ENDS: Final = "The channel begins when the copy ends."
 
 log = logging.getLogger(__name__)
 
@@ -91,11 +93,14 @@ def _without_channel(engine: Any, name: str, problem: str) -> Health:
     """Of a channel that is not on the target: its first copy may be."""
     with engine.connect() as connection:
         copy = read_first_copy(connection, name)
+        beginning = None if copy is not None else beginning_copy(connection, name)
+    if beginning is not None:
+        return unknown(name, beginning, State.NEW, _ENDS)
     if copy is None:
         return unknown(name, problem, State.NEW, _BEGIN.format(name))
     step = f"`binlane bootstrap {name}` with the same options continues it."
     if copy.connection is not None:
-        step = "The channel begins when the copy ends."
+        step = _ENDS
     return unknown(name, copy.told, State.NEW, step)
 
 

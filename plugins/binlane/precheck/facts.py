@@ -53,6 +53,7 @@ _TAIL_LIMIT: Final = 64 << 20
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 SYSTEM_USER: Final = ("SYSTEM_USER",)
 SINCE_SYSTEM_USER: Final = (8, 0, 16)
+_SINCE_PERSIST: Final = (8, 0, 0)
 _SINCE_READ_ONLY: Final = (8, 0, 22)
 _DEFINERS: Final = (
     "SELECT routine_type, routine_schema, routine_name, definer FROM information_schema.routines"
@@ -160,6 +161,11 @@ class Server:
     def value(self, name: str) -> str:
         """A global variable in capitals; nothing if the server does not know it."""
         return self.variables.get(name, "").upper()
+
+    def setting(self, name: str, value: object) -> str:
+        """The statement that gives a global variable another value, on MySQL 8 or newer past a restart, too."""
+        word = "PERSIST" if self.flavor is Flavor.MYSQL and self.number >= _SINCE_PERSIST else "GLOBAL"
+        return f"SET {word} {name} = {value}"
 
     @cached_property
     def grant_lines(self) -> tuple[str, ...]:

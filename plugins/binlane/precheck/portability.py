@@ -128,6 +128,22 @@ def check_logged_types(situation: Situation) -> Iterator[Finding]:
                         yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, _ADVICE_TYPE)
 
 
+def trust(target: Target) -> str:
+    """The statement by which a target with a binlog takes triggers and functions from an account without SUPER."""
+    return target.setting(_TRUST, "ON")
+
+
+def untrusted_function(target: Target) -> tuple[str, str]:
+    """What was found of a function that says neither DETERMINISTIC nor what it reads, and what to do."""
+    return f"{_TRUST} = OFF with a binlog (1418)", f"{trust(target)} on the target, as the source has it"
+
+
+def untrusted_account(target: Target) -> tuple[str, str]:
+    """The same of a trigger or function that the account makes."""
+    found = f"an account without SUPER, and {_TRUST} = OFF with a binlog (1419)"
+    return found, f"{trust(target)} on the target, or GRANT SUPER ON *.* TO the account"
+
+
 def unsupported(
     requirement: Requirement, target: Target, source: Flavor, collations: Collection[str]
 ) -> tuple[str, str] | None:
@@ -136,7 +152,7 @@ def unsupported(
     if known is not None:
         return None if known else (f"{target.version}, which does not know it", _ADVICE_NAMES[requirement.feature])
     if requirement.feature == TRUSTED_FUNCTION:
-        return None if target.trusts_functions else _UNTRUSTED
+        return None if target.trusts_functions else untrusted_function(target)
     if requirement.feature == BARE_CHARSET:
         # to MySQL it is one of utf8mb4_0900_ai_ci and utf8mb4_general_ci, as the session says (``transaction.decode``)
         knows = target.flavor is Flavor.MYSQL or target.number >= _CHARSET_COLLATIONS
@@ -144,7 +160,7 @@ def unsupported(
     if requirement.feature == LONG_DEFAULT and source is Flavor.MYSQL:
         return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which accepts it", _ADVICE_LEFT_OUT)
     if requirement.feature == TRUSTED_MAKER:
-        return None if target.trusts_account else _UNTRUSTED_ACCOUNT
+        return None if target.trusts_account else untrusted_account(target)
     if requirement.feature == CASCADE_TRIGGERS and target.is_on(_NATIVE_FOREIGN_KEYS):
         return f"{_NATIVE_FOREIGN_KEYS} = ON, which fires none", f"restart the target with {_NATIVE_FOREIGN_KEYS} = OFF"
     feature = FEATURES[requirement.feature]
@@ -189,16 +205,8 @@ _ADVICE_BARE: Final = (
     "write the collation beside the character set on the source, or set character_set_collations = '' there, as it was"
     " before 11.5; for this window make the object on the target by hand and begin the channel behind it"
 )
-TRUST: Final = "SET GLOBAL log_bin_trust_function_creators = ON"
+_TRUST: Final = "log_bin_trust_function_creators"
 _NATIVE_FOREIGN_KEYS: Final = "innodb_native_foreign_keys"
-_UNTRUSTED: Final = (
-    "log_bin_trust_function_creators = OFF with a binlog (1418)",
-    f"{TRUST} on the target, as the source has it",
-)
-_UNTRUSTED_ACCOUNT: Final = (
-    "an account without SUPER, and log_bin_trust_function_creators = OFF with a binlog (1419)",
-    f"{TRUST} on the target, or GRANT SUPER ON *.* TO the account",
-)
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
 OF_OTHERS: Final = frozenset(
     {

@@ -56,6 +56,7 @@ OTHER_CHECKS: Final[Mapping[str, Check]] = {
     "state": servers.check_state,
     "row-format": servers.check_row_format,
     "packets": servers.check_packets,
+    "trust": held.check_trust,
     "clocks": servers.check_clocks,
     "work-folder": machine.check_work_folder,
     "work-room": machine.check_work_room,

@@ -10,7 +10,7 @@ from binlane.model import plural
 from binlane.precheck.definers import lacking_for_definers
 from binlane.precheck.finding import Finding
 from binlane.precheck.grants import lacking_for_grants
-from binlane.precheck.portability import OF_OTHERS, TRUST, unsupported
+from binlane.precheck.portability import OF_OTHERS, trust, unsupported, untrusted_account
 from binlane.precheck.server import check_time_zones
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.readiness.situation import Readiness
@@ -20,6 +20,7 @@ from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER
 
 _SHOWN: Final = 3
 """How many objects a finding names."""
+_FUNCTION: Final = "function"
 _TRUSTED: Final = frozenset({TRUSTED_FUNCTION, TRUSTED_MAKER})
 
 
@@ -44,6 +45,20 @@ def check_programs(situation: Readiness) -> Iterator[Finding]:
         yield from joined(_unsupported(situation))
 
 
+def check_trust(situation: Readiness) -> Iterator[Finding]:
+    """The target would not let the account make the triggers and functions of the log; advice while there are none."""
+    target, asked = situation.target, situation.asked
+    # a first copy looks at each of them
+    if asked.copies or not situation.needs.ddl or target.trusts_account:
+        return
+    has_some = bool(target.triggers) or any(each.kind == _FUNCTION for each in target.programs)
+    found, todo = untrusted_account(target)
+    severity = Severity.FATAL if has_some else Severity.INFO
+    expected = "a target that takes them from the account"
+    todo += "; a restart forgets SET GLOBAL: write it into the option file, too, or SET PERSIST on MySQL"
+    yield Finding(severity, "target: triggers and functions", expected, found, todo, mend=(trust(target),))
+
+
 def check_event_time_zones(situation: Readiness) -> Iterator[Finding]:
     """Time zones of the source's events that the target does not know."""
     if situation.source is not None:
@@ -63,7 +78,7 @@ def _unsupported(situation: Readiness) -> Iterator[Finding]:
                 found, todo = missing
                 is_named = requirement.feature in _TRUSTED
                 subject = str(obj) if is_named else f"{obj}: {requirement.feature} {requirement.detail}".rstrip()
-                mend = (TRUST,) if is_named else ()
+                mend = (trust(target),) if is_named else ()
                 yield Finding(Severity.FATAL, subject, "a target that takes it", found, todo, mend=mend)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Final
 
 from binlane.bootstrap.checks import check_tables
 from binlane.model import Flavor
-from binlane.precheck.account.privileges import EVERYWHERE
+from binlane.precheck.account.privileges import EVERYWHERE, Need
 from binlane.precheck.facts import Server
 from binlane.precheck.finding import Command, Finding
 from binlane.precheck.server import missing_privilege
@@ -26,6 +27,12 @@ _OLDEST: Final = {Flavor.MARIADB: (10, 4, 1), Flavor.MYSQL: (8, 0, 0)}
 """The first with a lock that makes DDL wait and nothing else."""
 _BY_HAND: Final = "create the objects by hand, copy the rows by a dump, then `binlane init`"
 _SECONDS_APART: Final = 5.0
+_WILD: Final = re.compile(r"[*?\[]")
+_ALL_NAMES: Final = Need(
+    "SHOW DATABASES",
+    ("SELECT",),
+    "the filter has a pattern, and databases that the account is not shown would be missing",
+)
 
 
 def check_source_connection(situation: Readiness) -> Iterator[Finding]:
@@ -55,6 +62,12 @@ def check_source_privileges(situation: Readiness) -> Iterator[Finding]:
         return
     # an account without any privilege sees no database
     databases = None if scopes_of(situation.channel) == (EVERYWHERE,) else frozenset(situation.databases)
+    if databases is not None:
+        # a name without a pattern is asked for whether the account sees the database or not
+        databases |= {name for name in situation.channel.filter.include_databases if not _WILD.search(name)}
+        databases -= {*situation.channel.apply.allow_unseen}
+    if asked.copies and databases is not None and _may_hide_databases(situation):
+        yield missing_privilege("source", source, _ALL_NAMES, (None,))
     needs = source_privileges(source.flavor, source.number, databases, copies=asked.copies, users=asked.users)
     selection, _ = situation.rules
     of_channel = (one for one in source.grants.revoked if selection.database(one.database or "")[0] is not Extent.NONE)
@@ -67,12 +80,25 @@ def check_source_privileges(situation: Readiness) -> Iterator[Finding]:
             yield missing_privilege("source", source, need, lacking)
 
 
+def _may_hide_databases(situation: Readiness) -> bool:
+    """Whether a pattern of the filter may match databases whose names the account is not shown: a first copy would be
+    without them."""
+    assert situation.source is not None
+    grants = situation.source.grants
+    patterns = [each for each in situation.channel.filter.include_databases if _WILD.search(each)]
+    patterns += [each for each in situation.channel.filter.include_tables if _WILD.search(each.partition(".")[0])]
+    if not patterns or any(not grants.missing((name,)) for name in (_ALL_NAMES.name, *_ALL_NAMES.substitutes)):
+        return False
+    scopes = scopes_of(situation.channel, has_patterns=grants.has_wildcards)
+    return any(not grants.covers(scope) for scope in scopes)
+
+
 def check_row_format(situation: Readiness) -> Iterator[Finding]:
     """The source logs statements, or parts of rows (advice)."""
     source = situation.source
     for name, value in (("binlog_format", "ROW"), ("binlog_row_image", "FULL")):
         if source is not None and source.value(name) != value:
-            mend = (f"SET GLOBAL {name} = {value}",)
+            mend = (source.setting(name, value),)
             todo = f"{mend[0]} on the source, for the exact rows in its log"
             yield Finding(Severity.INFO, f"source: {name}", value, source.value(name), todo, mend=mend)
 
@@ -106,7 +132,7 @@ def check_packets(situation: Readiness) -> Iterator[Finding]:
         return
     ours, theirs = (int(each.variables["max_allowed_packet"]) for each in (situation.source, situation.target))
     if theirs < ours:
-        mend = (f"SET GLOBAL max_allowed_packet = {ours}",)
+        mend = (situation.target.setting("max_allowed_packet", ours),)
         todo = f"{mend[0]} on the target: a row that the source holds could be too long for it"
         yield Finding(
             Severity.INFO, "target: max_allowed_packet", f"{ours} as on the source", str(theirs), todo, mend=mend

@@ -17,6 +17,7 @@ from binlane.bootstrap import catch_up, rows, run
 from binlane.model import TableKey
 from binlane.servers.engines import engine_of
 from binlane.state.leases import bootstrap_lease
+from binlane.state.migrations.run import create
 from binlane.state.records.bootstraps import Copying, read_bootstrap
 from tests.integration.bootstrap.test_bootstrap import bootstrap
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -169,6 +170,23 @@ def test_many_changes_are_read_again_in_rounds_and_a_ddl_means_a_new_copy(
     assert bootstrap(mariadb) == 0
     assert "2 continued" not in capsys.readouterr().out
     mariadb.assert_equal()
+
+
+def test_the_status_of_a_copy_that_begins_says_that_it_runs(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mariadb.target.query("DROP DATABASE IF EXISTS binlane")
+    assert mariadb.cli("status", CHANNEL) == 1
+    assert f"`binlane bootstrap {CHANNEL}` or `binlane init {CHANNEL}` begins it" in capsys.readouterr().err
+    create(engine_of(mariadb.endpoints.target))
+    with closing(mariadb.target.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, 1)", (bootstrap_lease(CHANNEL),))
+        assert mariadb.cli("status", CHANNEL) == 0
+        assert "first copy, running: connection" in capsys.readouterr().out
+        assert mariadb.cli("status", CHANNEL, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["first_copy"] == {"attempt": 0, "running": True}
+        assert mariadb.cli("status", "--all", "--json") == 0
+        assert "first copy, running: connection" in capsys.readouterr().out
 
 
 def test_the_status_of_an_unfinished_copy_says_how_far_it_has_come(

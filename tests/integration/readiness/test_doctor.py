@@ -68,11 +68,43 @@ def test_a_first_copy_asks_first_and_names_the_objects(limited: Channel, capsys:
     assert limited.cli("bootstrap", CHANNEL, "--users") == 1
     said = capsys.readouterr().err
     assert "function shop.twice" in said
-    assert "SET GLOBAL log_bin_trust_function_creators = ON" in said
+    word = "GLOBAL" if limited.source.flavor == "mariadb" else "PERSIST"
+    assert f"SET {word} log_bin_trust_function_creators = ON" in said
     assert limited.target.query("SHOW DATABASES LIKE 'binlane'") == []
     code, told = doctor(limited, capsys)
     assert code == 1
-    assert "SET GLOBAL log_bin_trust_function_creators = ON;  -- on the target" in told
+    assert f"SET {word} log_bin_trust_function_creators = ON;  -- on the target" in told
+
+
+def test_what_windows_need_is_asked_for_after_a_restart_has_forgotten_it(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grant(limited, capsys)
+    with setting(limited.target, "log_bin_trust_function_creators", "ON"):
+        assert limited.cli("bootstrap", CHANNEL, "--users") == 0
+        assert doctor(limited, capsys)[0] == 0
+    code, said = doctor(limited, capsys)
+    word = "GLOBAL" if limited.source.flavor == "mariadb" else "PERSIST"
+    assert code == 1
+    assert "trust: target: triggers and functions" in said
+    assert f"SET {word} log_bin_trust_function_creators = ON;  -- on the target" in said
+
+
+def test_a_first_copy_is_not_made_without_databases_that_the_account_is_not_shown(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grant(limited, capsys)
+    limited.source.query("CREATE DATABASE shop_2")
+    for rule, missing in (('["shop*"]', "SHOW DATABASES"), ('["shop", "shop_2"]', "SELECT")):
+        limited.write_channel(f"[filter]\ninclude_databases = {rule}\nkinds.accounts = 'ignore'\n")
+        for name in ("SELECT", "TRIGGER", "EVENT", "EXECUTE", "SHOW VIEW"):
+            revoke(limited.source, name, SOURCE)
+            run(limited.source, "SET SESSION sql_log_bin = 0", f"GRANT {name} ON shop.* TO {SOURCE}")
+        assert limited.cli("bootstrap", CHANNEL) == 1
+        said = capsys.readouterr().err
+        assert f"source: privilege {missing}" in said
+        assert limited.target.query("SHOW DATABASES LIKE 'binlane'") == []
+        run(limited.source, "SET SESSION sql_log_bin = 0", f"GRANT SELECT ON *.* TO {SOURCE}")
 
 
 def test_a_definer_with_more_power_than_the_account_is_named(

@@ -79,12 +79,12 @@ CASES: Final = {
     "row-format": (
         ready(source={"variables": {**ROW, "binlog_format": "MIXED"}}),
         "source: binlog_format: expected ROW, found MIXED",
-        "SET GLOBAL binlog_format = ROW",
+        "SET PERSIST binlog_format = ROW",
     ),
     "packets": (
         ready(target={"variables": {**ROW, "max_allowed_packet": "4194304"}}),
         "expected 67108864 as on the source, found 4194304",
-        "SET GLOBAL max_allowed_packet = 67108864",
+        "SET PERSIST max_allowed_packet = 67108864",
     ),
     "clocks": (
         ready(source={"rows": lambda *_: [(time.time(),)]}, target={"rows": lambda *_: [(time.time() - 60,)]}),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import getpass
+import json
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from binlane.apply.refusals import lacks_state
 from binlane.apply.target_state import target_state
 from binlane.config import Declared
 from binlane.config.rules_digest import rules_digest
 from binlane.connections import Resolver
-from binlane.errors import ConfigError, PositionError
+from binlane.errors import ConfigError, PositionError, TargetError
 from binlane.health.facts import Limits, facts_of
-from binlane.health.first_copy import read_first_copy
+from binlane.health.first_copy import beginning_copy, read_first_copy
 from binlane.health.health import health_of
 from binlane.model import plural
 from binlane.orchestration import report
@@ -129,11 +132,30 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
 def status(name: str, folder: Path, *, as_json: bool, resolve: Resolver | None = None) -> View:
     """Health and state of the channel, or how far its first copy has come, from the target alone."""
     channel, endpoints = load(name, folder, resolve)
-    with target_state(endpoints.target) as engine:
-        with engine.connect() as connection:
-            if not has_channel(connection, name) and (copy := read_first_copy(connection, name)) is not None:
-                return (copy_json if as_json else copy_view)(name, copy)
-        snapshot = read_snapshot(engine, name, last_windows=2, rules=rules_digest(channel))
+    try:
+        with target_state(endpoints.target) as engine:
+            with engine.connect() as connection:
+                if not has_channel(connection, name) and (copy := _first_copy(connection, name, as_json=as_json)):
+                    return copy
+            snapshot = read_snapshot(engine, name, last_windows=2, rules=rules_digest(channel))
+    except TargetError as exc:
+        if not lacks_state(exc):
+            raise
+        # a first copy that has just begun makes the tables
+        raise PositionError(
+            f"channel {name}: unknown on this target, which has no schema binlane yet; `binlane bootstrap {name}` or "
+            f"`binlane init {name}` begins it (if the schema was lost: docs/recovery.md, The schema binlane is lost)"
+        ) from exc
     health = health_of(facts_of(snapshot, channel, None), Limits.of(channel))
     show = status_json if as_json else status_view
     return show(snapshot, health)
+
+
+def _first_copy(connection: Any, name: str, *, as_json: bool) -> View | None:
+    """An unfinished first copy; None if there is none."""
+    if (copy := read_first_copy(connection, name)) is not None:
+        return (copy_json if as_json else copy_view)(name, copy)
+    if (told := beginning_copy(connection, name)) is None:
+        return None
+    first_copy = {"attempt": 0, "running": True}
+    return json.dumps({"channel": name, "first_copy": first_copy}, indent=1) if as_json else f"channel {name}: {told}"

@@ -125,6 +125,14 @@ class Grants:
             if grant.table is not None
         )
 
+    def covers(self, scope: str) -> bool:
+        """Whether SELECT was granted on a scope as it is spelled (``scope_of``), with its pattern, or on everything."""
+        return not self.missing(("SELECT",)) or any(
+            _gives(grant, "SELECT") and f"{identifier(grant.database or '')}.*" == scope
+            for grant in self.granted
+            if grant.table is None
+        )
+
     def same(self, one: str | None, other: str | None) -> bool:
         """Whether two names of databases or tables are one."""
         return one is not None and other is not None and self._folded(one) == self._folded(other)
