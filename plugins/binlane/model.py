@@ -47,6 +47,11 @@ class LogPosition:
         return f"{self.file}:{self.offset}"
 
 
+CLOCKS_DIFFER: Final = 60.0
+"""Seconds by which the clocks of source, target and workers may differ without being wrong. A stored time that is
+farther ahead of the clock was taken from a clock that was wrong, and counts for nothing."""
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """A number with its noun. ``many``: the plural of a noun that does not end in s."""
     return f"{count:,} {one if count == 1 else f'{one}s' if many is None else many}"

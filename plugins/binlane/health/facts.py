@@ -3,11 +3,13 @@ otherwise."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.progress import Stage, stage_of
+from binlane.model import CLOCKS_DIFFER
 from binlane.state.records.progress import RunStep
 from binlane.state.records.verifications import PENDING, Unshown
 from binlane.state.window_folders import WindowFolders
@@ -115,8 +117,30 @@ class Facts:
         """Seconds since the moment of the source up to which the target is known to be complete: the commit of the last
         applied transaction, or a later run that found nothing to apply. Before the first since the channel was
         created."""
-        known = [time for time in (self.committed, self.complete) if time is not None]
+        known = [time for time in (self.committed, self.complete) if time is not None and not self._is_ahead(time)]
         return max(0.0, self.clock - max(known, default=self.created))
+
+    @property
+    def ahead(self) -> Mapping[str, float]:
+        """Stored times that the target's clock has not reached, with the seconds until it does.
+
+        A clock was ahead when they were stored, and they count for nothing.
+        """
+        times = {
+            "the commit of the last applied transaction": self.committed,
+            "the time up to which the target is complete": self.complete,
+            "the channel's creation": self.created,
+            "the last run": self.ran_at,
+            "the last verification": self.compared_at,
+            "the last verification of all rows": self.full_at,
+            "the oldest change that is not verified": self.unverified_since,
+            "the oldest change that is not compared": self.uncovered_since,
+            "the oldest pending row": self.pending_since,
+        }
+        return {what: time - self.clock for what, time in times.items() if time is not None and self._is_ahead(time)}
+
+    def _is_ahead(self, time: float) -> bool:
+        return time > self.clock + CLOCKS_DIFFER
 
     @property
     def unverified(self) -> float:
@@ -136,7 +160,8 @@ class Facts:
     @property
     def full_age(self) -> float:
         """Seconds since all rows were compared; before the first time since the channel was created."""
-        return max(0.0, self.clock - (self.created if self.full_at is None else self.full_at))
+        is_known = self.full_at is not None and not self._is_ahead(self.full_at)
+        return max(0.0, self.clock - (self.full_at if is_known and self.full_at is not None else self.created))
 
     @property
     def is_applying(self) -> bool:

@@ -180,6 +180,19 @@ def _behind(facts: Facts, limits: Limits) -> Finding | None:
     return Finding(State.BEHIND, Severity.CRITICAL, text, _catch_up(facts))
 
 
+def _ahead(facts: Facts, _: Limits) -> Finding | None:
+    """A clock that was ahead once would hide for as long how old the target is."""
+    if not facts.ahead:
+        return None
+    what, seconds = max(facts.ahead.items(), key=lambda each: each[1])
+    text = f"{what} is {span(seconds)} ahead of the target's clock and does not count: a clock was, or is, wrong"
+    step = (
+        "Compare the clocks of source and target, and correct the wrong one; the next run that applies a transaction, "
+        "or finds none, and the next verification store right times."
+    )
+    return Finding(State.BEHIND, Severity.WARNING, text, step)
+
+
 def _catch_up(facts: Facts) -> str:
     if facts.stopped is not None:
         return f"`binlane resume {facts.channel}`, then run the channel again."
@@ -269,6 +282,7 @@ _RULES: Final[tuple[Callable[[Facts, Limits], Finding | None], ...]] = (
     _run_failed,
     _drifted,
     _behind,
+    _ahead,
     _stalled,
     _stopped,
     _unverified,

@@ -22,7 +22,7 @@ from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.formats import OF_PLAN
 from binlane.garbage import uncollected
-from binlane.model import plural
+from binlane.model import CLOCKS_DIFFER, plural
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
 from binlane.orchestration.extraction.reading import Reading, source_of
@@ -139,7 +139,7 @@ def _extract(
         check_stopped(endpoints, state, unfinished)
     if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished, folders):
         return _adopt_unfinished(channel, endpoints, request, state, unfinished, told)
-    if request.is_before(state.watermark.source_time):
+    if request.is_before(state.watermark.source_time) and not _is_ahead(endpoints, state.watermark.source_time):
         return _answer(state, finished=True)
     if request.until_position is None:
         _require_no_recopy(endpoints, state)
@@ -390,6 +390,12 @@ def _require_no_recopy(endpoints: Endpoints, state: Channel) -> None:
                 f"channel {state.name}: `binlane recopy` is copying tables at the watermark, seqno "
                 f"{state.watermark.seqno:,}; no window can open before it has ended: run again then"
             )
+
+
+def _is_ahead(endpoints: Endpoints, time: float) -> bool:
+    """Whether a stored time is from a clock that was ahead: nothing is known to be applied up to it."""
+    with engine_of(endpoints.target).connect() as connection:
+        return time > clock_of(connection) + CLOCKS_DIFFER
 
 
 def _complete_through(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> float | None:

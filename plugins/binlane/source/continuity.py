@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from typing import Final
 
 from binlane.binlog.format_description import FormatDescription
@@ -20,7 +21,7 @@ from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.model import Flavor
 from binlane.source.gtid_set import GtidSet, MariadbGtidSet, set_of_head
-from binlane.source.protocol import LogState, check_follows, file_number
+from binlane.source.protocol import LogState, base_of, check_follows, file_number
 
 _FIRST_WITH_LISTS: Final = (10, 0, 2)
 """MariaDB: from this version on every transaction has a GTID, and every file a list of them."""
@@ -138,7 +139,8 @@ class Continuity:
         before, self._file = self._file, found
         if before is not None:
             self._check_own_number(before)
-            check_follows(self.name, before.name, before.rotates_to, file)
+            if not self._is_renamed(before, found):
+                check_follows(self.name, before.name, before.rotates_to, file)
             if self._is_archive:
                 self._check_next(before, found)
         self._headers[canonical] = file
@@ -210,6 +212,12 @@ class Continuity:
         # a relay log has ROTATE events of its source in it, too
         self._file.end, self._file.rotates_to = End.NONE, ""
         return self._file
+
+    def _is_renamed(self, before: _File, found: _File) -> bool:
+        """Whether the server was started with another name of its log, and its index has the files of both."""
+        if before.rotates_to or not found.log_format.created or base_of(before.name) == base_of(found.name):
+            return False
+        return (before.name, found.name) in pairwise(self.state.files)
 
     def _check_own_number(self, file: _File) -> None:
         """In an archive a file's ROTATE shows its own number."""

@@ -113,13 +113,31 @@ def too_large(place: str, declared: int, limit: int, inflated: str = "") -> Unsu
 
 
 def file_number(name: str) -> int:
-    """The number behind a binlog file's name: 7 of ``binlog.000007``."""
-    return int(name.rpartition(".")[2])
+    """The number behind a binlog file's name: 7 of ``binlog.000007``. Raises SourceError if it has none."""
+    number = name.rpartition(".")[2]
+    if not number.isdecimal():
+        raise SourceError(
+            f"{name}: expected a file of the log with a number behind its name, such as binlog.000007: MySQL gives "
+            "none to a log whose name has a dot; set log_bin on the source to a name without dots, and begin the "
+            "channel there"
+        )
+    return int(number)
+
+
+def base_of(name: str) -> str:
+    """The name of the log that a file belongs to: ``binlog`` of ``binlog.000007``."""
+    return name.rpartition(".")[0]
 
 
 def missing_file(where: str, file: str, names: Sequence[str]) -> SourceError:
     """The error for a file that the log does not have: the file was purged, or the log was reset. ``names``: oldest
     first."""
+    if base_of(names[-1]) != base_of(file):
+        return SourceIdentityError(
+            f"{where}: expected {file}, the newest is {names[-1]}: the log has another name than before (option "
+            f"log_bin): give it its name {base_of(file)} back, with its index, or read the rest of the old files as an "
+            f"archive and begin a channel at {names[0]}:{LOG_START}"
+        )
     if file_number(names[-1]) < file_number(file):
         return SourceIdentityError(
             f"{where}: expected {file}, the newest is {names[-1]}: the log was renumbered (RESET MASTER, or another "

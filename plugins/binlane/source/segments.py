@@ -149,7 +149,8 @@ class Extraction:
         self._xa, self._temporary, self._loads = xa, temporary, LoadFileTracker() if loads is None else loads
         self.sink = sink
         self.seqno = start.seqno
-        self.time = start.time
+        # of a clock that was ahead: transactions behind it are not later than they say
+        self.time = start.time if start.time <= state.clock else 0.0
         self.gtids = parse_gtid_set(state.flavor, start.gtid_set)
         self._continuity = (
             None
@@ -206,7 +207,7 @@ class Extraction:
             start=self._start.position,
             end=end,
             gtid_set=str(self.gtids),
-            end_time=self.time,
+            end_time=self.time or self._start.time,
             identity=self._state.identity,
             fingerprint=fingerprint,
             segments=self.sink.segments,
@@ -228,7 +229,7 @@ class Extraction:
 
     def _header_chunk(self, chunk: LogChunk) -> None:
         """Handle a FORMAT_DESCRIPTION: a new file, or the start of reading inside one."""
-        if self._file != "" and self._stop is not None and file_number(chunk.file) > file_number(self._stop.file):
+        if self._file != "" and self._stop is not None and self._is_behind(chunk.file, self._stop.file):
             self._past_stop(LogPosition(chunk.file, chunk.offset))
             return
         name = f"{self._name}/{chunk.file}"
@@ -257,6 +258,13 @@ class Extraction:
             after = max(after, self._start.position.offset)
         self._begin_file(chunk.file, header, log_format, after)
         self.end = self._behind_end = LogPosition(chunk.file, after)
+
+    def _is_behind(self, file: str, other: str) -> bool:
+        """Whether one file of the log comes behind another one. Numbers begin again where the log gets a new name."""
+        order = self._state.files
+        if file in order and other in order:
+            return order.index(file) > order.index(other)
+        return file_number(file) > file_number(other)
 
     def _begin_file(self, file: str, header: bytes, log_format: FormatDescription, position: int) -> None:
         self._file, self._header, self._format = file, header, log_format

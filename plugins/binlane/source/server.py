@@ -69,6 +69,12 @@ def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckErro
         return PrecheckError(f"{said}; the source's account needs, ON *.*, {wanted}")
     if code == _FATAL_READ:
         lowered = text.lower()
+        if "gtid_mode" in lowered:
+            mode = "ON_PERMISSIVE" if "anonymous" in lowered else "OFF_PERMISSIVE"
+            return PrecheckError(
+                f"{said}; the server does not send transactions of its earlier gtid_mode: SET GLOBAL gtid_mode = "
+                f"{mode} on the source until this window has read them, or read these files as an archive"
+            )
         # the server's message is the same for a purged file and one that never existed; the file list was checked
         # before
         if any(sign in lowered for sign in _GONE):

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, case, delete, func, insert, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
-from binlane.model import FolderRecord, LogPosition, RowCounts, plural
+from binlane.model import CLOCKS_DIFFER, FolderRecord, LogPosition, RowCounts, plural
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import WindowFacts, facts_of
 from binlane.plan.window_plan import WindowPlan
@@ -143,8 +143,10 @@ def note_empty(engine: Engine, mark: Watermark, read: Manifest, through: float |
     """
     values: dict[str, Any] = {"complete_at": NOW}
     if through is not None:
-        # a later run may ask for an earlier end
-        values["complete_through"] = func.greatest(func.coalesce(channels.c.complete_through, 0.0), through)
+        # a later run may ask for an earlier end; a time beyond the clock is from a clock that was wrong
+        known, latest = func.coalesce(channels.c.complete_through, 0.0), func.unix_timestamp() + CLOCKS_DIFFER
+        credible = case((known > latest, 0.0), else_=known)
+        values["complete_through"] = func.greatest(credible, func.least(through, latest))
     if moves and read.end.file != mark.source.file:
         values |= watermark_values(replace(mark, source=read.end, gtid_set=read.gtid_set, fingerprint=read.fingerprint))
     with engine.begin() as connection:

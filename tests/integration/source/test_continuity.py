@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from binlane.errors import EncryptedLogError, MissingLogError
+from binlane.errors import EncryptedLogError, MissingLogError, PrecheckError, SourceError, SourceIdentityError
 from binlane.model import Flavor
 from binlane.source.archive import ArchiveSource
 from binlane.source.position_at import place_of
+from binlane.source.protocol import file_number
 from binlane.source.start_position import begin
 from binlane.work.files import WorkFolder
 from lab.programs import other_programs
@@ -199,3 +200,43 @@ def test_the_log_of_another_server_that_stands_behind_the_watermark_is_refused(t
     source = put({first: archive.files[first], second: archive.others[second]}, tmp_path / "archive")
     with pytest.raises(MissingLogError, match=rf"{second}: by its head, .* came before it, in no file before it"):
         window(source, at, tmp_path / "second")
+
+
+def test_a_log_that_got_another_name_is_read_on_if_the_index_has_both(
+    tmp_path: Path, own_server: PrivateServer
+) -> None:
+    own_server.restart((*own_server.options, "--log-bin-index=both.index"))
+    fill(own_server, 3, flush_every=2)
+    start = begin(live(own_server), "oldest")
+    own_server.restart((*own_server.options, "--log-bin=new"))
+    fill(own_server, 3, flush_every=2)
+    read = window(live(own_server), start, tmp_path / "out")
+    assert {each.source_file.partition(".")[0] for each in read.segments} == {"binlog", "new"}
+    own_server.restart((*own_server.options, "--log-bin=other", "--log-bin-index=other.index"))
+    with pytest.raises(SourceIdentityError, match=r"another name than before .*give it its name new back"):
+        window(live(own_server), behind(read), tmp_path / "refused")
+
+
+@requires_mysql
+@pytest.mark.parametrize(
+    ("steps", "way_out"), [((), "OFF_PERMISSIVE"), (("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"), "")]
+)
+def test_transactions_that_gtid_mode_keeps_from_being_sent_are_named(
+    steps: tuple[str, ...], way_out: str, tmp_path: Path
+) -> None:
+    with private_server(tmp_path / "server", Flavor.MYSQL, durable=False) as server:
+        fill(server, 2)
+        start = behind(window(live(server), begin(live(server), "oldest"), tmp_path / "first"))
+        fill(server, 2)
+        for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF", *steps):
+            run(server, f"SET GLOBAL gtid_mode = {mode}", "CREATE DATABASE IF NOT EXISTS other")
+        mode = way_out or "ON_PERMISSIVE"
+        with pytest.raises(PrecheckError, match=f"SET GLOBAL gtid_mode = {mode} on the source until"):
+            window(live(server), start, tmp_path / "refused")
+        run(server, f"SET GLOBAL gtid_mode = {mode}")
+        assert window(live(server), start, tmp_path / "out").transactions >= 2
+
+
+def test_a_log_without_numbers_is_named() -> None:
+    with pytest.raises(SourceError, match=r"my\.log: expected a file of the log with a number"):
+        file_number("my.log")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from binlane.health.facts import facts_of
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.inputs import write_inputs
@@ -16,6 +19,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.servers.engines import engine_of
 from binlane.state.channels import Watermark
+from binlane.state.records.history import read_snapshot
 from binlane.state.records.verifications import CLEAN, PENDING
 from binlane.state.windows import note_empty
 from binlane.verify.outcome import Options
@@ -23,7 +27,7 @@ from binlane.verify.rows.column_text import Compared, Key
 from binlane.verify.run import Verifier
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
-from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
 
 @pytest.fixture(params=("mariadb", "mysql"))
@@ -158,3 +162,27 @@ def test_an_archive_whose_files_may_still_arrive_is_read_from_where_it_was(quiet
     file.write_text(file.read_text().replace('connection = "source_server"', f'archive = "{archive}"'))
     assert quiet.run() is None
     assert watermark(quiet) == before
+
+
+def test_a_clock_that_was_ahead_hides_no_transaction_and_no_age(quiet: Channel) -> None:
+    """A month ahead once, and set right since: the channel keeps what it stored then."""
+    assert quiet.run() is None
+    quiet.target.query(
+        "UPDATE binlane.channels SET source_time = source_time + 2592000, complete_through = complete_through + 2592000"
+    )
+    before = read_snapshot(engine_of(quiet.endpoints.target), CHANNEL)
+    facts = facts_of(before, quiet.config, None)
+    assert len(facts.ahead) == 2
+    quiet.traffic(20, seed=2)
+    # logged with the time of the wrong clock
+    run_on(quiet.source, "SET timestamp = UNIX_TIMESTAMP() + 1000000", "CREATE DATABASE tenant_ahead")
+    soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=1)
+    while dt.datetime.now(dt.UTC) < soon:
+        time.sleep(0.05)
+    assert quiet.run(WindowRequest(soon.isoformat())) is not None
+    quiet.assert_equal()
+    assert quiet.run() is None
+    after = read_snapshot(engine_of(quiet.endpoints.target), CHANNEL)
+    assert after.complete_through is not None
+    assert after.complete_through <= after.clock + 60
+    assert facts_of(after, quiet.config, None).age < 3600

@@ -292,3 +292,24 @@ def test_rows_that_stay_pending_are_told_of_after_a_time() -> None:
     assert "2 rows or definitions pending, the oldest for 2 d" in found.findings[0].text
     no_limit = replace(LIMITS, max_pending=0)
     assert health_of(replace(HEALTHY, pending=2, pending_since=NOW - 2 * DAY), no_limit).state is State.IDLE
+
+
+TIMES = ("committed", "complete", "created", "ran_at", "compared_at", "full_at", "unverified_since", "uncovered_since")
+
+
+@pytest.mark.parametrize("name", [*TIMES, "pending_since"])
+def test_a_time_that_the_clock_has_not_reached_is_a_finding_and_counts_for_nothing(name: str) -> None:
+    found = of(**{name: NOW + 30 * DAY})
+    [finding] = [each for each in found.findings if "ahead of the target's clock" in each.text]
+    assert (finding.state, finding.severity) == (State.BEHIND, Severity.WARNING)
+    assert "30 d" in finding.text
+    assert of(**{name: NOW + 30}).findings != found.findings, "clocks differ by seconds"
+
+
+def test_a_channel_is_as_old_as_its_newest_time_that_the_clock_has_reached() -> None:
+    ahead = NOW + 30 * DAY
+    assert replace(HEALTHY, committed=ahead, complete=NOW - 2 * DAY).age == 2 * DAY
+    assert replace(HEALTHY, committed=NOW - 3 * DAY, complete=ahead).age == 3 * DAY
+    assert replace(HEALTHY, committed=ahead, complete=None).age == NOW - HEALTHY.created
+    assert "behind" in states(of(committed=ahead, complete=NOW - 2 * DAY))
+    assert replace(HEALTHY, full_at=ahead).full_age == NOW - HEALTHY.created
