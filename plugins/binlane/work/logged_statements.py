@@ -87,6 +87,21 @@ def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged
                 yield logged
 
 
+def every_form(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
+    """Each distinct statement, as ``distinct_statements``, however many there are, and whatever the plan and the files'
+    own statistics say: for those who do not trust them.
+
+    Raises PlanError for a file that is missing or not a lane file.
+    """
+    seen: set[tuple[bytes, bytes]] = set()
+    for lane in plan.all_lanes:
+        for file in plan.files[lane] if plan.files else ():
+            for _, key, logged in _file(folder, lane, file.name, trusts=False):
+                if key not in seen:
+                    seen.add(key)
+                    yield logged
+
+
 def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) -> int | None:
     """The last seqno of the first block after ``after`` with rows of the table; None if there is no such block."""
     names = (name.encode() for name in (key.database, key.table))
@@ -150,8 +165,10 @@ def first_statement(folder: WorkFolder, plan: WindowPlan, after: int, is_wanted:
     return min((seqno for seqno in found if seqno), default=None)
 
 
-def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
-    for table in _groups(folder, name):
+def _file(
+    folder: WorkFolder, lane: int, name: str, *, trusts: bool = True
+) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
+    for table in _groups(folder, name, trusts=trusts):
         # here and below: most windows have no statement, and this import is slow
         import pyarrow.compute as pc
 
@@ -161,14 +178,18 @@ def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple
                 yield from _distinct(found, lane, kind)
 
 
-def _groups(folder: WorkFolder, name: str) -> Iterator[pa.Table]:
-    """The row groups of a lane file that hold a statement."""
+def _groups(folder: WorkFolder, name: str, *, trusts: bool = True) -> Iterator[pa.Table]:
+    """The row groups of a lane file that hold a statement. ``trusts``: by the file's statistics, else by its rows."""
     with open_parquet(folder, name) as parquet:
         at = parquet.schema_arrow.get_field_index("kind")
         for group in range(parquet.num_row_groups):
             kinds = parquet.metadata.row_group(group).column(at).statistics
-            if kinds is not None and kinds.has_min_max and (kinds.min, kinds.max) == ("rows", "rows"):
+            if trusts and kinds is not None and kinds.has_min_max and (kinds.min, kinds.max) == ("rows", "rows"):
                 continue
+            if not trusts:
+                found = parquet.read_row_group(group, columns=["kind"], use_threads=False)["kind"]
+                if {*found.to_pylist()} <= {"rows"}:
+                    continue
             yield parquet.read_row_group(group, columns=[*_BLOCK, *_STATEMENT], use_threads=False)
 
 
