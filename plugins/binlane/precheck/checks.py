@@ -15,6 +15,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck import (
+    account_programs,
     definers,
     engines,
     generated_columns,
@@ -87,6 +88,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "libraries": portability.check_libraries,
     "fired-triggers": statements.check_fired_triggers,
     "stored-programs": statements.check_stored_programs,
+    "account-programs": account_programs.check_account_programs,
     "fulltext-programs": engines.check_fulltext_programs,
     "temporary-tables": statements.check_temporary_tables,
     "table-settings": engines.check_table_settings,

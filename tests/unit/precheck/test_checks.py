@@ -26,7 +26,7 @@ from binlane.precheck.situation import Needs, Situation, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Table, Trigger
 from binlane.schema.programs import Program
-from binlane.shards.selection import Selection
+from binlane.shards.selection import EVERYTHING, Selection
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, ROW_MODE, UNLOGGED_LENGTH, Requirement
 from binlane.work.logged_statements import Logged
@@ -91,9 +91,9 @@ def with_other_writers(*found: tuple[str, str]) -> Situation:
     return made
 
 
-def with_statement(sql: str, *triggers: Program) -> Situation:
+def with_statement(sql: str, *triggers: Program, selection: Selection = EVERYTHING) -> Situation:
     """A window of one statement, for a target with these triggers."""
-    made = situation(facts(), needs=Needs(statements=True))
+    made = situation(facts(), needs=Needs(statements=True), selection=selection)
     item = Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop"))
     header = BlockHeader(5, 5, 1, LogPosition("binlog.000007", 4711), "", 0.0)
     vars(made.target).update(has_table=lambda key: True, makes_temporary_tables=False)
@@ -247,6 +247,14 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
             Program(KEY, "trigger", "SET NEW.id = (SELECT 1 FROM u WHERE MATCH (s) AGAINST ('a'))", name="x"),
         ),
         "binlog.000007:4711: statement of seqno 5, INSERT INTO t VALUES (1)",
+    ),
+    "account-programs": (
+        with_statement(
+            "INSERT INTO t VALUES (1)",
+            Program(KEY, "trigger", "SET @x = USER() LIKE 'lane@%'", name="x"),
+            selection=Selection(include_databases=("shop",)),
+        ),
+        "trigger shop.x",
     ),
     "session-variables": (
         with_source(

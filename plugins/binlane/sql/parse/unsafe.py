@@ -66,18 +66,9 @@ def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) 
         return None
     if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly:
         return None
-    for at, token in enumerate(tokens):
-        if token.kind is TokenKind.VARIABLE and token.text.startswith("@@"):
-            name = token.text[2:].lower()
-            for scope in _SCOPES:
-                name = name.removeprefix(scope)
-            if name.strip("`") not in _LOGGED_VARIABLES:
-                return token.text
-        elif token.kind is TokenKind.WORD and token.upper in _OF_FAMILY[flavor] and _is_called(tokens, at):
-            return f"{token.upper}()"
-        elif token.upper == "ENCRYPT" and _is_called(tokens, at) and not _has_second_argument(tokens, at + 1):
-            # its salt is random
-            return "ENCRYPT()"
+    for at in range(len(tokens)):
+        if (found := of_server(tokens, at, flavor)) is not None:
+            return found
     words = _Words.of(tokens, facts)
     form = next((name for name, is_one in UNSAFE_FORMS.items() if is_one(words)), None)
     return form or _unordered_limit(tokens) or _own_tables(facts)
@@ -173,6 +164,24 @@ def _unsafe_definition(tokens: Sequence[Token], facts: StatementFacts) -> str | 
             # a parent in REFERENCES stands behind it
             place = {each.text: number for number, each in reversed(list(enumerate(tokens)))}
             return f"{NUMBERED}{min(facts.tables, key=lambda key: place.get(key.table, len(tokens)))}"
+    return None
+
+
+def of_server(tokens: Sequence[Token], at: int, flavor: Flavor) -> str | None:
+    """The function or variable at a token, if its value is the server's, the account's or the session's own."""
+    token = tokens[at]
+    if token.kind is TokenKind.VARIABLE and token.text.startswith("@@"):
+        name = token.text[2:].lower()
+        for scope in _SCOPES:
+            name = name.removeprefix(scope)
+        return None if name.strip("`") in _LOGGED_VARIABLES else token.text
+    if token.kind is not TokenKind.WORD:
+        return None
+    if token.upper in _OF_FAMILY[flavor] and _is_called(tokens, at):
+        return f"{token.upper}()"
+    if token.upper == "ENCRYPT" and _is_called(tokens, at) and not _has_second_argument(tokens, at + 1):
+        # its salt is random
+        return "ENCRYPT()"
     return None
 
 

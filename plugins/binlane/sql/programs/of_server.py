@@ -1,0 +1,53 @@
+"""Programs that do on another server, or as another account, what they have not done on the source: ``own_value``.
+
+A statement of the log runs as the lane's account. A routine that asks who runs it, or on which server, may take another
+branch there, and change what its caller could not; so may one that catches the error for a missing privilege.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from binlane.model import Flavor
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.unsafe import of_server
+
+_OF_DEFINER: Final = "CURRENT_USER()"
+"""Of a program that runs with its definer's privileges: the definer, on both servers."""
+_WITHOUT_BRANCH: Final = "SLEEP()"
+_CALLED: Final = frozenset({"CONNECTION_ID", "ROLES_GRAPHML"})
+_SERVERS_OWN: Final = frozenset({"INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "MYSQL", "SYS"})
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_HANDLERS: Final = {"HANDLER": "FOR", "EXCEPTION": "WHEN"}
+"""The second is that of sql_mode ORACLE."""
+_NO_ROW: Final = (("NOT", "FOUND"), ("NO_DATA_FOUND", "THEN"))
+"""Conditions that are no error."""
+
+
+def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> str | None:
+    """What in a body or a query may give another branch on another server; None if nothing does."""
+    for at, token in enumerate(tokens):
+        found = of_server(tokens, at, flavor)
+        if found not in (None, _WITHOUT_BRANCH) and not (by_definer and found == _OF_DEFINER):
+            return found
+        if token.kind not in _NAMES:
+            continue
+        name, behind = token.text.upper(), tokens[at + 1 : at + 5]
+        if name in _CALLED and behind and is_symbol(behind[0], "("):
+            return f"{name}()"
+        if name in _SERVERS_OWN and behind and is_symbol(behind[0], "."):
+            return f"a table of {name.lower()}"
+        if _catches_errors(token.upper, behind):
+            return f"{token.upper}, which catches errors"
+    return None
+
+
+def _catches_errors(word: str, behind: Sequence[Token]) -> bool:
+    """Whether a handler is declared there, for more than the end of a cursor."""
+    upper = [token.upper for token in behind]
+    if word not in _HANDLERS or upper[:1] != [_HANDLERS[word]]:
+        return False
+    has_more = len(behind) > 3 and is_symbol(behind[3], ",")
+    return tuple(upper[1:3]) not in _NO_ROW or has_more

@@ -1,0 +1,108 @@
+"""Routines, triggers and views that do as the lane's account what their caller could not do on the source."""
+
+from __future__ import annotations
+
+import pymysql
+import pytest
+
+from binlane.errors import BinlaneError
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
+
+ASKING = {
+    "user": "IF USER() NOT LIKE 'test_u@%' THEN DELETE FROM other.victim; END IF",
+    "server-id": "IF @@global.server_id > 0 THEN SET @x = 1; END IF",
+    "lock": "IF GET_LOCK('x', 0) = 0 THEN SET @x = 1; END IF",
+    "handler": "BEGIN DECLARE CONTINUE HANDLER FOR 1142 BEGIN END; DELETE FROM other.victim; END",
+}
+CALLS = ("INSERT INTO app.t VALUES (app.f())", "SELECT app.f()", "DO app.f()")
+ALIKE = "BEGIN DECLARE done INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = 1; SET @x = done; END"
+
+
+def made(channel: Channel, body: str) -> None:
+    """Tables that the filter takes and leaves out, and a function of the body, which nobody has called."""
+    for server in (channel.source, channel.target):
+        other = ("CREATE DATABASE other", "CREATE TABLE other.victim (n INT)", "INSERT INTO other.victim VALUES (42)")
+        run_on(server, *other, log=False)
+    run_on(
+        channel.source,
+        "CREATE DATABASE app",
+        "CREATE TABLE app.t (n INT)",
+        "CREATE TABLE app.u (n INT)",
+        "CREATE USER test_u@'%' IDENTIFIED BY 'p'",
+        "GRANT ALL ON app.* TO test_u@'%'",
+    )
+    channel.write_channel('[filter]\ninclude_databases = ["app"]\n')
+    assert channel.run() is not None
+    function = f"CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN {body}; RETURN 1; END"
+    trust = "SET GLOBAL log_bin_trust_function_creators = ON"
+    run_on(channel.source, trust)
+    run_on(channel.target, trust)
+    as_user(channel, function)
+
+
+def as_user(channel: Channel, *statements: str) -> None:
+    """Statements of a user who has rights on ``app`` alone, in statement format."""
+    run_on(channel.source, "SET GLOBAL binlog_format = STATEMENT")
+    try:
+        connection = pymysql.connect(
+            host="127.0.0.1", port=channel.source.port, user="test_u", password="p", autocommit=True
+        )
+        with connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+    finally:
+        run_on(channel.source, "SET GLOBAL binlog_format = ROW")
+
+
+@pytest.mark.parametrize(
+    ("family", "body", "call"),
+    [
+        pytest.param("mariadb", ASKING["user"], CALLS[0], id="mariadb-user"),
+        *(
+            pytest.param("mysql", body, CALLS[0], id=f"mysql-{name}", marks=requires_mysql)
+            for name, body in ASKING.items()
+        ),
+        *(
+            pytest.param("mysql", ASKING["server-id"], call, id=f"mysql-{call}", marks=requires_mysql)
+            for call in CALLS[1:]
+        ),
+    ],
+)
+def test_a_routine_that_asks_who_runs_it_is_refused_under_a_filter(
+    family: str, body: str, call: str, channel_of: ChannelOf
+) -> None:
+    channel = channel_of(family, family)
+    # what changes nothing is not logged
+    made(channel, body if call.endswith("t VALUES (app.f())") else f"{body}; INSERT INTO app.u VALUES (1)")
+    assert channel.run() is not None
+    as_user(channel, call)
+
+    with pytest.raises(BinlaneError, match=r"function app\.f|calls a routine|other, which it leaves out"):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
+
+
+@requires_mysql
+def test_the_same_of_a_routine_of_the_window_and_of_a_trigger(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    made(channel, "IF USER() LIKE 'root%' THEN SET @y = 1; END IF")
+    as_user(channel, "CREATE TRIGGER app.r BEFORE INSERT ON app.t FOR EACH ROW SET @x = app.f()")
+    as_user(channel, "INSERT INTO app.t VALUES (1)")
+
+    with pytest.raises(BinlaneError, match=r"(?s)app\.f.*USER\(\)"):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
+
+
+@requires_mysql
+def test_a_routine_that_is_alike_for_everybody_runs(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    made(channel, ALIKE)
+    as_user(channel, "INSERT INTO app.t VALUES (app.f())")
+
+    assert channel.run() is not None
+
+    assert channel.target.query("SELECT n FROM app.t") == [(1,)]

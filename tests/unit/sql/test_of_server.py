@@ -1,0 +1,62 @@
+"""Bodies that another server, or another account, may run in another way."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.model import Flavor
+from binlane.sql.parse.lexer import Dialect, Token, lex
+from binlane.sql.programs.of_server import own_value
+
+ASKING = [
+    ("IF USER() = 'a' THEN SET @x = 1; END IF", "USER()"),
+    ("SET @x = session_user ( )", "SESSION_USER()"),
+    ("SET @x = SYSTEM_USER()", "SYSTEM_USER()"),
+    ("SET @x = CURRENT_USER", "CURRENT_USER()"),
+    ("SET @x = CURRENT_USER()", "CURRENT_USER()"),
+    ("SET @x = CURRENT_ROLE()", "CURRENT_ROLE()"),
+    ("SET @x = CONNECTION_ID()", "CONNECTION_ID()"),
+    ("SET @x = @@hostname", "@@hostname"),
+    ("SET @x = @@GLOBAL.server_id", "@@GLOBAL.server_id"),
+    ("SET @x = @@port", "@@port"),
+    ("SET @x = VERSION()", "VERSION()"),
+    ("SET @x = UUID()", "UUID()"),
+    ("SET @x = GET_LOCK('x', 0)", "GET_LOCK()"),
+    ("SET @x = FOUND_ROWS()", "FOUND_ROWS()"),
+    ("SET @x = SYSDATE()", "SYSDATE()"),
+    ("SET @x = LOAD_FILE('x')", "LOAD_FILE()"),
+    ("SELECT COUNT(*) INTO @x FROM information_schema.tables", "a table of information_schema"),
+    ("SELECT COUNT(*) INTO @x FROM `mysql` . user", "a table of mysql"),
+    ("SELECT COUNT(*) INTO @x FROM performance_schema.threads", "a table of performance_schema"),
+    ("DECLARE CONTINUE HANDLER FOR 1142 BEGIN END", "HANDLER, which catches errors"),
+    ("DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN END", "HANDLER, which catches errors"),
+    ("DECLARE EXIT HANDLER FOR NOT FOUND, 1142 BEGIN END", "HANDLER, which catches errors"),
+    ("BEGIN NULL; EXCEPTION WHEN OTHERS THEN NULL; END", "EXCEPTION, which catches errors"),
+]
+ALIKE = (
+    "SET @x = NOW(), @y = RAND(), @z = @@session.sql_mode, @a = @@time_zone",
+    "DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = 1",
+    "INSERT INTO user (version, `uuid`, hostname) VALUES (1, 2, 'USER() @@hostname')",
+    "SELECT user, t.user FROM sys_user AS t WHERE mysql = 1",
+    "DO SLEEP(1)",
+)
+
+
+def tokens(body: str) -> list[Token]:
+    found: list[Token] = []
+    lex(body, Dialect(Flavor.MARIADB), found)
+    return found
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize(("body", "found"), ASKING)
+def test_what_is_a_server_s_or_an_account_s_own_is_named(body: str, found: str, flavor: Flavor) -> None:
+    assert own_value(tokens(body), flavor, by_definer=False) == found
+    is_definer_s = found == "CURRENT_USER()"
+    assert (own_value(tokens(body), flavor, by_definer=True) is None) is is_definer_s
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize("body", ALIKE)
+def test_what_the_log_has_or_is_alike_everywhere_is_not(body: str, flavor: Flavor) -> None:
+    assert own_value(tokens(body), flavor, by_definer=False) is None
