@@ -41,7 +41,9 @@ from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan, without_digest
 from binlane.precheck.account.row_writer import chosen_writer
 from binlane.precheck.results import checked_of
+from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, kept_connections
+from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.state.carried.files import Settlement
 from binlane.state.carried.older_sessions import settle_older_sessions
@@ -162,7 +164,7 @@ def _extract_next(
     """Read the log of a new window, behind the watermark, and open it."""
     engine = engine_of(endpoints.target)
     through = _complete_through(channel, endpoints, request)
-    reading = Reading.of_next(channel, endpoints, state)
+    reading = Reading.of_next(channel, endpoints, state, _followed(channel, endpoints))
     window, folder = reading.window, reading.folder
     if scan is not None:
         settings = functools.partial(_settings_before, channel, endpoints, request, window)
@@ -185,6 +187,16 @@ def _extract_next(
     if not request.dry_run:
         begin_step(engine, channel.name, RunStep.FILTER, window, total=len(manifest.segments))
     return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
+
+
+def _followed(channel: ChannelConfig, endpoints: Endpoints) -> Selection:
+    """What the channel takes, for the temporary tables that extraction follows."""
+    rules = channel.filter
+    lists = rules.include_databases, rules.exclude_databases, rules.include_tables, rules.exclude_tables
+    if not any(lists) and not rules.kinds:
+        return EVERYTHING
+    with engine_of(endpoints.target).connect() as connection:
+        return selection_of(channel, read_schema(connection, ()))
 
 
 @contextlib.contextmanager
@@ -454,7 +466,10 @@ def _adopt_unfinished(
         log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)
         bounds = window.bounds
         name = bounds.window_id
-        reading = Reading(channel, endpoints, state.source_identity, window.start, name, folder)
+        reading = Reading(
+            channel, endpoints, state.source_identity, window.start, name, folder, None, state.older_sessions,
+            _followed(channel, endpoints),
+        )  # fmt: skip
         with step_progress.extraction(endpoints.target, channel.name, name, told, is_dry=False) as progress:
             manifest = reading.log(UntilPosition(bounds.end), progress)
         write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest)

@@ -88,6 +88,9 @@ class ArchiveSource:
         """EVERY_SESSION: there is no server to ask."""
         return EVERY_SESSION
 
+    def open_sessions(self) -> None:
+        """None: there is no server to ask."""
+
     def can_begin_at(self, offset: int) -> bool:
         """True: an archive can be read from any offset."""
         return True

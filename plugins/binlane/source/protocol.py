@@ -84,6 +84,10 @@ class EventSource(Protocol):
     def newest_session(self) -> int:
         """The id of the newest connection of the source's server; EVERY_SESSION if there is no server to ask."""
 
+    def open_sessions(self) -> frozenset[tuple[int, int]] | None:
+        """Server id and thread id of each connection of the source's server; None if there is no server to ask, or the
+        account does not see them all."""
+
     def can_begin_at(self, offset: int) -> bool:
         """Whether reading can begin at this offset without a GTID set."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -31,6 +32,7 @@ _REFUSED: Final = frozenset({1044, 1045, 1142, 1227, 1698, 3118, 4151})
 _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
 _REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
+_SEES_SESSIONS: Final = re.compile(r"GRANT (?:ALL PRIVILEGES|(?:.*, )?PROCESS(?:,.*)?) ON \*\.\* TO ")
 _LEAVING: Final = 5.0
 """Seconds to wait for an earlier reader of this channel to disappear."""
 LOG_PRIVILEGES: Final[Mapping[Flavor, tuple[str, ...]]] = {
@@ -171,6 +173,15 @@ def log_state(connection: Any) -> LogState:
         identity = f"mariadb server_id {_value(connection, 'SELECT @@GLOBAL.server_id')}"
     end = LogPosition(status["File"], int(status["Position"]))
     return LogState(identity, flavor, files, end, clock, closes_by_clock=True, sizes=sizes, unlogged=unlogged)
+
+
+def open_sessions(connection: Any) -> frozenset[tuple[int, int]] | None:
+    """Server id and thread id of each connection; None if the account sees its own alone."""
+    grants = [str(next(iter(row.values()))) for row in _rows(connection, "SHOW GRANTS")]
+    if not any(_SEES_SESSIONS.match(grant) for grant in grants):
+        return None
+    own = int(_value(connection, "SELECT @@GLOBAL.server_id"))
+    return frozenset((own, int(row["Id"])) for row in _rows(connection, "SHOW PROCESSLIST"))
 
 
 def _log_status(connection: Any) -> dict[str, Any]:

@@ -93,6 +93,11 @@ class ServerSource:
         with contextlib.closing(self._connect()) as connection:
             return int(connection.thread_id())
 
+    def open_sessions(self) -> frozenset[tuple[int, int]] | None:
+        """All connections; None without PROCESS."""
+        with contextlib.closing(self._connect()) as connection, translated(self.name):
+            return server.open_sessions(connection)
+
     def can_begin_at(self, offset: int) -> bool:
         """Up to 4 GiB. Beyond, MySQL needs its GTID dump command, which has a 64-bit offset, and MariaDB a GTID set."""
         return offset <= self.offset_limit

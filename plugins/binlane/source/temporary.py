@@ -6,6 +6,7 @@ A prepared XA transaction that makes or drops one keeps it open until it ends: i
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 from binlane.binlog.events import Query, XaPrepare, parse_body
@@ -14,8 +15,10 @@ from binlane.binlog.gtids import XaName
 from binlane.binlog.wire import EventType, RawEvent
 from binlane.model import LogPosition
 from binlane.plan.transaction.decode import is_of_its_connection, statement_facts
+from binlane.plan.transaction.filter import decide
 from binlane.plan.transaction.temporary_tables import (
     OpenTables,
+    Session,
     TemporaryStep,
     is_about_one,
     may_rename,
@@ -23,6 +26,8 @@ from binlane.plan.transaction.temporary_tables import (
     opened_and_closed,
 )
 from binlane.plan.transaction.xa import find
+from binlane.shards.selection import EVERYTHING, Selection, Undecided
+from binlane.sql.parse.facts import StatementFacts
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
 _ENDS_XA: Final = re.compile(rb"XA\s+(?:COMMIT|ROLLBACK)\b", re.IGNORECASE)
@@ -37,8 +42,12 @@ class TemporaryTracker:
     """Where a window cannot end, for a message, and when it can."""
     ends = "the connection has dropped the table or has ended"
 
-    def __init__(self) -> None:
+    def __init__(self, selection: Selection = EVERYTHING) -> None:
+        """``selection``: the channel's; a table that it leaves out is none of the target's."""
+        self._selection = selection
         self._tables = OpenTables()
+        self._begins: dict[str, LogPosition] = {}
+        """Before each transaction that has created an open table, by the place of its CREATE."""
         self._since: _Since | None = None
         self._in_transaction: tuple[LogPosition, _Since] | None = None
         """The last transaction with a temporary table, and since when one had been open at its first."""
@@ -82,12 +91,13 @@ class TemporaryTracker:
             return
         facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
         renamed = facts.renames if is_of_its_connection(event, facts, log_format.flavor) else ()
-        if not facts.temporary and not renamed:
+        if (not facts.temporary and not renamed) or self._is_left_out(event, query, facts, log_format):
             return
         was_open = bool(self._tables.tables)
         opened, closed, if_exists = (None, (), False) if renamed else opened_and_closed(facts, query.error_code)
         session = (event.header.server_id, query.thread_id)
         where = f"{name}:{event.offset}"
+        self._begins[where] = before
         self._tables.take(TemporaryStep(0, session, where, opened, closed, if_exists, renamed=renamed))
         if not was_open:
             self._since = (0 if self._since is None else self._since[0] + 1, before)
@@ -106,6 +116,30 @@ class TemporaryTracker:
         if self._prepared and b"XA" in bytes(event.body).upper():
             return True
         return is_about_one(event.body) or (bool(self._tables.tables) and may_rename(event.body))
+
+    def _is_left_out(self, event: RawEvent, query: Query, facts: StatementFacts, log_format: FormatDescription) -> bool:
+        try:
+            context = query.session(event.header)
+            return decide(self._selection, query, facts, context, log_format.flavor) is not None
+        except Undecided:
+            # the filter job refuses it by name
+            return False
+
+    def owners(self) -> frozenset[Session]:
+        """The connections of the open tables; none if a prepared XA transaction has one, which may end later."""
+        return frozenset() if self._prepared else frozenset(session for session, _ in self._tables.tables)
+
+    def open_since_of(self, sessions: Collection[Session]) -> LogPosition | None:
+        """Before the first transaction that has created an open table of these connections; None if there is none."""
+        found = {where for (session, _), where in self._tables.tables.items() if session in sessions}
+        return next((before for where, before in self._begins.items() if where in found), None)
+
+    def copied(self) -> TemporaryTracker:
+        """A tracker with the same open tables, to read on with."""
+        other = TemporaryTracker(self._selection)
+        other._tables, other._begins = OpenTables(dict(self._tables.tables)), dict(self._begins)
+        other._since = self._since
+        return other
 
     def restarted(self, seqno: int) -> None:
         """The source was restarted before transaction ``seqno``, after a crash that dropped all open tables."""

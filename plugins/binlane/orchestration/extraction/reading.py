@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from binlane.errors import WindowOpenError
 from binlane.plan.consistency import EpochStarts, level_of
 from binlane.servers.engines import engine_of
+from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import Until, UntilPosition
 from binlane.source.identity import Start
@@ -70,16 +71,18 @@ class Reading:
     told: SegmentTold | None = None
     older_sessions: int = 0
     """See ``Manifest``."""
+    selection: Selection = EVERYTHING
+    """What the channel takes: a temporary table that it leaves out holds no window."""
 
     @classmethod
     def of_next(
-        cls, channel: ChannelConfig, endpoints: Endpoints, state: Channel, told: SegmentTold | None = None
+        cls, channel: ChannelConfig, endpoints: Endpoints, state: Channel, selection: Selection = EVERYTHING
     ) -> Reading:
         """The reading of a new window, behind the watermark."""
         window = f"{state.watermark.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
         folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
         mark, older = state.watermark, state.older_sessions
-        return cls(channel, endpoints, state.source_identity, mark, window, folder, told, older)
+        return cls(channel, endpoints, state.source_identity, mark, window, folder, None, older, selection)
 
     def log(self, until: Until, progress: Progress) -> Manifest:
         """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends.
@@ -90,9 +93,14 @@ class Reading:
         engine = engine_of(self.endpoints.target)
         with engine.connect() as connection:
             prepared = read_open_xa(connection, channel.name)
-        xa, temporary, loads = XaTracker(each.xid for each in prepared), TemporaryTracker(), LoadFileTracker()
+        xa, temporary, loads = (
+            XaTracker(each.xid for each in prepared),
+            TemporaryTracker(self.selection),
+            LoadFileTracker(),
+        )
+        source = source_of(channel, self.endpoints)
         manifest = extract(
-            source_of(channel, self.endpoints),
+            source,
             start_of(self.begin, self.identity),
             until,
             folder,
@@ -108,6 +116,20 @@ class Reading:
         )
         for tracker in (temporary, loads):
             end = tracker.open_since
+            if end is not None and tracker is temporary:
+                # few windows need it
+                from binlane.source.lost_sessions import lost_sessions
+
+                lost = lost_sessions(source, manifest, temporary)
+            else:
+                lost = frozenset()
+            if lost:
+                end = temporary.open_since_of(temporary.owners() - lost)
+                if end is None:
+                    log.warning(
+                        "%s: %s: its connection has ended without a DROP in the log", manifest.end, tracker.text
+                    )
+                    manifest = replace(manifest, restarts=(*manifest.restarts, manifest.last_seqno + 1))
             if end is None:
                 continue
             log.info("%s: %s: the window ends before it", end, tracker.text)
