@@ -164,6 +164,11 @@ class Facts:
         return max(0.0, self.clock - (self.full_at if is_known and self.full_at is not None else self.created))
 
     @property
+    def is_between_steps(self) -> bool:
+        """Somebody has worked on the open window a moment ago: a run has ended one step and not begun the next."""
+        return self.window is not None and self.window.quiet <= ALIVE_SECONDS and self.error is None
+
+    @property
     def is_applying(self) -> bool:
         """A run reads the log, lanes apply the open window, or a run of the DAG that applies windows is worked on."""
         reads = self.stage is not None and self.stage.step is RunStep.EXTRACT

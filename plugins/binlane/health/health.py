@@ -259,7 +259,7 @@ def _unverified(facts: Facts, limits: Limits) -> Finding | None:
 
 def _unfinished(facts: Facts, _: Limits) -> Finding | None:
     window = facts.window
-    if window is None or facts.is_applying or facts.stopped is not None:
+    if window is None or facts.is_applying or facts.is_between_steps or facts.stopped is not None:
         return None
     severity = Severity.WARNING if window.quiet > QUIET_SECONDS else Severity.OK
     text = f"window {window.window_id} is open, and nobody has worked on it for {span(window.quiet)}"
@@ -270,6 +270,8 @@ def _unfinished(facts: Facts, _: Limits) -> Finding | None:
 def _running(facts: Facts, _: Limits) -> Finding | None:
     window, runs = facts.window, facts.runs
     if not facts.is_applying:
+        if window is not None and facts.is_between_steps and facts.stopped is None:
+            return Finding(State.RUNNING, Severity.OK, f"window {window.window_id}: between two steps of a run")
         if runs is None or runs.active is None or not runs.is_worked_on:
             return None
         return Finding(State.RUNNING, Severity.OK, f"run {runs.active.run_id} is active, and applies no window")

@@ -16,7 +16,7 @@ from binlane.binlog.payload import unpack
 from binlane.binlog.query import ExecuteLoadQuery, Query
 from binlane.binlog.reader import LogReader
 from binlane.binlog.row_values import Change, RowDecoder
-from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
+from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsFlag, RowsKind
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import Frames, frame, index_rows, table_maps
 from binlane.binlog.wire import LOG_BEGIN, Buffer, EventType, RawEvent
@@ -112,8 +112,9 @@ class _SegmentKeys:
     log_format: FormatDescription
     frames: Frames
     keys: list[tuple[TableKey, Collection[Key]]]
-    others: set[tuple[TableKey, RowsKind]]
-    """Tables whose keys are not known from the log, and how their rows are changed."""
+    others: set[tuple[TableKey, RowsKind, bool]]
+    """Tables whose keys are not known from the log, how their rows are changed, and whether the log shows what foreign
+    keys change then."""
     told: list[int]
     """The events that may tell of changes besides rows events."""
 
@@ -208,19 +209,27 @@ class ChangeReader:
         index = index_rows(frames, name)
         maps = table_maps(frames, index, name, log_format.flavor)
         tables = [self._logged(each, log_format.flavor, name) for each in maps]
-        if any(isinstance(each, _LoggedTable) and each.is_followed for each in tables):
+        rows = np.flatnonzero(_ROWS[frames.type_code])
+        # a source that logs what foreign keys change shows their rows
+        unshown = rows[~frames.have_flag(rows, RowsFlag.CASCADES_LOGGED)]
+        followed = [n for n, each in enumerate(tables) if isinstance(each, _LoggedTable) and each.is_followed]
+        if np.isin(index.number[unshown], followed).any():
             return None
         keyed = [each.key_columns if isinstance(each, _LoggedTable) else None for each in tables]
         found = distinct_keys(frames, index, maps, keyed, name)
         if found is None:
             return None
         names = [each.bound.key if isinstance(each, _LoggedTable) else each for each in tables]
-        rows = np.flatnonzero(_ROWS[frames.type_code])
         unkeyed = np.array([number for number, each in enumerate(keyed) if each is None], np.int32)
         rows = rows[np.isin(index.number[rows], unkeyed)]
         others = {
-            (names[number], ROWS_KINDS[code])
-            for number, code in zip(index.number[rows].tolist(), frames.type_code[rows].tolist(), strict=True)
+            (names[number], ROWS_KINDS[code], is_shown)
+            for number, code, is_shown in zip(
+                index.number[rows].tolist(),
+                frames.type_code[rows].tolist(),
+                frames.have_flag(rows, RowsFlag.CASCADES_LOGGED).tolist(),
+                strict=True,
+            )
         }
         told = statements(frames, log_format.post_header_length(_T.QUERY))
         return _SegmentKeys(
@@ -230,8 +239,8 @@ class ChangeReader:
     def _take_keys(self, segment: _SegmentKeys) -> None:
         for table, keys in segment.keys:
             self.found.keys[table].update(keys)
-        for table, kind in segment.others:
-            self._cover(table, kind)
+        for table, kind, shows_children in segment.others:
+            self._cover(table, kind, shows_children=shows_children)
         frames = segment.frames
         for event in segment.told:
             self._take(frames.raw(event), segment.log_format, segment.name)
@@ -307,18 +316,21 @@ class ChangeReader:
             self.found.tables.add(logged)
             return
         table, texts = logged.bound.key, logged.texts
+        # MySQL 9.6 and newer say with each event that rows which foreign keys change have events of their own
+        shows_children = bool(rows.flags & RowsFlag.CASCADES_LOGGED)
         self.found.touched.add(table)
         # a covered table may have been altered, and its rows have other columns than here; and what its images show is
         # not what the rows were where reading began
         if self.found.covers_table(table) or texts is None:
-            self._cover(table, rows.kind)
+            self._cover(table, rows.kind, shows_children=shows_children)
             return
-        if self.recorder is not None and not self.recorder.wants(table) and not logged.is_followed:
+        is_followed = logged.is_followed and not shows_children
+        if self.recorder is not None and not self.recorder.wants(table) and not is_followed:
             return
         keys = self.found.keys[table]
         try:
             for change in logged.decoder.changes(rows, name):
-                if logged.moves_children(change):
+                if is_followed and logged.moves_children(change):
                     self._parents.add(table)
                 before = None if change.before is None else texts.key(change.before, None)
                 after = None if change.after is None else texts.key(change.after, change.before)
@@ -327,12 +339,12 @@ class ChangeReader:
                 else:
                     self.recorder.take(texts, change, before, after)
         except UnsupportedEventError:
-            self._cover(table, rows.kind)
+            self._cover(table, rows.kind, shows_children=shows_children)
 
-    def _cover(self, table: TableKey, kind: RowsKind) -> None:
+    def _cover(self, table: TableKey, kind: RowsKind, *, shows_children: bool) -> None:
         """Any row of the table may have changed."""
         self.found.tables.add(table)
-        if kind is not RowsKind.INSERT:
+        if kind is not RowsKind.INSERT and not shows_children:
             self._parents.add(table)
 
     def _statement(self, facts: StatementFacts, sql: bytes) -> None:

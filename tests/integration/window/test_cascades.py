@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from binlane.errors import ApplyError, PrecheckError
+from binlane.orchestration.commands.verify import verify_channel
+from binlane.verify.outcome import Options
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
@@ -68,6 +70,32 @@ def changed(channel: Channel, target: str) -> dict[str, set[tuple[object, ...]]]
     found = channel.rows_of(channel.target)
     assert found == channel.rows_of(channel.source)
     return found
+
+
+@requires_mysql
+def test_rows_that_logged_cascades_change_are_compared_by_their_keys(channel_of: ChannelOf) -> None:
+    """As the log of MySQL 9.6 and newer shows them, a verification reads no other row, and no row is pending."""
+    channel = channel_of("mysql", "mysql")
+    made = (
+        "CREATE DATABASE tenant_1",
+        "CREATE TABLE tenant_1.parent (id INT PRIMARY KEY)",
+        "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, "
+        "FOREIGN KEY (p) REFERENCES tenant_1.parent (id) ON UPDATE CASCADE ON DELETE CASCADE)",
+        "INSERT INTO tenant_1.parent VALUES (1), (2), (3), (4)",
+        "INSERT INTO tenant_1.child VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 4), (6, 4), (7, 4), (8, 4)",
+    )
+    run_on(channel.source, *made)
+    assert channel.run() is not None
+    assert verify_channel(channel.config, channel.endpoints, Options()).state == "clean"
+    run_on(channel.source, "UPDATE tenant_1.parent SET id = 11 WHERE id = 1")
+    assert channel.run() is not None
+    outcome = verify_channel(channel.config, channel.endpoints, Options())
+    assert (outcome.state, outcome.counts.rows) == ("clean", 3)
+
+    run_on(channel.target, "DELETE FROM tenant_1.child WHERE id = 8", log=False)
+    run_on(channel.source, "UPDATE tenant_1.parent SET id = 12 WHERE id = 2")
+    outcome = verify_channel(channel.config, channel.endpoints, Options(full=True))
+    assert [(one.table.table, one.key, one.state) for one in outcome.suspects] == [("child", ("8",), "drift")]
 
 
 @requires_mysql

@@ -69,6 +69,12 @@ def test_a_target_without_the_state_is_new_and_not_unreachable(
     assert f"`binlane bootstrap {CHANNEL}`" in listed["findings"][0]["next_step"]
 
 
+def left_a_minute_ago(channel: Channel) -> None:
+    """Nobody has worked on the open window since."""
+    for table, column in (("windows", "created_at"), ("heartbeats", "beat_at")):
+        run_on(channel.target, f"UPDATE binlane.{table} SET {column} = {column} - INTERVAL 1 MINUTE", log=False)
+
+
 def test_a_window_that_is_refused_is_failed_until_it_has_a_plan(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,6 +107,7 @@ def test_a_window_that_is_refused_is_failed_until_it_has_a_plan(
     with pytest.raises(PrecheckError), recorded_refusal(channel.endpoints.target, CHANNEL, window.bounds.window_id):
         raise PrecheckError("another run of the same window")
     assert channel.target.query("SELECT COUNT(*) FROM binlane.errors WHERE text LIKE '%another run%'") == [(0,)]
+    left_a_minute_ago(channel)
     assert shown(channel, capsys) == (["unfinished"], 0)
     assert channel.run() is not None
     assert shown(channel, capsys)[0] == ["idle"]
@@ -257,6 +264,7 @@ def test_a_failure_lasts_until_the_command_line_has_recovered_from_it(
     apply_alone(channel.config, channel.endpoints, window["plan"], 0)
     assert shown(channel, capsys, failed) == (["failed", "unfinished"], 2)
     apply_alone(channel.config, channel.endpoints, window["plan"], 1)
+    left_a_minute_ago(channel)
     assert shown(channel, capsys) == (["unfinished"], 0)
     assert shown(channel, capsys, failed) == (["failed", "unfinished"], 0)
     # a lane that a stop has left inside the block fails there again

@@ -75,6 +75,7 @@ def states(health: Health) -> list[str]:
         pytest.param({"stage": READING}, ["running"], 0, id="a run outside Airflow that reads the log"),
         pytest.param({"window": LEFT, "stage": FILTERING}, ["unfinished"], 0, id="a filter job that nobody may run"),
         pytest.param({"window": LEFT}, ["unfinished"], 0, id="a window that was just left"),
+        pytest.param({"window": replace(LEFT, quiet=0.4)}, ["running"], 0, id="between two steps"),
         pytest.param({"window": FORGOTTEN}, ["unfinished"], 1, id="a window that was left"),
         pytest.param({"stopped": "now, by x", "window": APPLIED}, ["stopping", "running"], 1, id="stopping"),
         pytest.param({"stopped": "now, by x", "window": FORGOTTEN}, ["stopped"], 1, id="stopped inside a window"),

@@ -115,8 +115,12 @@ class Frames:
 
     def ends_statement(self, events: Ints) -> NDArray[np.bool_]:
         """Whether each of these TABLE_MAP or rows events has STMT_END_F."""
+        return self.have_flag(events, plain.RowsFlag.STMT_END)
+
+    def have_flag(self, events: Ints, flag: plain.RowsFlag) -> NDArray[np.bool_]:
+        """Whether each of these rows events has a flag."""
         flags: NDArray[np.uint8] = self.data[self.offset[events] + self.header_length + FLAGS_IN_BODY]
-        return (flags & plain.RowsFlag.STMT_END).astype(np.bool_)
+        return (flags & flag).astype(np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
