@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from binlane.errors import ConfigError
+from binlane.server_proof import ServerProof
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
@@ -70,6 +71,8 @@ class Endpoint:
     user: str
     password: str = field(repr=False)
     tls: Tls = field(default_factory=Tls)
+    proof: ServerProof | None = field(default=None, repr=False)
+    """What each of its connections must find; None: a server of which nothing is known yet."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.user}@{self.host}:{self.port})"
@@ -77,10 +80,14 @@ class Endpoint:
     def pymysql_arguments(self) -> dict[str, Any]:
         """Keyword arguments of ``pymysql.connect``: place, account, TLS and ``charset``."""
         place = {"host": self.host, "port": self.port, "user": self.user, "password": self.password}
-        return {**place, "charset": "utf8mb4", **self.tls.arguments()}
+        return {**place, "charset": "utf8mb4", **self.driver_arguments()}
+
+    def driver_arguments(self) -> dict[str, Any]:
+        """Those of ``driver.Connection`` that a URL does not hold."""
+        return {**self.tls.arguments(), **({} if self.proof is None else {"proof": self.proof})}
 
     def sqlalchemy_url(self) -> str:
-        """For ``create_engine(url, connect_args=endpoint.tls.arguments())``. Contains the password: never print it."""
+        """For ``engine_at(url, connect_args=endpoint.driver_arguments())``. Contains the password: never print it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         account = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
         return f"mysql+pymysql://{account}@{host}:{self.port}/?charset=utf8mb4"
@@ -92,6 +99,10 @@ class Endpoints:
 
     source: Endpoint | None
     target: Endpoint
+
+    def proving(self, proof: ServerProof) -> Endpoints:
+        """These, of which each connection to the source asks which server answers."""
+        return self if self.source is None else replace(self, source=replace(self.source, proof=proof))
 
 
 Resolver: TypeAlias = Callable[[str], Endpoint]

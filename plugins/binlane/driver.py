@@ -28,8 +28,9 @@ from pymysql.constants import CLIENT, CR
 from pymysql.cursors import Cursor
 
 from binlane.compression import Inflated, frames_of
-from binlane.errors import BinlaneError, ConfigError, PrecheckError
-from binlane.model import Flavor
+from binlane.errors import BinlaneError, ConfigError, PrecheckError, SourceIdentityError
+from binlane.model import Flavor, LogPosition
+from binlane.server_proof import ServerProof
 from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Connection(Driver):
         write_timeout: float | None = WRITE_SECONDS,
         compresses: bool = False,
         kind: SessionKind = SessionKind.STATE,
+        proof: ServerProof | None = None,
         **named: Any,
     ) -> None:
         """``public_key_file``: PEM file of the server's RSA key; ``get_server_public_key``: accept the key that the
@@ -127,8 +129,10 @@ class Connection(Driver):
 
         ``read_timeout``: seconds that each answer may take; None: as long as the server accepts logins.
         ``compresses``: both directions by zlib, after the login. ``kind``: decides the session's settings.
+        ``proof``: what the server must be.
         """
         self.kind = kind
+        self.proof = proof
         self._again = {
             "password": password,
             "public_key_file": public_key_file,
@@ -208,10 +212,11 @@ class Connection(Driver):
             if exc.args[0] != _IN_TRANSACTION:
                 raise
             self._reset()
-        else:
-            # behind the settings, or one of them could hide the answer
-            if self._single("SELECT @@GLOBAL.init_connect"):
-                self._reset()
+            self.prove()
+            return
+        # behind the settings, or one of them could hide the answer
+        if self.prove("@@GLOBAL.init_connect"):
+            self._reset()
 
     def _reset(self) -> None:
         self._execute_command(_RESET_CONNECTION, b"")  # type: ignore[attr-defined]
@@ -263,9 +268,8 @@ class Connection(Driver):
 
     def _prove(self, refused: Iterable[str]) -> None:
         names = ", ".join(f"'{name}'" for name in sorted(refused))
-        with self.cursor(Cursor) as cursor:
-            cursor.execute(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})")
-            found = {_text(name).lower(): _text(value) for name, value in cursor.fetchall()}
+        rows = self._texts(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})")
+        found = {name.lower(): value for name, value in rows}
         for pin in pins_of(self._server, self.kind):
             if pin.name in found and not is_as_pinned(pin, self.flavor, self.kind, found[pin.name]):
                 _unset.pop(self._account, None)
@@ -285,11 +289,37 @@ class Connection(Driver):
     def _account(self) -> tuple[object, ...]:
         return (self.host, self.port, self.user, self._server)
 
-    def _single(self, query: str) -> str:
+    def prove(self, besides: str = "''") -> str:
+        """Ask the server whether it is the one that ``proof`` names; returns the value of ``besides``, an expression.
+
+        Raises SourceIdentityError if it is another one, or one from before the watermark.
+        """
+        proof = self.proof
+        columns, arguments = ("''", ()) if proof is None else proof.query(self.flavor)
+        [values] = self._texts(f"SELECT {besides}, {columns}", arguments)
+        if proof is not None:
+            why = proof.refusal(self.flavor, values[1:])
+            if why is None and proof.position is not None and not proof.gtid_set:
+                why = proof.refused_end(self._log_end())
+            if why is not None:
+                raise SourceIdentityError(
+                    f"{self._place}: {why}: the connection leads to another server, or the server was restored from an "
+                    "older copy; nothing was read from it. Point the connection at the channel's server; a new server "
+                    "needs a new channel"
+                )
+        return values[0]
+
+    def _log_end(self) -> LogPosition:
+        try:
+            rows = self._texts("SHOW BINARY LOG STATUS")
+        except err.ProgrammingError:
+            rows = self._texts("SHOW MASTER STATUS")
+        return LogPosition(rows[0][0], int(rows[0][1])) if rows else LogPosition("", 0)
+
+    def _texts(self, query: str, arguments: tuple[str, ...] = ()) -> list[list[str]]:
         with self.cursor(Cursor) as cursor:
-            cursor.execute(query)
-            [(value,)] = cursor.fetchall()
-        return "" if value is None else _text(value)
+            cursor.execute(query, arguments or None)
+            return [["" if value is None else _text(value) for value in row] for row in cursor.fetchall()]
 
     def _request_authentication(self) -> None:
         if self._compresses:
@@ -454,9 +484,9 @@ class _Answers(io.RawIOBase):
                     ) from exc
 
 
-def _text(value: str | bytes) -> str:
+def _text(value: object) -> str:
     """A value of a connection with or without conversions."""
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _file(name: str, extra: str) -> bytes:

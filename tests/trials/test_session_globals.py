@@ -190,7 +190,7 @@ def play(channel: Channel, changes: dict[str, Sequence[Setting]]) -> None:
         run(target, "UPDATE tenant_1.t SET n = -1 WHERE id IN (3, 299)", "DELETE FROM tenant_1.keyless WHERE n = 2")
         assert channel.cli("verify", CHANNEL, "--full") != 0, "drift was not found"
         command(channel, "verify", CHANNEL, "--full", "--repair", "--yes", allowed=(0, 1))
-        command(channel, "recopy", CHANNEL, "tenant_1.keyless", "tenant_1.t", "--yes")
+        command(channel, "recopy", CHANNEL, "--table", "tenant_1.keyless", "--table", "tenant_1.t", "--yes")
         equal(channel)
         command(channel, "verify", CHANNEL, "--full")
 

@@ -17,7 +17,7 @@ BINLANE: Final = ROOT / "plugins" / "binlane"
 
 # A part is a package, or a module beside the packages. It may import itself and the parts of its row: a package's name
 # stands for its own modules, not for the packages in it. Rows stand in an order without a step upwards.
-BASE: Final = ("errors", "formats", "model", "session_pins", "choices", "extension", "json_codec")
+BASE: Final = ("errors", "formats", "model", "session_pins", "server_proof", "choices", "extension", "json_codec")
 CONFIG: Final = ("config", "connections")
 LOG: Final = (*BASE, "binlog.types", "binlog", "binlog.vector")
 STATEMENTS: Final = ("sql.parse", "schema", "sql", "sql.programs")
@@ -36,16 +36,17 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "errors": ("safe_text",),
     "formats": ("", "errors"),
     "model": ("errors",),
+    "session_pins": ("model",),
+    "server_proof": ("model",),
     "choices": (),
     "extension": ("errors",),
     "json_codec": ("errors",),
     "rename_rules": (),
     "collation_rules": (),
     "config": ("errors", "choices", "extension", "rename_rules", "collation_rules"),
-    "connections": ("errors", "config"),
+    "connections": ("errors", "config", "server_proof"),
     "compression": (),
-    "session_pins": ("model",),
-    "driver": ("errors", "model", "compression", "session_pins"),
+    "driver": ("errors", "model", "compression", "session_pins", "server_proof"),
     "binlog.types": BASE,
     "binlog": (*BASE, "binlog.types"),
     "binlog.vector": (*BASE, "binlog.types", "binlog"),

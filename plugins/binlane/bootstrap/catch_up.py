@@ -77,7 +77,7 @@ class CatchUp:
                 next(chunks, None)
             self._trim()
             reader = ChangeReader(source, source, keyed)
-            changed = reader.read_source(log, mark.source, mark.gtid_set, spill=self._read_again)
+            changed = reader.read_source(log, start, spill=self._read_again)
         except (MissingLogError, SourceIdentityError) as exc:
             return Kept(notes=(f"no table of an earlier attempt was kept: {exc}",))
         self._tables = {key: found for key, found in self._tables.items() if not changed.covers_table(key)}

@@ -85,6 +85,11 @@ class Session:
         """Number of warnings of the last statement."""
         return int(self.connection._result.warning_count)
 
+    def prove(self) -> None:
+        """Ask the server once more whether it is the one that the endpoint names. Raises SourceIdentityError."""
+        with self._named():
+            self.connection.prove()
+
     def close(self) -> None:
         """Close the connection. Raises nothing."""
         with contextlib.suppress(Exception):

@@ -29,6 +29,7 @@ from binlane.precheck.definitions.noted import note_definitions
 from binlane.schema.codec import schema_to_json
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
+from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.assigners import ASSIGNERS, shard_of_group
@@ -52,6 +53,7 @@ def write_inputs(
 
     Raises ConfigError for an invalid shard list. An open window keeps the list that it has.
     """
+    endpoints = endpoints.proving(ServerProof(manifest.identity))
     with engine_of(endpoints.target).connect() as connection:
         renaming = renaming_of(channel, read_schema(connection, ()))
         found = definitions_for(channel, endpoints, connection, renaming)

@@ -47,6 +47,7 @@ from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema
 from binlane.schema.programs import Program
+from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, in_background
 from binlane.servers.programs import read_program_names, read_programs, read_triggers
@@ -454,6 +455,11 @@ def situation_of(
     engine, known = engine_of(endpoints.target), read_definitions(window_folder)
     with ExitStack() as stack:
         target, source = stack.enter_context(Target(engine)), None
+        window = target.ask(read_window, plan.channel, plan.window_id)
+        begun = window is not None and window.plan_digest is not None
+        if not begun:
+            # a begun window is finished whatever has become of the source
+            endpoints = endpoints.proving(ServerProof(plan.source, plan.end_gtid_set, plan.end))
         if endpoints.source is not None:
 
             def ask_source(connection: Connection, names: frozenset[str]) -> tuple[Schema, Grants]:
@@ -467,7 +473,6 @@ def situation_of(
         writer = writer_of(target.grants, target.flavor, target.number) if wanted == Writer.AUTO else wanted
         by_sql = written_by_sql(plan, tables, writer)
         manifest = inputs.manifest
-        window = target.ask(read_window, plan.channel, plan.window_id)
         yield Situation(
             target=target,
             needs=needs_of(channel, plan, inputs.settings.payload_bytes, writer, row_statements=bool(by_sql)),
@@ -481,7 +486,7 @@ def situation_of(
             planned=inputs.schema,
             source=source,
             by_sql=by_sql,
-            begun=window is not None and window.plan_digest is not None,
+            begun=begun,
             read_statements=partial(ask_parser, engine, plan, plans),
         )
 

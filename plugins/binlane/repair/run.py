@@ -148,6 +148,8 @@ class Repairer:
     def _fence(self, connection: Connection) -> None:
         """Lock the channel's row. Raises if a window is open or the target has left the plan's watermark."""
         plan = self.plan
+        # a connection may lead to another server since the last transaction, through a proxy
+        self.source.prove()
         lock_at_watermark(connection, self.engine, plan.channel, (plan.uuid, plan.seqno), self._outdated)
 
     def _outdated(self, channel: Channel) -> PlanError:

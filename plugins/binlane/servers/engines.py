@@ -105,7 +105,7 @@ def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
     limits = {} if timeout is None else dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), timeout)
     # client_flag replaces SQLAlchemy's value, so FOUND_ROWS (matched rows count, changed or not) is repeated here
     flags = CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES
-    arguments = {**endpoint.tls.arguments(), **limits, "client_flag": flags}
+    arguments = {**endpoint.driver_arguments(), **limits, "client_flag": flags}
     return engine_at(endpoint.sqlalchemy_url(), connect_args=arguments, **pool)
 
 

@@ -151,6 +151,12 @@ def verified(source: EventSource, state: LogState, start: Start) -> Generator[Lo
     if start.position.file not in state.files:
         raise missing_file(source.name, start.position.file, list(state.files))
     check_unlogged(source.name, state, start.gtid_set)
+    yield from continued(source, start)
+
+
+def continued(source: EventSource, start: Start) -> Generator[LogChunk, None, None]:
+    """The chunks from ``start`` on, after a check of its fingerprint. Raises SourceIdentityError if it is another
+    log."""
     known = Fingerprint.parse(start.fingerprint)
     at = start.position
     can_look_back = known.events != _NOTHING and source.can_begin_at(known.offset)
@@ -175,6 +181,14 @@ def check_unlogged(name: str, state: LogState, gtids: str) -> None:
             "gtid_purged; load what the dump holds into the target, too, and name these transactions in "
             "source.unlogged_gtids of the channel, or load a newer backup into the target"
         )
+
+
+def prove_log(source: EventSource, start: Start) -> None:
+    """Raises SourceIdentityError if the log is another one than that from which ``start`` was taken."""
+    with contextlib.closing(continued(source, start)) as chunks:
+        next(chunks)
+        # what comes next lies behind the events that are compared
+        next(chunks, None)
 
 
 def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Fingerprint) -> Iterator[LogChunk]:

@@ -23,6 +23,7 @@ from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.model import Schema
 from binlane.servers.names import among, literals
+from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.state.carried.prepared import read_chunks, read_open_xa
 from binlane.state.channels import Channel, read_channel
@@ -498,7 +499,9 @@ class Verifier:
                 if each.segment is not None
             ]
         reader = self._reader(recorder)
-        changes = reader.read_source(self.source, mark.source, mark.gtid_set, files)
+        identity = self._standing.source_identity
+        start = Start(mark.seqno, mark.source, mark.gtid_set, mark.source_time, identity, mark.fingerprint)
+        changes = reader.read_source(self.source, start, files)
         if len(files) < len(prepared):
             # the target has the changes of a transaction that the source has not ended; nobody knows which
             changes.everything = changes.unplaced = True

@@ -20,12 +20,14 @@ from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.commands.verify import ComparedServers, compared_servers, verify_channel
 from binlane.orchestration.effective_rules import rules_of, selection_of
+from binlane.orchestration.extraction.reading import source_of
 from binlane.repair.definitions import DefinitionRepairer
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema
 from binlane.servers.engines import engine_of
+from binlane.source.identity import prove_log
 from binlane.state.channels import read_channel
 from binlane.state.records.verifications import DRIFT
 from binlane.verify.definitions.comparison import Definitions
@@ -94,10 +96,12 @@ def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to repair from, the channel has an archive")
     with driver_errors(), compared_servers(channel, endpoints) as found, contextlib.ExitStack() as stack:
-        return _repair(channel, endpoints, stored, found, *(
-            stack.enter_context(contextlib.closing(session))
-            for session in (read_session(endpoints.source), write_session(endpoints.target))
-        ))  # fmt: skip
+        proven = found.endpoints.source
+        assert proven is not None
+        source = stack.enter_context(contextlib.closing(read_session(proven)))
+        target = stack.enter_context(contextlib.closing(write_session(endpoints.target)))
+        prove_log(source_of(channel, found.endpoints), found.start)
+        return _repair(channel, endpoints, stored, found, source, target)
 
 
 def _repair(

@@ -20,16 +20,18 @@ from binlane.errors import ConfigError, DriftError, PrecheckError
 from binlane.health.durations import span
 from binlane.health.unshown import told
 from binlane.model import TableKey, plural
-from binlane.orchestration.commands.channel import load
+from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.effective_rules import rules_of
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.reading import source_of, start_of
 from binlane.orchestration.inputs import shards_of
 from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, in_background, kept_connections
+from binlane.source.identity import Start
 from binlane.source.server import translated
+from binlane.state.channels import read_channel
 from binlane.state.records.databases import known_databases
 from binlane.state.records.verifications import DRIFT, INCOMPLETE, PENDING, RUNNING, Suspect, unshown_among, without_key
 from binlane.state.window_folders import WindowFolders
@@ -65,7 +67,7 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
         return Verifier(
             WindowFolders(channel.work.uri, channel.name),
             engine_of(endpoints.target),
-            source_of(channel, endpoints),
+            source_of(channel, found.endpoints),
             found.pair,
             found.schemas,
             replace(options, scope=scope),
@@ -80,6 +82,10 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
 class ComparedServers:
     """A channel's servers, read for a comparison."""
 
+    endpoints: Endpoints
+    """Each connection proves that it leads to the channel's source."""
+    start: Start
+    """The watermark."""
     pair: Pair
     schemas: tuple[Schema, Schema]
     """Source and target."""
@@ -91,12 +97,17 @@ class ComparedServers:
 @contextlib.contextmanager
 def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[ComparedServers]:
     """Sessions on both servers, their definitions and privileges. Raises ConfigError for a channel that reads an
-    archive."""
+    archive, SourceIdentityError for a source that is not the channel's, or is behind its watermark."""
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to compare with, the channel has an archive")
-    source_engine = engine_of(endpoints.source)
     named = str(endpoints.source)
     with kept_connections(), target_state(endpoints.target) as engine, contextlib.ExitStack() as stack:
+        with engine.connect() as asked:
+            standing = read_channel(asked, channel.name)
+        endpoints = proven(endpoints, standing)
+        start = start_of(standing.watermark, standing.source_identity)
+        assert endpoints.source is not None
+        source_engine = engine_of(endpoints.source)
         pair = Pair(stack.enter_context(source_side(source_engine, named)), stack.enter_context(target_side(engine)))
 
         def ask_source() -> tuple[Schema, Grants]:
@@ -116,7 +127,7 @@ def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[C
 
         visibility, rules = Visibility(holds, shows), rules_of(channel, theirs)
         seen, unseen = without_unseen((ours, theirs), rules, visibility, known, channel.apply.allow_unseen)
-        yield ComparedServers(pair, seen, visibility, unseen)
+        yield ComparedServers(endpoints, start, pair, seen, visibility, unseen)
 
 
 _SCOPES: Final[Mapping[str, tuple[bool, ...]]] = {

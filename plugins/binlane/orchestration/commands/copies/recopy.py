@@ -17,7 +17,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PositionError, WindowBusyError
 from binlane.model import LogPosition, plural
-from binlane.orchestration.commands.channel import load
+from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.commands.run import announced_window
 from binlane.orchestration.effective_rules import rules_of
@@ -71,14 +71,18 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
     channel, endpoints = load(name, folder, resolve)
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to copy from, the channel has an archive")
-    with target_state(endpoints.target), driver_errors():
-        _read(channel, endpoints, options)
+    with target_state(endpoints.target) as engine, driver_errors():
+        with engine.connect() as connection:
+            begun = proven(endpoints, read_channel(connection, name))
+        _read(channel, begun, options)
     # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
     console.line(("windows up to now", "bold"))
     announced_window(channel, endpoints, WindowRequest(NOW), options.engine, console)
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
-            uuid = read_channel(connection, name).uuid
+            standing = read_channel(connection, name)
+        endpoints, uuid = proven(endpoints, standing), standing.uuid
+        assert endpoints.source is not None
         with _lease(endpoints, name, uuid):
             for _ in range(_ATTEMPTS):
                 with shared_snapshot(endpoints.source, 2, options.lock_seconds, _nothing) as (snapshot, _):

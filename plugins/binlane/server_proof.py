@@ -1,0 +1,84 @@
+"""Which server answers: what a connection of a channel must find, asked of the server at each login.
+
+A name leads elsewhere after a failover, a restore or a mistake, from one connection to the next. So an endpoint of a
+channel that has a watermark carries a proof, and ``driver.Connection`` asks for it with the first query of a session:
+the server must be the channel's own, and it must have executed everything up to the watermark, or it was restored from
+an older copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from binlane.model import Flavor, LogPosition
+
+_NUMBER: dict[Flavor, tuple[str, str]] = {
+    Flavor.MYSQL: ("mysql server_uuid", "@@GLOBAL.server_uuid"),
+    Flavor.MARIADB: ("mariadb server_id", "@@GLOBAL.server_id"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProof:
+    """A server, and how far it must be at least."""
+
+    identity: str
+    """As ``LogState.identity``."""
+    gtid_set: str = field(default="", compare=False)
+    """GTIDs that it must have executed; not compared: endpoints of one server share an engine."""
+    position: LogPosition | None = field(default=None, compare=False)
+    """The place that its log must have reached; asked where there is no GTID set."""
+
+    def query(self, flavor: Flavor) -> tuple[str, tuple[str, ...]]:
+        """The columns of a SELECT for ``refusal``, and their arguments."""
+        _, number = _NUMBER[flavor]
+        if flavor is Flavor.MARIADB:
+            return f"{number}, @@GLOBAL.gtid_binlog_state", ()
+        return f"{number}, GTID_SUBSET(%s, @@GLOBAL.gtid_executed)", (self.gtid_set,)
+
+    def refusal(self, flavor: Flavor, values: Sequence[str]) -> str | None:
+        """Why this is not the server; None if it is."""
+        number, reached = values
+        found = f"{_NUMBER[flavor][0]} {number}"
+        if found != self.identity:
+            return f"expected the channel's server, {self.identity}, found {found}"
+        if flavor is Flavor.MYSQL:
+            is_behind = reached != "1"
+            reached = "one that has not executed all of them"
+        else:
+            is_behind = _is_behind(reached, self.gtid_set)
+        if is_behind:
+            return (
+                f"expected a server that has executed the channel's transactions up to its watermark, {self.gtid_set}, "
+                f"found {reached or 'an empty log'}"
+            )
+        return None
+
+    def refused_end(self, end: LogPosition) -> str | None:
+        """Why a server whose log ends there is not the server; None if it may be."""
+        at = self.position
+        if at is None or _place(at) <= _place(end):
+            return None
+        return f"expected a log that has reached the channel's watermark, {at}, found one that ends at {end}"
+
+
+def _place(at: LogPosition) -> tuple[int, int]:
+    number = at.file.rpartition(".")[2]
+    return (int(number) if number.isdigit() else 0, at.offset)
+
+
+def _is_behind(state: str, watermark: str) -> bool:
+    """MariaDB: by domain and server, since numbers of several servers may come in any order.
+
+    A domain that was deleted from the server's log tells nothing, unless none is left.
+    """
+    last, wanted = _by_source(state), _by_source(watermark)
+    domains = {domain for domain, _ in last}
+    known = [pair for pair in wanted if pair[0] in domains]
+    return bool(wanted) and (not known or any(last.get(pair, -1) < wanted[pair] for pair in known))
+
+
+def _by_source(gtids: str) -> dict[tuple[str, str], int]:
+    parts = (each.strip().split("-") for each in gtids.split(",") if each.strip())
+    return {(part[0], part[1]): int(part[2]) for part in parts if len(part) == 3}
