@@ -249,7 +249,11 @@ def failing(channel: Channel, side: str, group: Sequence[Setting], capsys: pytes
         if named and len(group) == len(named) == 1:
             return []
         if len(group) == 1:
-            return [f"{side}: {group[0]}: {str(exc)[:300]}: {told[-1500:]}"]
+            failed = f"{side}: {group[0]}: {str(exc)[:300]}: {told[-1500:]}"
+            with capsys.disabled():
+                # a sweep takes long: what it finds is of use before its end
+                print(failed)
+            return [failed]
         middle = len(group) // 2
         return [
             *failing(channel, side, group[:middle], capsys),
