@@ -132,6 +132,7 @@ PINS: Final = (
     Pin("lock_wait_timeout", str(_DAY), _ENDS),
     Pin("innodb_lock_wait_timeout", "50", _ENDS),
     Pin("max_session_mem_used", str((1 << 63) - 1), _ENDS, _MARIADB),
+    Pin("sort_buffer_size", {Flavor.MARIADB: "2097152", Flavor.MYSQL: "262144"}, _ENDS),
     Pin("tmp_disk_table_size", _NO_LIMIT, _ENDS, _MARIADB, since=(10, 2, 7)),
     Pin(
         "range_optimizer_max_mem_size",
@@ -266,7 +267,7 @@ UNPINNED: Final[Mapping[str, str]] = {
         *("myisam_repair_threads", "myisam_sort_buffer_size", "net_buffer_length", "preload_buffer_size"),
         *("query_alloc_block_size", "query_prealloc_size", "range_alloc_block_size", "read_buffer_size"),
         *("read_rnd_buffer_size", "rowid_merge_buff_size", "select_into_buffer_size", "select_into_disk_sync"),
-        *("select_into_disk_sync_delay", "set_operations_buffer_size", "sort_buffer_size", "tmp_memory_table_size"),
+        *("select_into_disk_sync_delay", "set_operations_buffer_size", "tmp_memory_table_size"),
         *("tmp_table_size", "transaction_alloc_block_size", "transaction_prealloc_size", "tcp_nodelay"),
         *("innodb_alter_copy_bulk", "max_open_cursors"),
     ),

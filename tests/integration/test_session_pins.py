@@ -49,6 +49,7 @@ HOSTILE: Final = {
     "tmp_disk_table_size": "1048576",
     "query_cache_type": "0",
     "max_sort_length": "64",
+    "sort_buffer_size": "32768",
     "group_concat_max_len": "64",
     "auto_increment_increment": "7",
     "auto_increment_offset": "7",
