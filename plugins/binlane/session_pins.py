@@ -392,4 +392,5 @@ def is_as_pinned(pin: Pin, flavor: Flavor, kind: SessionKind, shown: str) -> boo
 
 def _plain(value: str) -> str:
     text = value.strip("'").upper().removesuffix(".000000")
-    return {"ON": "1", "OFF": "0", "NULL": ""}.get(text, text)
+    # servers show the words of a set in an order of their own
+    return {"ON": "1", "OFF": "0", "NULL": ""}.get(text, ",".join(sorted(text.split(","))))

@@ -207,7 +207,8 @@ def run(server: PrivateServer, *statements: str) -> None:
         )
         cursor.execute(
             f"SET NAMES utf8mb4, autocommit = 1, @@SESSION.sql_mode = {usual}, @@SESSION.{limit} = 0, "
-            f"@@SESSION.completion_type = 0, @@SESSION.{read_only} = 0, @@SESSION.time_zone = '+00:00', @@SESSION.sql_safe_updates = 0, "
+            f"@@SESSION.completion_type = 0, @@SESSION.{read_only} = 0, "
+            "@@SESSION.time_zone = '+00:00', @@SESSION.sql_safe_updates = 0, "
             "@@SESSION.sql_select_limit = 18446744073709551615, @@SESSION.foreign_key_checks = 1"
         )
         for statement in statements:
