@@ -18,6 +18,7 @@ from binlane.formats import OF_PLAN, OF_WINDOW
 from binlane.model import Flavor
 from binlane.plan.block.bound_statements import BoundStatements
 from binlane.plan.block.computed_modes import ComputedModes
+from binlane.plan.block.keyless_chains import KeylessTables
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import table_rules
 from binlane.plan.critical_databases import critical_databases
@@ -59,6 +60,12 @@ class Inputs:
         """The tables whose statements keep their ends; None if neither server is one that feels them."""
         servers = {Flavor(self.settings.target), *(each.flavor for each in self.manifest.segments)}
         return BoundStatements(self.schema, routing.excluded) if servers == {Flavor.MARIADB} else None
+
+    def chains(self, routing: Routing) -> KeylessTables | None:
+        """The tables whose changes must not meet each other in one event; None if the target makes them in turn."""
+        if self.settings.target != Flavor.MYSQL or not self.manifest.segments:
+            return None
+        return KeylessTables(self.manifest.segments[0].flavor, self.schema, routing.excluded)
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -161,6 +168,12 @@ def modes_of(uri: str, key: str) -> ComputedModes | None:
 def bound_of(uri: str, key: str) -> BoundStatements | None:
     """``Inputs.bound`` by these routes, as ``reducer_of``."""
     return inputs_of(uri, key).bound(read_routing(uri, key))
+
+
+@lru_cache(maxsize=2)
+def chains_of(uri: str, key: str) -> KeylessTables | None:
+    """``Inputs.chains`` by these routes, as ``reducer_of``."""
+    return inputs_of(uri, key).chains(read_routing(uri, key))
 
 
 @contextmanager

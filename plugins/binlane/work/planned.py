@@ -113,7 +113,11 @@ class PlannedLanes:
 
     @cached_property
     def _limits(self) -> BlockLimits:
-        return replace(self._inputs.settings.limits, bound=self._inputs.bound(self._routing))
+        return replace(
+            self._inputs.settings.limits,
+            bound=self._inputs.bound(self._routing),
+            chains=self._inputs.chains(self._routing),
+        )
 
     @cached_property
     def _modes(self) -> ComputedModes | None:

@@ -23,6 +23,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, DealtItem, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.block.bound_statements import StatementRules
 from binlane.plan.block.computed_modes import Session
+from binlane.plan.block.keyless_chains import ChainRules, with_chains_apart
 from binlane.plan.block.reduce import Reduced, Reducer
 from binlane.plan.block.row_range import RowRange
 
@@ -43,6 +44,8 @@ class BlockLimits:
     """Longest source time between a block's first and last transaction; 0: no limit."""
     bound: StatementRules | None = None
     """The tables whose statements keep their ends inside a BINLOG statement; None: no table."""
+    chains: ChainRules | None = None
+    """The tables whose changes must not meet each other in one event; None: no table."""
 
     def shared_by(self, lanes: int) -> BlockLimits:
         """The limits of a block that several lanes share: each share is about as large as a block of one lane."""
@@ -80,6 +83,8 @@ class RowsPayload:
     largest: int
     bound: StatementRules | None = None
     """As ``BlockLimits.bound``."""
+    chains: ChainRules | None = None
+    """As ``BlockLimits.chains``."""
     is_sent: bool = True
     """False for events that will be folded: the source's statements are not joined."""
     _events: list[bytes] = field(default_factory=list)
@@ -150,10 +155,15 @@ class RowsPayload:
             self._open = False
 
     def _joined(self, payload: bytes) -> bytes:
-        bound = self.bound
-        if bound is not None and any(bound.why(key) is not None for key in check_self_contained(payload)):
-            return payload
-        return joined(payload)
+        bound, chains = self.bound, self.chains
+        if bound is None and chains is None:
+            return joined(payload)
+        tables = check_self_contained(payload)
+        if bound is None or all(bound.why(key) is None for key in tables):
+            payload = joined(payload)
+        if chains is not None and any(map(chains.may_lack_key, tables)):
+            payload = with_chains_apart(payload, chains)
+        return payload
 
     def _append(self, event: bytes) -> None:
         self._events.append(event)
@@ -185,7 +195,8 @@ class BlockBuilder:
     def __post_init__(self) -> None:
         # events to be folded are cut after folding: only a large transaction reaches this limit
         limit = self.limits.payload_bytes if self.reducer is None else 2 * self.limits.bytes
-        self._payload = RowsPayload(limit, self.limits.largest_bytes, self.limits.bound, is_sent=self.reducer is None)
+        most = self.limits.largest_bytes, self.limits.bound, self.limits.chains
+        self._payload = RowsPayload(limit, *most, is_sent=self.reducer is None)
 
     def compute_in(self, mode: int | None) -> None:
         """The target computes columns of the rows that follow in these modes; None: they may have those of any other.
@@ -364,7 +375,7 @@ def _written(shares: Iterable[Reduced], limits: BlockLimits, saved: dict[TableKe
 
 
 def _items_of(reduced: Reduced, limits: BlockLimits) -> Iterator[Item]:
-    loose = RowsPayload(limits.payload_bytes, limits.largest_bytes, limits.bound)
+    loose = RowsPayload(limits.payload_bytes, limits.largest_bytes, limits.bound, limits.chains)
     for event in reduced.loose:
         if event.counts is None:
             loose.add_map(event.event)

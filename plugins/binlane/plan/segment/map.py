@@ -24,6 +24,7 @@ from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.bound_statements import StatementRules
 from binlane.plan.block.builder import BlockBuilder, BlockLimits
 from binlane.plan.block.computed_modes import ModeRules
+from binlane.plan.block.keyless_chains import ChainRules
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.row_range import FoldTables
 from binlane.plan.block.row_size import RowMeter, ends_earlier
@@ -166,13 +167,15 @@ def map_segment(
     groups: Groups | None = None,
     modes: ModeRules | None = None,
     bound: StatementRules | None = None,
+    chains: ChainRules | None = None,
 ) -> MapSummary:
     """Write the segment's blocks, lane by lane, to the sinks that ``open_sink`` (lane, FORMAT_DESCRIPTION event) opens.
 
     ``groups`` gives the changes of the segment's XA COMMITs; ``modes``: the tables whose rows go with their session's
-    modes; ``bound``: those whose statements keep their ends. Raises BinlogError for anything that is not exact.
+    modes; ``bound``: those whose statements keep their ends; ``chains``: those
+    without a key. Raises BinlogError for anything that is not exact.
     """
-    columns, limits = segment_columns(data, segment, settings), replace(settings.limits, bound=bound)
+    columns, limits = segment_columns(data, segment, settings), replace(settings.limits, bound=bound, chains=chains)
     return _Map(columns, routing, settings, limits, open_sink, reducer, groups or NoGroups(), modes).run()
 
 

@@ -19,6 +19,7 @@ from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.bound_statements import EveryStatement
 from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
 from binlane.plan.block.computed_modes import AllTables, ModeRules
+from binlane.plan.block.keyless_chains import AnyTable
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.segment.lane_writer import LaneWriter
 from binlane.plan.segment.reader import changed_rows
@@ -124,7 +125,7 @@ def alone(
         raise PlanError(f"{name}: an XA COMMIT does not contain its changes; apply those of its XA PREPARE by hand")
     log = LogFormat(reader.format, name, 0, target, rules)
     header = transaction_header(1, log.position(found[0]), found[0].gtid, found[0].commit_time)
-    limits = replace(limits, bound=EveryStatement())
+    limits = replace(limits, bound=EveryStatement(), chains=AnyTable(log.format.flavor))
     return piece(header, dissect(found[0], log), log, limits, version, modes=AllTables())
 
 

@@ -24,6 +24,7 @@ from binlane.work.filter.folded_files import fold_files
 from binlane.work.lane_files import LaneFileWriter
 from binlane.work.plan_inputs import (
     bound_of,
+    chains_of,
     check_content,
     inputs_of,
     modes_of,
@@ -83,7 +84,7 @@ def map_task(uri: str, key: str, name: str) -> bytes:
     with segment_bytes(folder, segment) as data:
         try:
             groups = inputs.groups(folder, routing, segment, data)
-            rules = reducer_of(uri, key), groups, modes_of(uri, key), bound_of(uri, key)
+            rules = reducer_of(uri, key), groups, modes_of(uri, key), bound_of(uri, key), chains_of(uri, key)
             return packed(map_segment(data, segment, routing, settings, sink, *rules))
         except BaseException as exc:
             for writer in writers:
@@ -99,6 +100,6 @@ def fold_task(uri: str, key: str, parts: Mapping[str, Sequence[LaneFile]], lane:
     assert reducer is not None
     edges = LaneEdges(routing.by_lane[int(lane)])
     settings = inputs.settings.chosen(routing.size)
-    limits = replace(settings.limits, bound=bound_of(uri, key))
+    limits = replace(settings.limits, bound=bound_of(uri, key), chains=chains_of(uri, key))
     folding = LaneFolder(reducer, limits, settings.window_bytes, edges.stretch)
     return packed(fold_files(WorkFolder(uri).child(key), int(lane), parts[lane], folding))
