@@ -43,8 +43,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     trials = {item for item in items if item.get_closest_marker("trial") is not None or _TRIALS in item.path.parents}
     # a test that needs no server is cheap
     trials |= left_out([item for item in items if item not in trials and _UNIT not in item.path.parents])
-    chosen = [item for item in items if (item in trials) is (tier == "trials")]
-    config.hook.pytest_deselected(items=[item for item in items if item not in {*chosen}])
+    chosen, others = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        (chosen if (item in trials) is (tier == "trials") else others).append(item)
+    config.hook.pytest_deselected(items=others)
     items[:] = chosen
 
 
