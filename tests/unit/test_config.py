@@ -193,6 +193,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
         allow_nontransactional=True,
         allow_unsafe=True,
         writer=Writer.AUTO,
+        allow_unseen=("crm",),
         allow_triggers=("shop.orders",),
         on_conflict=OnConflict.OVERWRITE,
         row_images=RowImages.FULL,

@@ -14,14 +14,15 @@ from functools import cached_property
 from typing import Final
 
 from binlane.model import TableKey
+from binlane.servers.names import other_than
 from binlane.verify.rows.column_text import Compared, Key, in_range
 from binlane.verify.rows.keys import in_order
 from binlane.verify.rows.sides import Difference, Pair, Side, rows_of
 from binlane.verify.throttle import Throttle
 
 _PARTITIONED: Final = (
-    "SELECT table_schema, table_name FROM information_schema.tables WHERE create_options LIKE '%partitioned%' "
-    "AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
+    "SELECT table_schema, table_name FROM information_schema.tables WHERE create_options LIKE '%partitioned%' AND "
+    + other_than("table_schema", "('mysql', 'information_schema', 'performance_schema', 'sys')")
 )
 _SNAPSHOT: Final = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",

@@ -57,9 +57,10 @@ class Inputs:
         return ComputedModes(self.schema, routing.excluded) if is_mysql else None
 
     def bound(self, routing: Routing) -> BoundStatements | None:
-        """The tables whose statements keep their ends; None if neither server is one that feels them."""
+        """The tables whose statements keep their ends; None if there is none."""
         servers = {Flavor(self.settings.target), *(each.flavor for each in self.manifest.segments)}
-        return BoundStatements(self.schema, routing.excluded) if servers == {Flavor.MARIADB} else None
+        rules = BoundStatements(self.schema, routing.excluded) if servers == {Flavor.MARIADB} else None
+        return rules if rules is not None and rules.any else None
 
     def chains(self, routing: Routing) -> KeylessTables | None:
         """The tables whose changes must not meet each other in one event; None if the target makes them in turn."""

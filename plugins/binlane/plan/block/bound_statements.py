@@ -54,6 +54,14 @@ class BoundStatements:
         self._schema, self._changed = schema, excluded.reasons()
         self._is_mariadb = schema.flavor is Flavor.MARIADB
 
+    @property
+    def any(self) -> bool:
+        """Whether there is such a table: if not, no payload need be searched for one."""
+        changed = self._changed
+        return self._is_mariadb and bool(
+            self._reasons or changed.tables or changed.databases or changed.everything is not None
+        )
+
     def why(self, key: TableKey) -> str | None:
         """Why the table's statements keep their ends; None if they may be joined."""
         if not self._is_mariadb:
