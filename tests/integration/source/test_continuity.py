@@ -240,3 +240,16 @@ def test_transactions_that_gtid_mode_keeps_from_being_sent_are_named(
 def test_a_log_without_numbers_is_named() -> None:
     with pytest.raises(SourceError, match=r"my\.log: expected a file of the log with a number"):
         file_number("my.log")
+
+
+@requires_mysql
+def test_a_file_that_was_read_to_its_end_is_followed_by_the_one_with_the_next_number(tmp_path: Path) -> None:
+    archive = recorded(tmp_path / "servers", Flavor.MYSQL, ANONYMOUS, (FLUSH, FLUSH))
+    one, two, three = archive.names
+    source = put({one: archive.files[one]}, tmp_path / "archive")
+    at = behind(window(source, begin(source, "oldest"), tmp_path / "first"))
+    source = put({one: archive.files[one], two: archive.files[three]}, tmp_path / "archive")
+    with pytest.raises(SourceIdentityError, match=rf"{two}: expected a file whose ROTATE names number 3"):
+        window(source, at, tmp_path / "refused")
+    source = put(archive.files, tmp_path / "archive")
+    assert {each.source_file for each in window(source, at, tmp_path / "second").segments} == {two, three}
