@@ -87,7 +87,7 @@ def test_the_first_schema_with_an_open_window_becomes_todays(target: PrivateServ
     assert target.query("SELECT DISTINCT begun FROM binlane.positions") == [(0,)]
 
 
-@pytest.mark.parametrize(("old", "changes"), [(True, 58), (False, 51)], ids=["first schema", "no schema"])
+@pytest.mark.parametrize(("old", "changes"), [(True, 60), (False, 52)], ids=["first schema", "no schema"])
 def test_kill_9_behind_every_statement_then_run_again(
     target: PrivateServer, plain: Engine, tmp_path: Path, old: bool, changes: int
 ) -> None:
