@@ -65,6 +65,7 @@ _CLIENTS_OWN: Final = range(2000, 3000)
 _UNKNOWN_VARIABLE: Final = 1193
 _NOT_SETTABLE: Final = frozenset({_UNKNOWN_VARIABLE, 1227, 1238})
 """And no privilege; read-only in this version."""
+_LOGIN_REFUSED: Final = frozenset({1045, 1130, 1698, 3118, 3955, 4151})
 _IN_TRANSACTION: Final = 1766
 """MySQL: a variable that an open transaction protects; ``init_connect`` has begun it."""
 _INIT_CONNECT_FAILED: Final = 1184
@@ -91,6 +92,13 @@ class _Unset:
 _NOTHING: Final = _Unset()
 _unset: Final[dict[tuple[object, ...], _Unset]] = {}
 """By server and account, as it was when somebody tried."""
+
+
+class LoginRefusedError(err.OperationalError):
+    """The server refused the login: a wrong account or password, a host that may not connect, a locked account.
+
+    Servers have the same numbers for privileges that are missing later.
+    """
 
 
 class Connection(Driver):
@@ -174,6 +182,8 @@ class Connection(Driver):
                     f"the server accepts connections and sends nothing for {self._read_timeout:g} s: it is "
                     "frozen or overloaded",
                 ) from exc
+            if exc.args[0] in _LOGIN_REFUSED:
+                raise LoginRefusedError(*exc.args) from exc
             if exc.args[0] == _INIT_CONNECT_FAILED:
                 raise PrecheckError(
                     f"{self._place}: expected a session, found that the server ends it: init_connect, which the server "

@@ -13,10 +13,11 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
+from binlane.driver import Connection
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
 from lab.programs import WITHOUT_MYSQL, has_mysql
@@ -197,20 +198,15 @@ def play(channel: Channel, changes: dict[str, Sequence[Setting]]) -> None:
         command(channel, "verify", CHANNEL, "--full")
 
 
+def client(server: PrivateServer) -> Connection:
+    """A client whose own session is as it should be, on a server whose globals are not."""
+    place: dict[str, Any] = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    return Connection(**place, charset="utf8mb4", autocommit=True, ssl_disabled=True, get_server_public_key=True)
+
+
 def run(server: PrivateServer, *statements: str) -> None:
-    """Statements of a client whose session is as it should be, on a server whose globals are not."""
-    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-        usual = "'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'"
-        on_mariadb = server.flavor is Flavor.MARIADB
-        limit, read_only = (
-            ("max_statement_time", "tx_read_only") if on_mariadb else ("max_execution_time", "transaction_read_only")
-        )
-        cursor.execute(
-            f"SET NAMES utf8mb4, autocommit = 1, @@SESSION.sql_mode = {usual}, @@SESSION.{limit} = 0, "
-            f"@@SESSION.completion_type = 0, @@SESSION.{read_only} = 0, "
-            "@@SESSION.time_zone = '+00:00', @@SESSION.sql_safe_updates = 0, "
-            "@@SESSION.sql_select_limit = 18446744073709551615, @@SESSION.foreign_key_checks = 1"
-        )
+    """Statements of a client."""
+    with contextlib.closing(client(server)) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
 
@@ -226,17 +222,10 @@ def equal(channel: Channel) -> None:
 
 
 def rows(server: PrivateServer) -> dict[str, list[tuple[object, ...]]]:
-    limit = "max_statement_time" if server.flavor is Flavor.MARIADB else "max_execution_time"
     found = {}
-    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            f"SET NAMES utf8mb4, @@SESSION.sql_mode = '', @@SESSION.{limit} = 0, @@SESSION.time_zone = '+00:00', "
-            "@@SESSION.sql_select_limit = 18446744073709551615, @@SESSION.completion_type = 0"
-        )
-        if server.flavor is Flavor.MARIADB:
-            cursor.execute("SET SESSION system_versioning_asof = DEFAULT, tx_isolation = 'REPEATABLE-READ'")
-        names = "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables WHERE table_schema LIKE "
-        cursor.execute(f"{names} 'tenant%%' ORDER BY 1")
+    names = "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables WHERE table_schema LIKE "
+    with contextlib.closing(client(server)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"{names} 'tenant%' ORDER BY 1")
         for (name,) in cursor.fetchall():
             cursor.execute(f"SELECT * FROM {name}")
             found[str(name)] = sorted(cursor.fetchall(), key=repr)

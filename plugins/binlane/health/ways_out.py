@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _SPACE: Final = "Free space on the target, then run the channel again."
+_LOGIN: Final = "Compare the connection's user and password with the account on the server, then run the channel again."
 _GRANT: Final = "Grant the account the missing privilege (docs/accounts.md), then run the channel again."
 _SCHEMA: Final = "Give the target's table the definition that the source had at that time, then run the channel again."
 _LOCK: Final = "Transient, retried automatically. Find the session that holds the lock on the target."
@@ -22,7 +23,8 @@ _BY_CODE: Final[Mapping[int, str]] = {
     **dict.fromkeys((1049, 1054, 1091, 1136, 1146, 1265, 1366, 1406, 1677), _SCHEMA),
     **dict.fromkeys((1021, 1114), _SPACE),
     1048: _NULL,
-    **dict.fromkeys((1044, 1045, 1142, 1227), _GRANT),
+    **dict.fromkeys((1044, 1142, 1227), _GRANT),
+    **dict.fromkeys((1045, 1698, 3118, 4151), _LOGIN),
     **dict.fromkeys((1020, 1205, 1213), _LOCK),
 }
 _OTHER: Final = "The message says what to do. Then run the channel again: it continues from its positions."

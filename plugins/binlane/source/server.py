@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pymysql
 
+from binlane.driver import LoginRefusedError
 from binlane.errors import (
     BinlaneError,
     MissingLogError,
@@ -28,7 +29,7 @@ _UNAVAILABLE: Final = frozenset(
     {1040, 1053, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 )
 _REFUSED: Final = frozenset({1044, 1045, 1142, 1227, 1698, 3118, 4151})
-"""Errors of login and privileges. The message of 1227 names the privilege."""
+"""Errors of privileges. The message of 1227 names the privilege."""
 _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
 _REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
@@ -65,6 +66,10 @@ def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckErro
         return ServerIdInUseError(
             f"{said}; another run of this channel is reading: run this one again, or set source.server_id of the "
             "channel to a unique number"
+        )
+    if isinstance(exc, LoginRefusedError):
+        return PrecheckError(
+            f"{said}; the login was refused: compare the connection's user and password with the account on the server"
         )
     if code in _REFUSED:
         wanted = "; ".join(f"{flavor.value}: GRANT {', '.join(names)}" for flavor, names in LOG_PRIVILEGES.items())
