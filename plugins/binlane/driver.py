@@ -141,6 +141,7 @@ class Connection(Driver):
         """
         self.kind = kind
         self.proof = proof
+        self._commits_itself = False
         self._again = {
             "password": password,
             "public_key_file": public_key_file,
@@ -233,6 +234,13 @@ class Connection(Driver):
         self._read_ok_packet()  # type: ignore[attr-defined]
         self._pin()
 
+    def autocommit(self, value: bool | None) -> None:
+        """As PyMySQL's, which believes a flag of answers: MySQL has it on where the global value is OFF."""
+        if bool(value) != self._commits_itself:
+            self.query(f"SET autocommit = {int(bool(value))}")
+            self._commits_itself = bool(value)
+        self.autocommit_mode = value
+
     def use_as(self, kind: SessionKind) -> None:
         """Make the session one of another kind; its transaction goes on."""
         if kind is self.kind:
@@ -241,9 +249,10 @@ class Connection(Driver):
         self._set(lambda without: changes(self._server, before, kind, without))
 
     def _pin(self) -> None:
+        self._commits_itself = bool(self.autocommit_mode)
         login = (
             f"NAMES {self.charset} COLLATE {self.charset}_general_ci",
-            f"autocommit = {int(bool(self.autocommit_mode))}",
+            f"autocommit = {int(self._commits_itself)}",
         )
         self._set(lambda without: (*login, *assignments(self._server, self.kind, without)))
 
