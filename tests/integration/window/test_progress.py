@@ -52,9 +52,9 @@ def test_every_step_tells_how_far_it_is(
     assert reading.step is RunStep.EXTRACT
     assert reading.text.startswith("reading the log: ")
 
-    state, scanning = stage(channel)
+    _, scanning = stage(channel)
     assert scanning is not None
-    assert (state, scanning.step, scanning.share) == (State.UNFINISHED, RunStep.FILTER, 0.0)
+    assert (scanning.step, scanning.share) == (RunStep.FILTER, 0.0)
     assert scanning.text == f"filter job: scanning {window['segments']} segment{'s' * (window['segments'] > 1)}"
     run_filter(WorkFolder(window["work"]), InProcess())
     _, built = stage(channel)
