@@ -122,7 +122,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         "the next file is found by the index's order; that it follows is proved by both files' contents",
         f"{proofs.EXTRACT}::test_a_server_that_crashed_is_read_on_in_its_next_file",
         f"{proofs.EXTRACT}::test_the_stream_and_every_kind_of_archive_give_the_same_segments",
-        "integration/source/test_continuity.py::test_a_damaged_archive_is_refused_or_read_as_it_was_written",
+        "tests/integration/source/test_continuity.py::test_a_damaged_archive_is_refused_or_read_as_it_was_written",
     ),
     refused(
         "MariaDB 12.3's InnoDB-based log (.ibb)",
