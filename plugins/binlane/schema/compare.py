@@ -161,7 +161,10 @@ def _missing(key: TableKey, target: Schema) -> Difference:
         found = "no such database, or the account may not see it"
     else:
         found = "no such table, or the account may not see it"
-    hint = "create it from the source's dump, filter it out, or grant SELECT on it to the account"
+    hint = (
+        "`binlane recopy CHANNEL --table` makes it with its rows; or create it from the source's dump, filter it out, "
+        "or grant SELECT on it to the account"
+    )
     return Difference(Severity.FATAL, key, None, "table", "the table", found, hint)
 
 

@@ -312,3 +312,32 @@ def test_what_cannot_be_copied_is_refused_by_name_and_nothing_is_written(
     with pytest.raises(DriftError, match=r"tenant_1\.fires: expected the source's 1 row behind the copy"):
         command.recopy(CHANNEL, channel.channels, command.Options((BARE, "tenant_1.fires"), "local"), Terminal())
     assert [rows(channel, each)[1] for each in ("`a.b ``x`", "parent")] == before
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_table_that_the_target_lacks_is_made_and_filled_while_a_window_waits_for_it(
+    channel_of: ChannelOf, family: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of(family, family)
+    made = ("CREATE DATABASE app", *(f"CREATE TABLE app.{name} (id INT PRIMARY KEY, n INT)" for name in ("lost", "t")))
+    run_on(channel.source, *made, "INSERT INTO app.lost VALUES (1, 1), (2, 2), (3, 3)")
+    assert channel.run() is not None
+    run_on(channel.target, "DROP TABLE app.lost", log=False)
+    run_on(
+        channel.source,
+        *(
+            "UPDATE app.lost SET n = 9 WHERE id = 1",
+            "DELETE FROM app.lost WHERE id = 2",
+            "INSERT INTO app.t VALUES (1, 1)",
+        ),
+        *("ALTER TABLE app.lost ADD COLUMN more INT DEFAULT 7, ADD KEY (n)", "INSERT INTO app.lost VALUES (4, 4, 4)"),
+    )
+    assert channel.cli("run", CHANNEL) == 1
+    assert "app.lost" in capsys.readouterr().err
+    assert channel.cli("recopy", CHANNEL, "--table", "app.lost", "--yes") == 0
+    channel.assert_equal()
+    assert channel.target.query("SELECT COUNT(*) FROM binlane.suspects") == [(0,)]
+    run_on(channel.source, "UPDATE app.lost SET n = 5 WHERE id = 3", "INSERT INTO app.t VALUES (2, 2)")
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.cli("verify", CHANNEL, "--full") == 0

@@ -18,6 +18,13 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PositionError, WindowBusyError
 from binlane.model import LogPosition, plural
 from binlane.orchestration.commands.channel import load, proven
+from binlane.orchestration.commands.copies.missing_tables import (
+    MissingTable,
+    make_missing,
+    missing_tables,
+    require_no_begun_window,
+    without,
+)
 from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.commands.run import announced_window
 from binlane.orchestration.effective_rules import rules_of
@@ -60,6 +67,8 @@ class _Servers:
 
     target: Schema
     tables: tuple[Compared, ...]
+    """Those that both servers have."""
+    missing: tuple[MissingTable, ...]
 
 
 def recopy(name: str, folder: Path, options: Options, console: Terminal, *, resolve: Resolver | None = None) -> str:
@@ -74,10 +83,13 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
             begun = proven(endpoints, read_channel(connection, name))
-        _read(channel, begun, options)
+            window = read_open_window(connection, name)
+        missing = _read(channel, begun, options).missing
+        require_no_begun_window(name, window, missing)
+    brought = without(channel, missing)
     # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
     console.line(("windows up to now", "bold"))
-    announced_window(channel, endpoints, WindowRequest(NOW), options.engine, console)
+    announced_window(brought, endpoints, WindowRequest(NOW), options.engine, console)
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
             standing = read_channel(connection, name)
@@ -87,10 +99,11 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
             for _ in range(_ATTEMPTS):
                 with shared_snapshot(endpoints.source, 2, options.lock_seconds, _nothing) as (snapshot, _):
                     console.line((f"windows up to the source's snapshot at {snapshot.position}", "bold"))
-                    at = _brought_to(channel, endpoints, snapshot.position, options, console)
+                    at = _brought_to(brought, endpoints, snapshot.position, options, console)
                     if at is None:
                         continue
                     console.line((f"rows of {', '.join(options.tables)}", "bold"))
+                    make_missing(endpoints, engine, at, snapshot.readers[0], _read(channel, endpoints, options).missing)
                     found = _read(channel, endpoints, options)
                     reader, counter = snapshot.readers
                     recopier = Recopier(at, engine, reader, counter, found.target, found.tables, whoami())
@@ -120,8 +133,11 @@ def _read(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> _Se
     with source_side(source, named) as side:
         sequences = read_sequences(side, ours.flavor)
     triggers = channel.apply.allow_triggers
-    tables = chosen_tables(options.tables, pair(ours, theirs, rules), (ours, theirs), sequences, triggers)
-    return _Servers(theirs, tables)
+    missing = missing_tables(channel, engine_of(endpoints.target), options.tables, (ours, theirs), rules)
+    absent = {str(each.target) for each in missing if not each.is_made}
+    there = [each for each in options.tables if each not in absent]
+    tables = chosen_tables(there, pair(ours, theirs, rules), (ours, theirs), sequences, triggers)
+    return _Servers(theirs, tables, missing)
 
 
 @contextlib.contextmanager
