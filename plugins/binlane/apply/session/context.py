@@ -101,7 +101,9 @@ class _Variable:
 
     def usual(self, flavor: Flavor) -> str:
         """The value if the log has none."""
-        return pinned(self.name, flavor, SessionKind.LANE) or self.default
+        value = pinned(self.name, flavor, SessionKind.LANE) or self.default
+        # the session may have the last statement's collation_connection, of UTF-16 for one
+        return f"_ascii{value}" if value.startswith("'") else value
 
 
 _VARIABLES: Final = (
