@@ -27,16 +27,18 @@ _VISIBLE: Final = re.compile(
 """Statements whose effect shows in definitions or table ids: an unchanged fingerprint means that they have not
 run."""
 _HARMLESS: Final = re.compile(
-    rb"\s*(?:GRANT\b|SET\s+PASSWORD\b|ALTER\s+USER\b(?![^;]*\bRETAIN\b)|ALTER\s+(?:DATABASE|SCHEMA)\b|FLUSH\b|ANALYZE\b|OPTIMIZE\b|TRUNCATE\b|CREATE\s+OR\s+REPLACE\b"
+    rb"\s*(?:GRANT\b|SET\s+PASSWORD\b|ALTER\s+USER\b(?!(?s:.*)\bRETAIN\b)|ALTER\s+(?:DATABASE|SCHEMA)\b|FLUSH\b|ANALYZE\b|OPTIMIZE\b|TRUNCATE\b|CREATE\s+OR\s+REPLACE\b"
     rb"|(?:CREATE|DROP)\s(?:(?!\bDO\b)[^;(])*?\b(?:TABLES?|VIEW|SEQUENCE|INDEX|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION"
     rb"|PACKAGE|BODY|EVENT|USER|ROLE|SERVER)\s+IF\s+(?:NOT\s+)?EXISTS\b)",
     re.I,
 )
 """Statements that may run twice without harm. ALTER ... IF EXISTS is none: a key without a name would be there
 twice."""
-_SEVERAL: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b[^;]*,", re.I)
+_FRONT: Final = rb"\s*(?:SET\s+STATEMENT\b.*?\bFOR\s+)?"
+"""MariaDB: variables for one statement."""
+_SEVERAL: Final = re.compile(_FRONT + rb"DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b.*,", re.I | re.S)
 """Statements that are not atomic on every server: a changed fingerprint may mean that they have run in part."""
-_RENAMES_SEVERAL: Final = re.compile(rb"\s*RENAME\s+TABLES?\b[^;]*,", re.I)
+_RENAMES_SEVERAL: Final = re.compile(_FRONT + rb"RENAME\s+TABLES?\b.*,", re.I | re.S)
 """Two tables may change their names. In part as ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
 _FILLS: Final = re.compile(rb"\s*CREATE\s+TABLE\b.*\bSELECT\b", re.I | re.S)
 """As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows."""
@@ -44,12 +46,12 @@ _ALTERS_TABLE: Final = re.compile(
     rb"\s*ALTER\s+(?:ONLINE\s+|OFFLINE\s+|IGNORE\s+)*TABLE\b(?![^;]*\bCONVERT\s+TABLE\b)", re.I
 )
 """ALTER TABLE, but for the one that makes a table a partition of another."""
-_EXCHANGES: Final = re.compile(rb"\s*ALTER\b[^;]*?\bTABLE\b.*\bEXCHANGE\s+PARTITION\b", re.I | re.S)
+_EXCHANGES: Final = re.compile(_FRONT + rb"ALTER\b.*\bTABLE\b.*\bEXCHANGE\b", re.I | re.S)
 """Rows of a table and of a partition that change places."""
-_RENAMES_ACCOUNTS: Final = re.compile(rb"\s*RENAME\s+USER\b", re.I)
+_RENAMES_ACCOUNTS: Final = re.compile(_FRONT + rb"RENAME\s+USER\b", re.I | re.S)
 """No definition has it, and the statement fails if it has run."""
 _MOVES_COLUMNS: Final = re.compile(
-    rb"\s*ALTER\b[^;]*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
+    _FRONT + rb"ALTER\b.*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
 )
 """ALTER TABLE that may give two columns each other's name and place: nothing shows it, not even a table's id."""
 _CREATES_DATABASE: Final = re.compile(rb"\s*CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.I)

@@ -10,7 +10,7 @@ import pymysql
 
 from binlane.apply.ddl.fingerprint import fingerprint, has_only_innodb
 from binlane.apply.ddl.outcome import DdlPlace, after_crash, keeps_definitions, left_to_run
-from binlane.apply.ddl.text import repeatable, with_condition, with_database
+from binlane.apply.ddl.text import repeatable, with_condition, with_database, without_comments
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.model import Flavor, Item
@@ -47,7 +47,7 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
     and ApplyError.
     """
-    item = with_database(session, with_condition(session, item))
+    item = with_database(session, with_condition(session, without_comments(item)))
     # the source's session allowed it, and this variable is not in the log
     history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""
     session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}{history}")

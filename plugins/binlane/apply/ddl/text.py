@@ -26,7 +26,20 @@ _LOADABLE: Final = re.compile(
 )
 _SINCE_CONDITION: Final = (8, 0, 29)
 """First MySQL version with CREATE FUNCTION IF NOT EXISTS."""
+_COMMENT: Final = re.compile(rb"/\*.*?\*/|(?:--(?=\s|\Z)|#)[^\n]*+", re.S)
+_GAP: Final = rb"(?:\s|" + _COMMENT.pattern + rb")"
+_HEAD: Final = re.compile(_GAP + rb"*+(?:[A-Za-z]++" + _GAP + rb"++){0,3}", re.S)
+"""The first words of a statement and the comments around them; no body of a program begins so early."""
 ACCOUNTS: Final = re.compile(rb"(?P<verb>\s*(?:CREATE|DROP)\s+(?:USER|ROLE)\s+)(?!IF\b)", re.I)
+
+
+def without_comments(item: Item) -> Item:
+    """The item without comments in front of its first words, or between them: all that decides how a DDL is run, and
+    whether it has run, goes by these words. Comments of conditions are resolved before."""
+    head = _HEAD.match(item.payload)
+    if head is None or _COMMENT.search(head.group()) is None:
+        return item
+    return replace(item, payload=_COMMENT.sub(b" ", head.group()).lstrip() + item.payload[head.end() :])
 
 
 def repeatable(item: Item) -> Item:
