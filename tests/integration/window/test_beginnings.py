@@ -118,3 +118,20 @@ def test_the_statements_of_all_other_connections_are_what_they_were(beginning: C
             younger("DELETE FROM l USING t l JOIN t r ON l.id = r.id WHERE l.id = 2", "CREATE TABLE made LIKE t")
         assert beginning.run() is not None
         beginning.assert_equal()
+
+
+def test_what_a_procedure_writes_behind_its_own_temporary_table_is_not_left_out(beginning: Channel) -> None:
+    """The server marks the statements of a procedure behind the first one of a temporary table, all of them."""
+    run_on(
+        beginning.source,
+        "CREATE PROCEDURE tenant_1.fill() BEGIN CREATE TEMPORARY TABLE own (a INT); INSERT INTO own VALUES (1); "
+        "DROP TEMPORARY TABLE own; INSERT INTO t VALUES (8, 8); UPDATE p SET v = 9; END",
+    )
+    with session(beginning) as older:
+        first_copy(beginning)
+        older("CALL fill()", "ALTER TABLE `by` RENAME TO other", "ALTER TABLE other RENAME TO `by`, ADD w INT")
+    with pytest.raises(PrecheckError, match=r"what may be a temporary table of before .*tenant_1\.t"):
+        beginning.run()
+    beginning.write_channel("allow_unsafe = true\n")
+    assert beginning.run() is not None
+    beginning.assert_equal()

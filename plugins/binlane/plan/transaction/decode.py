@@ -314,7 +314,8 @@ class _Dissection:
             context = replace(context, sql_mode=without_folders(context.sql_mode, self.log.target))
         bound = is_of_its_connection(event, facts, source.flavor)
         session = (event.header.server_id, query.thread_id) if bound else None
-        return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query, file, session)
+        modes = self._in_modes_of_the_target(event, context)
+        return StatementPart(sql, modes, facts, query, file, session, _is_marked(event))
 
     def _left_out(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> str | None:
         """The rule that leaves the statement out. Raises UnsupportedEventError if the filter cannot decide."""
@@ -424,8 +425,11 @@ def is_of_its_connection(event: RawEvent, facts: StatementFacts, flavor: Flavor)
 
     MariaDB's RENAME TABLE renames temporary tables as well, without the flag that every other such statement has.
     """
-    flagged = event.header.flags & EventFlag.THREAD_SPECIFIC
-    return bool(facts.temporary or flagged or (facts.renames and flavor is Flavor.MARIADB))
+    return bool(facts.temporary or _is_marked(event) or (facts.renames and flavor is Flavor.MARIADB))
+
+
+def _is_marked(event: RawEvent) -> bool:
+    return bool(event.header.flags & EventFlag.THREAD_SPECIFIC)
 
 
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:

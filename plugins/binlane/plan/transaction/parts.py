@@ -50,6 +50,8 @@ class StatementPart:
     """The pieces of the file that a LOAD DATA reads; None for any other statement."""
     session: tuple[int, int] | None = None
     """Server id and thread id, if the statement depends on its connection: temporary tables, CONNECTION_ID()."""
+    is_marked: bool = True
+    """Whether its server has marked it as one that does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,16 @@ _DROP: Final = re.compile(rb"\s*DROP\s", re.IGNORECASE)
 _ONE_TABLE: Final = re.compile(
     rb"\s*(?:INSERT|REPLACE|LOAD|UPDATE|DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*FROM)\b", re.IGNORECASE
 )
+_CHANGES_ONE: Final = re.compile(
+    rb"(?:ALTER\s+(?:(?:ONLINE|IGNORE)\s+)*TABLE|TRUNCATE|(?:OPTIMIZE|ANALYZE|REPAIR)\s+(?:(?:LOCAL|NO_WRITE_TO_BINLOG)\s+)?TABLE"
+    rb"|CREATE\s+(?:(?:UNIQUE|FULLTEXT|SPATIAL)\s+)?INDEX|DROP\s+INDEX)\b",
+    re.IGNORECASE,
+)
+"""Definitions that a server marks for nothing but a temporary table."""
+_FRONT: Final = re.compile(
+    rb"(?:\s+|/\*(?!M?!).*?\*/|#[^\n]*\n|--[ \t][^\n]*\n)*(?:SET\s+STATEMENT\b.*?\bFOR\s+)?", re.IGNORECASE | re.DOTALL
+)
+"""What may stand before a statement: comments, and MariaDB's variables of one statement."""
 _STRING: Final = re.compile(rb"'(?:[^'\\]|\\.|'')*'")
 _OWN_CONNECTION: Final = re.compile(rb"CONNECTION_ID|THREAD_ID", re.IGNORECASE)
 _COPIED_ENGINES: Final = frozenset({b"INNODB", b"MYISAM", b"MEMORY", b"HEAP", b"ARIA", b"CSV"})
@@ -82,9 +92,10 @@ class NamedTables:
     """Tables that it defines with a default that asks for the connection."""
 
     @classmethod
-    def of(cls, facts: StatementFacts, sql: bytes) -> NamedTables:
-        """Of a statement that neither creates nor drops temporary tables."""
-        if _DROP.match(sql) is not None:
+    def of(cls, facts: StatementFacts, sql: bytes, *, is_marked: bool) -> NamedTables:
+        """Of a statement that neither creates nor drops temporary tables; ``is_marked``: by its server."""
+        sql = _FRONT.sub(b"", sql, count=1)
+        if _DROP.match(sql) is not None and _CHANGES_ONE.match(sql) is None:
             # each of a temporary table says TEMPORARY
             return cls()
         is_ddl, makes = facts.commits_implicitly, _MAKES.match(sql) is not None
@@ -94,12 +105,13 @@ class NamedTables:
         if makes and (facts.views or not facts.create_select) and not facts.copies:
             # the definition is in the text; a view of temporary tables does not exist
             return cls(asking=asking)
-        is_simple = len(tables) == 1 and (is_ddl or _ONE_TABLE.match(sql) is not None)
+        one = _CHANGES_ONE if is_ddl else _ONE_TABLE
+        is_simple = len(tables) == 1 and one.match(sql) is not None
         return cls(
             tables,
             tables if is_ddl else facts.written,
             makes,
-            not is_rename_table(sql) and _REPLACES.match(sql) is None,
+            is_marked and not is_rename_table(sql) and _REPLACES.match(sql) is None,
             is_simple and not makes and not asks and (is_ddl or _is_named_once(sql, tables)),
             asking,
         )
@@ -187,7 +199,7 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                 calls = facts.routines_used or facts.kind is StatementKind.UNKNOWN
                 ddl = Ddl.of(facts, part.sql, part.query.error_code) if facts.commits_implicitly else None
                 renamed = () if ddl is None else facts.renames
-                named = NamedTables.of(facts, part.sql)
+                named = NamedTables.of(facts, part.sql, is_marked=part.is_marked)
                 found.append(
                     TemporaryStep(
                         seqno, part.session, where, used=used, calls=calls, ddl=ddl, renamed=renamed, part=number,

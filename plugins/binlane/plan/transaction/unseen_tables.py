@@ -4,8 +4,9 @@ them.
 Such a table may hide a permanent one of its name, and the log has its later statements as it has those of the permanent
 one. Servers mark each statement that uses a temporary table of its connection, except RENAME TABLE, and few others:
 those that ask for their connection (CONNECTION_ID(), also behind a trigger, a view or a default), a DELETE of several
-tables, CREATE OR REPLACE and each DROP. (Tried on MariaDB 10.11 and MySQL 9.7.) So the statements of a connection that
-may be older than the channel (``Manifest.older_sessions``) are judged here:
+tables, CREATE OR REPLACE and each DROP. In a procedure each statement behind such a one is marked, too, and the log
+shows no procedures. (Tried on MariaDB 10.11 and MySQL 9.7.) So the statements of a connection that may be older than
+the channel (``Manifest.older_sessions``) are judged here:
 
 - one that changes nothing but such a table is left out: nothing permanent depends on it;
 - one that reads such a table and changes another cannot be repeated, and one of which nobody can tell is named, too.
@@ -68,6 +69,10 @@ class Known:
     """Whether a permanent table of that name may exist on the target."""
     asks: Callable[[TableKey], bool]
     """Whether a statement that names the table may ask for its connection by a trigger, a view or a default."""
+    opens_asking: Callable[[TableKey], bool]
+    """The same by a default alone, which also a definition of the table reads."""
+    has_routines: bool
+    """Whether a procedure may have run the statements."""
 
 
 def judge(
@@ -146,8 +151,9 @@ class _Window:
         if step.session in self._callers or step.calls:
             # a routine may have made them: ``lives`` and the precheck follow those
             sure = {table for table in tables if _folded(table) in unseen}
-        elif step.names.is_plain and len(tables) == 1 and (step.ddl is not None or not any(map(self._asks, tables))):
-            sure = tables
+        elif step.names.is_plain and len(tables) == 1 and not self.known.has_routines:
+            asks = self._asks if step.ddl is None else self._opens_asking
+            sure = sure if any(map(asks, tables)) else tables
         if sure and step.names.makes:
             self._name(UNSURE, step, sure)
             return False
@@ -167,6 +173,9 @@ class _Window:
 
     def _asks(self, table: TableKey) -> bool:
         return table in self.asking or self.known.asks(table)
+
+    def _opens_asking(self, table: TableKey) -> bool:
+        return table in self.asking or self.known.opens_asking(table)
 
     def _renames(self, step: TemporaryStep, unseen: set[str]) -> bool:
         """RENAME TABLE, which MariaDB does not mark: of tables that have turned out to be unseen ones."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Set
 
 from binlane.model import TableKey
 from binlane.plan.transaction.unseen_tables import Known
@@ -17,9 +17,24 @@ _ASKS = "connection_id"
 def known_tables(scans: ScannedWindow, schema: Schema, facts: SchemaFacts) -> Known:
     """``schema``: the target's at the window's start; ``facts``: of any time of the window."""
     there = permanent_names(scans, schema)
-    asking = {_folded(key) for key in (*facts.views, *facts.triggered_tables)}
-    asking.update(_folded(key) for key, table in schema.tables.items() if _asks(table))
-    return Known(lambda table: _folded(table) in there, lambda table: _folded(table) in asking)
+    # a cascade opens the tables of the other rows; a table keeps its defaults under another name, and gives them a copy
+    pairs = [frozenset(map(_folded, pair)) for pair in (*facts.foreign_keys, *facts.renames, *facts.copies)]
+    opening = _joined({_folded(key) for key, table in schema.tables.items() if _asks(table)}, pairs)
+    asking = opening.union(_folded(key) for key in (*facts.views, *facts.triggered_tables))
+    return Known(
+        lambda table: _folded(table) in there,
+        lambda table: _folded(table) in asking,
+        lambda table: _folded(table) in opening,
+        has_routines=bool(facts.routine_databases),
+    )
+
+
+def _joined(names: Set[str], pairs: Collection[Set[str]]) -> frozenset[str]:
+    """The names, and those that pairs join to them."""
+    found = frozenset(names)
+    while more := frozenset(each for pair in pairs if not found.isdisjoint(pair) for each in pair) - found:
+        found |= more
+    return found
 
 
 def permanent_names(scans: ScannedWindow, schema: Schema) -> frozenset[str]:
