@@ -178,6 +178,59 @@ def test_a_ddl_happens_once_through_a_crash(
             assert any_pair.rows(f"SELECT COUNT(*) FROM {DATABASE}.{table}") == [(0,)]
 
 
+@pytest.mark.parametrize(
+    ("setup", "statement"),
+    [
+        (["GRANT SELECT ON {0}.* TO test_r1@localhost, test_r2@localhost"], "SELECT ON {0}.*"),
+        (["CREATE TABLE t (a INT)", "GRANT SELECT, UPDATE (a) ON {0}.t TO test_r1@localhost"], "UPDATE (a) ON {0}.t"),
+        (["CREATE TABLE t (a INT)", "GRANT SELECT ON {0}.t TO test_r1@localhost"], "SELECT ON {0}.t"),
+        (
+            ["CREATE PROCEDURE p() DO 1", "GRANT EXECUTE ON PROCEDURE {0}.p TO test_r1@localhost"],
+            "EXECUTE ON PROCEDURE {0}.p",
+        ),
+        (["CREATE ROLE test_role", "GRANT test_role TO test_r1@localhost"], "test_role"),
+    ],
+)
+def test_a_revoke_happens_once_through_a_crash(
+    mariadb_pair: Pair,
+    monkeypatch: pytest.MonkeyPatch,
+    setup: list[str],
+    statement: str,
+) -> None:
+    """Run again, it finds no grant, and no definition shows it."""
+    pair, accounts = mariadb_pair, "test_r1@localhost, test_r2@localhost"
+    grants = f"REVOKE {statement.format(DATABASE)} FROM test_r1@localhost"
+    grants += ", test_r2@localhost" if "test_r2" in setup[0] else ""
+    try:
+        pair.both(f"CREATE USER {accounts}", *(each.format(DATABASE) for each in setup))
+        window = ddl_window(pair, grants)
+        start_window(pair.engine, window.plan)
+        with monkeypatch.context() as patch:
+            crash_after_ddl(patch)
+            with pytest.raises(CrashError):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        for account in accounts.split(", "):
+            found = pair.target.query(f"SHOW GRANTS FOR {account}")
+            assert sorted(found) == sorted(pair.source.query(f"SHOW GRANTS FOR {account}"))
+    finally:
+        pair.both(f"DROP USER IF EXISTS {accounts}", "DROP ROLE IF EXISTS test_role")
+
+
+def test_a_revoke_of_what_the_target_has_not_granted_stops_each_time(mariadb_pair: Pair) -> None:
+    pair, grant = mariadb_pair, f"SELECT ON {DATABASE}.*"
+    try:
+        pair.both("CREATE USER test_r1@localhost")
+        pair.source.query(f"GRANT {grant} TO test_r1@localhost")
+        window = ddl_window(pair, f"REVOKE {grant} FROM test_r1@localhost")
+        start_window(pair.engine, window.plan)
+        for _ in range(2):
+            with pytest.raises(ApplyError, match="1141 There is no such grant"):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+    finally:
+        pair.both("DROP USER IF EXISTS test_r1@localhost")
+
+
 def test_lanes_run_their_ddl_out_of_seqno_order(any_pair: Pair) -> None:
     two_tables(any_pair)
     window = Window(any_pair.recorder().format)

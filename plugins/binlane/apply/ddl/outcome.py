@@ -50,6 +50,9 @@ _EXCHANGES: Final = re.compile(_FRONT + rb"ALTER\b.*\bTABLE\b.*\bEXCHANGE\b", re
 """Rows of a table and of a partition that change places."""
 _RENAMES_ACCOUNTS: Final = re.compile(_FRONT + rb"RENAME\s+USER\b", re.I | re.S)
 """No definition has it, and the statement fails if it has run."""
+_REVOKES: Final = re.compile(rb"\s*REVOKE\b", re.I)
+_NOT_GRANTED: Final = frozenset({1141, 1147, 1403, 1962})
+"""MariaDB's errors for a REVOKE of what is not granted. It has revoked the rest: the same from another account."""
 _MOVES_COLUMNS: Final = re.compile(
     _FRONT + rb"ALTER\b.*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
 )
@@ -71,6 +74,11 @@ def keeps_definitions(statement: bytes) -> bool:
     """Whether the definitions may be the same before and after a statement that does harm if it runs twice."""
     kinds = (_RENAMES_SEVERAL, _EXCHANGES, _MOVES_COLUMNS, _RENAMES_ACCOUNTS)
     return any(kind.match(statement) is not None for kind in kinds)
+
+
+def is_revoked(statement: bytes, code: int) -> bool:
+    """Whether the error of a statement that runs again on MariaDB says that nothing is left of what it revokes."""
+    return code in _NOT_GRANTED and _REVOKES.match(statement) is not None
 
 
 def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerprint, place: DdlPlace) -> Item | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.ddl.fingerprint import fingerprint, has_only_innodb
-from binlane.apply.ddl.outcome import DdlPlace, after_crash, keeps_definitions, left_to_run
+from binlane.apply.ddl.outcome import DdlPlace, after_crash, is_revoked, keeps_definitions, left_to_run
 from binlane.apply.ddl.text import repeatable, with_condition, with_database, without_comments
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
@@ -146,6 +146,8 @@ def _by_note(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPl
     try:
         writer.run(item, text)
     except pymysql.err.MySQLError as exc:
+        if begun is not None and begun.fingerprint != REFUSED and is_revoked(item.payload, error_code(exc)):
+            return
         if _is_refusal(exc):
             writer.context.leave()
             if _newest_gtid(session) != newest:
