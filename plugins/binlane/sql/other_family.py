@@ -21,7 +21,8 @@ from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 from binlane.sql.requirements import LONG_TYPES
 from binlane.sql.words import StatementWords, words_of
 
-_SETS_MODE: Final = re.compile(rb"\s*SET\s+STATEMENT\s[^;]*?\bsql_mode\b", re.I)
+_GAP: Final = rb"(?:\s|/\*.*?\*/|(?:--(?=\s)|#)[^\n]*+)"
+_SETS_MODE: Final = re.compile(_GAP + rb"*+SET" + _GAP + rb"++STATEMENT\b.*?\bsql_mode\b", re.I | re.S)
 _READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")
 LOGGED: Final = frozenset(
     {

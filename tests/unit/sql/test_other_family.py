@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.sql.other_family import as_in_family
+from binlane.sql.other_family import as_in_family, read_under_another_mode
 
 CASES = {
     "CREATE TABLE t (a INT, b INT AS (a + 1) PERSISTENT, c INT GENERATED ALWAYS AS ((a)) persistent NOT NULL)":
@@ -55,3 +55,19 @@ def test_statements_are_rewritten_in_the_other_familys_syntax(sql: str, expected
     found = as_in_family(sql.encode(), SessionContext(), Flavor.MARIADB, Flavor.MYSQL).decode()
     assert found == (sql if expected is None else expected)
     assert as_in_family(sql.encode(), SessionContext(), Flavor.MARIADB, Flavor.MARIADB).decode() == sql
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "SET STATEMENT",
+        "/* 1 */ SET STATEMENT",
+        "-- 1\nSET /* 2 */STATEMENT",
+        "# 1\nset\nstatement lock_wait_timeout=1 /* ; */,",
+    ],
+)
+def test_a_text_that_was_read_under_another_mode_is_recognised_behind_comments(front: str) -> None:
+    sql = f"{front} sql_mode='ANSI_QUOTES' FOR INSERT INTO t SELECT \"a\" FROM u".encode()
+    assert read_under_another_mode(sql, Flavor.MARIADB)
+    assert not read_under_another_mode(sql, Flavor.MYSQL)
+    assert not read_under_another_mode(sql.replace(b"sql_mode", b"max_statement_time"), Flavor.MARIADB)
