@@ -82,7 +82,8 @@ class EventSource(Protocol):
         """Query the source; raises SourceError or PrecheckError if its log cannot be read."""
 
     def newest_session(self) -> int:
-        """The id of the newest connection of the source's server; EVERY_SESSION if there is no server to ask."""
+        """The id of the newest connection of the source's server; EVERY_SESSION if there is no server to ask, or its
+        log may have the connections of another one."""
 
     def open_sessions(self) -> frozenset[tuple[int, int]] | None:
         """Server id and thread id of each connection of the source's server; None if there is no server to ask, or the

@@ -28,7 +28,8 @@ _SAME_READER: Final = 4052
 _UNAVAILABLE: Final = frozenset(
     {1040, 1053, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 )
-_REFUSED: Final = frozenset({1044, 1045, 1142, 1227, 1698, 3118, 4151})
+_LACKS_PRIVILEGE: Final = 1227
+_REFUSED: Final = frozenset({1044, 1045, 1142, _LACKS_PRIVILEGE, 1698, 3118, 4151})
 """Errors of privileges. The message of 1227 names the privilege."""
 _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
@@ -121,6 +122,16 @@ def check_settings(connection: Any, name: str) -> None:
             f"{name}: is a replica with log_slave_updates OFF: the changes that it replicates are not in its "
             "log; switch log_slave_updates on, or read the log of its own source"
         )
+
+
+def may_be_replica(connection: Any) -> bool:
+    """Whether the server replicates another one, or the account may not see that."""
+    try:
+        return bool(_rows(connection, *_REPLICA_STATUS[flavor_of(connection)]))
+    except pymysql.err.OperationalError as exc:
+        if exc.args[0] == _LACKS_PRIVILEGE:
+            return True
+        raise
 
 
 _REPLICA_STATUS: Final = {

@@ -26,7 +26,7 @@ from binlane.errors import BinlogError, SourceError, SourceIdentityError, Source
 from binlane.model import Flavor, LogPosition
 from binlane.source import packets, server
 from binlane.source.gtid_set import parse_gtid_set
-from binlane.source.protocol import LARGEST_EVENT, LOG_START, LogChunk, LogState, too_large
+from binlane.source.protocol import EVERY_SESSION, LARGEST_EVENT, LOG_START, LogChunk, LogState, too_large
 from binlane.source.server import translated
 
 DUMP_NON_BLOCK: Final = 0x01
@@ -89,9 +89,12 @@ class ServerSource:
         return replace(state, unlogged=str(parse_gtid_set(state.flavor, state.unlogged).without(allowed)))
 
     def newest_session(self) -> int:
-        """The id of a connection that is opened now: a server counts them up until it is restarted."""
-        with contextlib.closing(self._connect()) as connection:
-            return int(connection.thread_id())
+        """The id of a connection that is opened now: a server counts them up until it is restarted.
+
+        EVERY_SESSION: its log has the connections of the server that it replicates, which have other numbers.
+        """
+        with contextlib.closing(self._connect()) as connection, translated(self.name):
+            return EVERY_SESSION if server.may_be_replica(connection) else int(connection.thread_id())
 
     def open_sessions(self) -> frozenset[tuple[int, int]] | None:
         """All connections; None without PROCESS."""

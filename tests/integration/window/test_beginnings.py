@@ -11,6 +11,8 @@ import pytest
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
+from binlane.orchestration.extraction.reading import source_of
+from binlane.source.protocol import EVERY_SESSION
 from lab.servers import PrivateServer
 from tests.emptied import empty_target
 from tests.integration.window.conftest import CHANNEL, Channel, drop_accounts, run_on
@@ -38,6 +40,13 @@ LATER: Final = (
     "CREATE INDEX more ON t (more)",
     "TRUNCATE TABLE t",
 )
+_REPLICATES: Final = {
+    Flavor.MARIADB: ("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_USER = 'nobody'", "RESET SLAVE ALL"),
+    Flavor.MYSQL: (
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'nobody'",
+        "RESET REPLICA ALL",
+    ),
+}
 
 
 @pytest.fixture(params=list(Flavor))
@@ -118,6 +127,17 @@ def test_the_statements_of_all_other_connections_are_what_they_were(beginning: C
             younger("DELETE FROM l USING t l JOIN t r ON l.id = r.id WHERE l.id = 2", "CREATE TABLE made LIKE t")
         assert beginning.run() is not None
         beginning.assert_equal()
+
+
+def test_a_replica_s_log_has_connections_of_another_server_with_other_numbers(beginning: Channel) -> None:
+    source = source_of(beginning.config, beginning.endpoints)
+    assert source.newest_session() < EVERY_SESSION
+    begin, end = _REPLICATES[beginning.source.flavor]
+    run_on(beginning.source, begin, log=False)
+    try:
+        assert source.newest_session() == EVERY_SESSION
+    finally:
+        run_on(beginning.source, end, log=False)
 
 
 def test_what_a_procedure_writes_behind_its_own_temporary_table_is_not_left_out(beginning: Channel) -> None:
