@@ -15,7 +15,7 @@ from binlane.errors import PlanError
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.carried.prepared import CHUNK, CarriedOut, OpenXa, read_chunks, settle_prepared
+from binlane.state.carried.prepared import CHUNK, CarriedOut, OpenXa, file_of, read_chunks, settle_prepared
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
@@ -87,7 +87,7 @@ class Settlement:
             size += len(chunk)
         return replace(
             held_by,
-            name=f"carried/{group.seqno:012d}.binlog",
+            name=file_of(group.seqno),
             bytes=size,
             blake3=digest.hexdigest(),
             first_seqno=group.seqno,

@@ -18,6 +18,7 @@ from binlane.model import LogPosition
 from binlane.plan.manifest import Segment
 from binlane.plan.transaction.xa import PreparedGroup, xa_name
 from binlane.state.channels import read_channel
+from binlane.state.stored_values import unexpected
 from binlane.state.tables import NOW, prepared, prepared_chunks
 from binlane.state.windows import read_open_window
 
@@ -59,11 +60,26 @@ def read_open_xa(connection: Connection, channel: str) -> tuple[OpenXa, ...]:
             gtid=row.gtid,
             source=LogPosition(row.source_file, row.source_offset),
             rows=row.changes,
-            segment=Segment.from_json(row.segment, f"binlane.prepared, {row.xid}") if row.segment else None,
+            segment=_segment(row.segment, row.xid, row.seqno) if row.segment else None,
             at=str(row.at),
         )
         for row in connection.execute(query)
     )
+
+
+def file_of(seqno: int) -> str:
+    """The path below a window's folder of the file with the transaction that was prepared at ``seqno``."""
+    return f"carried/{seqno:012d}.binlog"
+
+
+def _segment(text: str, xid: str, seqno: int) -> Segment:
+    """Raises StateSchemaError for a file that is another's: its bytes are of the target, and so would be its place."""
+    segment = Segment.from_json(text, f"binlane.prepared, {xid}")
+    if segment.name != file_of(seqno):
+        raise unexpected(
+            f"binlane.prepared.segment of XA transaction {xid}", f"the file {file_of(seqno)}", segment.name
+        )
+    return segment
 
 
 def read_chunks(connection: Connection, channel: str, seqno: int) -> Iterator[bytes]:
