@@ -18,6 +18,7 @@ import logging
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,10 @@ else:
     Driver = connections.Connection
 
 GREETING_SECONDS: Final = 30
-"""Seconds for each answer during login. A healthy server answers at once; its reverse DNS lookup may take longer."""
+"""Seconds without a byte of an answer during login. A healthy server answers at once; its reverse DNS lookup may take
+longer."""
+WHOLE_LOGIN: Final = 2
+"""Times the seconds for one answer, for all answers of a login together: a byte now and then is no login."""
 SILENT_SECONDS: Final = 60
 """Seconds without a byte of an answer, after which new logins check whether the server still answers."""
 ASKED: Final = 2
@@ -51,6 +55,10 @@ WRITE_SECONDS: Final = 300
 LARGEST_ANSWER: Final = (1 << 30) + (1 << 20)
 """Limit in bytes for one packet of an answer, all pieces together: the servers' limit for max_allowed_packet, plus a
 margin."""
+LARGEST_RESULT: Final = 2 * LARGEST_ANSWER
+"""Limit in bytes for all packets of an answer that is kept in memory."""
+LARGEST_LOOK: Final = 1 << 27
+"""The same where ``read_timeout`` is given: who looks at a server for seconds needs no more."""
 
 _WHOLE_PACKET: Final = 0xFF_FFFF
 """A packet of this length continues in the next one."""
@@ -115,6 +123,7 @@ class Connection(Driver):
         _secure: bool
         _rfile: io.BufferedReader
         _read_timeout: float | None
+        _current_timeout: float | None
         _next_seq_id: int
         server_capabilities: int
         client_flag: int
@@ -135,7 +144,8 @@ class Connection(Driver):
         """``public_key_file``: PEM file of the server's RSA key; ``get_server_public_key``: accept the key that the
         server sends.
 
-        ``read_timeout``: seconds that each answer may take; None: as long as the server accepts logins.
+        ``read_timeout``: seconds that each answer may take, from its statement to its last byte; None: as long as the
+        server accepts logins.
         ``compresses``: both directions by zlib, after the login. ``kind``: decides the session's settings.
         ``proof``: what the server must be.
         """
@@ -152,6 +162,11 @@ class Connection(Driver):
         self._pinned = public_key_file is not None
         self._takes_key = get_server_public_key
         self._answer_bytes = 0
+        self._result_bytes = 0
+        self._is_unbuffered = False
+        self._is_in_login = False
+        self._deadline: float | None = None
+        self._own: io.BufferedReader | None = None
         self._compresses = compresses
         self._has_frames = False
         self._frames_sent = 0
@@ -167,6 +182,8 @@ class Connection(Driver):
         """As PyMySQL's. Raises ConfigError, which is not retried, for a certificate that does not verify."""
         self._read_timeout = GREETING_SECONDS if self._asked is None else self._asked
         self._has_frames = False
+        self._is_in_login, self._result_bytes = True, 0
+        self._deadline = time.monotonic() + WHOLE_LOGIN * self._read_timeout
         try:
             super().connect(sock)
         except err.OperationalError as exc:
@@ -176,6 +193,12 @@ class Connection(Driver):
                     f"{self._place}: the server's certificate does not verify: {cause.verify_message}; compare "
                     "ssl_ca and host of the connection with the certificate, and check that ssl_mode is the "
                     "intended one"
+                ) from exc
+            if exc.args[0] == CR.CR_SERVER_LOST and isinstance(exc.__context__, _LateError):
+                raise err.OperationalError(
+                    CR.CR_SERVER_LOST,
+                    f"the server has not answered the whole login within {WHOLE_LOGIN * self._read_timeout:g} s: it is "
+                    "overloaded, or it is no MySQL or MariaDB server; look at host and port of the connection",
                 ) from exc
             if exc.args[0] == CR.CR_SERVER_LOST and isinstance(exc.__context__, TimeoutError):
                 raise err.OperationalError(
@@ -200,10 +223,10 @@ class Connection(Driver):
                 f"the server's answer to the login cannot be read ({exc}): it is no MySQL or MariaDB server, or a "
                 "program between changes what it says; look at host and port of the connection",
             ) from exc
+        finally:
+            self._is_in_login, self._deadline = False, None
         if self._asked is None:
             self._read_timeout = SILENT_SECONDS
-            # the replaced reader has no unread bytes of the login
-            self._rfile = self._inflated(io.BufferedReader(_Answers(self)))
         if not self._secure and not _is_loopback(self._sock):
             _warn_in_clear(self._place)
 
@@ -230,7 +253,7 @@ class Connection(Driver):
             self._reset()
 
     def _reset(self) -> None:
-        self._execute_command(_RESET_CONNECTION, b"")  # type: ignore[attr-defined]
+        self._execute_command(_RESET_CONNECTION, b"")
         self._read_ok_packet()  # type: ignore[attr-defined]
         self._pin()
 
@@ -352,10 +375,24 @@ class Connection(Driver):
         super()._request_authentication()  # type: ignore[misc]  # the stubs leave it out
         # the server's answer to the login was the last one without a frame
         self._has_frames = self._compresses
-        self._rfile = self._inflated(self._rfile)
+        if self._has_frames:
+            self._own = self._rfile = io.BufferedReader(Inflated(self._rfile))
 
-    def _inflated(self, answers: io.BufferedReader) -> io.BufferedReader:
-        return io.BufferedReader(Inflated(answers)) if self._has_frames else answers
+    def _execute_command(self, command: int, sql: str | bytes) -> None:
+        super()._execute_command(command, sql)  # type: ignore[misc]  # the stubs leave it out
+        self._result_bytes, self._is_unbuffered = 0, False
+        if self._asked is not None and not self._is_in_login:
+            self._deadline = time.monotonic() + self._asked
+
+    def seconds_left(self) -> float | None:
+        """Seconds until the present answer must be complete, for the next wait; None: it has no such limit. Raises
+        TimeoutError if none is left."""
+        if self._deadline is None:
+            return None
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise _LateError("the server sends, but not the whole answer in time")
+        return left if self._read_timeout is None else min(left, self._read_timeout)
 
     def _write_bytes(self, data: bytes) -> None:
         if not self._has_frames:
@@ -418,6 +455,7 @@ class Connection(Driver):
         return super()._process_auth(plugin_name, auth_packet, handler)  # type: ignore[misc]
 
     def _read_query_result(self, unbuffered: bool = False) -> int:
+        self._is_unbuffered = unbuffered
         try:
             return int(super()._read_query_result(unbuffered))  # type: ignore[misc]
         except RuntimeError as exc:
@@ -447,6 +485,18 @@ class Connection(Driver):
                 "accepts itself: this is not a MySQL or MariaDB server, or a program between binlane and the "
                 "server changes the stream",
             )
+        self._result_bytes += num_bytes
+        if self._result_bytes > self._largest_result and not self._is_unbuffered:
+            self._force_close()  # type: ignore[attr-defined]
+            raise err.OperationalError(
+                CR.CR_NET_PACKET_TOO_LARGE,
+                f"the answer to one statement has more than {self._largest_result:,} bytes, which no statement of this "
+                "connection asks for: the server is not the expected one, or rows of the schema binlane were made by "
+                "another program; look at host and port of the connection",
+            )
+        if self._rfile is not None and self._rfile is not self._own:
+            # PyMySQL has just made it, and nothing was read by it
+            self._own = self._rfile = io.BufferedReader(_Answers(self))
         data: bytes = super()._read_bytes(num_bytes)  # type: ignore[misc]
         if self._has_frames:
             # what is sent next begins a command, and with it the numbers of frames
@@ -456,6 +506,10 @@ class Connection(Driver):
                 # servers number packets from the last frame's number on
                 self._next_seq_id = data[3]
         return data
+
+    @property
+    def _largest_result(self) -> int:
+        return LARGEST_RESULT if self._asked is None else LARGEST_LOOK
 
     def answers_others(self) -> bool:
         """Whether the server answers a new login now, also with an error."""
@@ -478,8 +532,12 @@ class Connection(Driver):
         return f"{user}@{self.host}:{self.port}"
 
 
+class _LateError(TimeoutError):
+    """The server sends, and has not sent all in time."""
+
+
 class _Answers(io.RawIOBase):
-    """The bytes that a server sends, read while the server accepts logins."""
+    """The bytes that a server sends: up to the answer's deadline, or, without one, while the server accepts logins."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -491,8 +549,18 @@ class _Answers(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Wait for bytes. Raises OSError if the connection breaks or the server no longer answers logins."""
+        """Wait for bytes. Raises OSError if the connection breaks, no time is left, or the server no longer answers
+        logins."""
         while True:
+            left = self._connection.seconds_left()
+            if left is not None:
+                self._socket.settimeout(left)
+                self._connection._current_timeout = left
+                try:
+                    return int(self._socket.recv_into(buffer))
+                except TimeoutError:
+                    self._connection.seconds_left()
+                    raise
             try:
                 return int(self._socket.recv_into(buffer))
             except TimeoutError as exc:

@@ -127,12 +127,12 @@ class FaultyConnection(Connection):
 
     def _execute_command(self, command: int, sql: Any) -> None:
         if command == COMMAND.COM_QUIT or threading.current_thread().name == "binlane-heartbeat":
-            super()._execute_command(command, sql)  # type: ignore[misc]
+            super()._execute_command(command, sql)
             return
         text = bytes(sql) if isinstance(sql, (bytes, bytearray)) else str(sql).encode()
         if self._faults.strikes(When.BEFORE, text[:60].decode("utf-8", "replace")):
             self._faults.strike(self)
-        super()._execute_command(command, sql)  # type: ignore[misc]
+        super()._execute_command(command, sql)
         if self._faults.strikes(When.SENT, ""):
             self._faults.strike(self)
 

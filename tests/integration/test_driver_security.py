@@ -180,6 +180,12 @@ class Impostor:
     def port(self) -> int:
         return int(self._listener.getsockname()[1])
 
+    @property
+    def greeting(self) -> bytes:
+        salt = b"12345678" + b"\0" + struct.pack("<H", CAPABILITIES & 0xFFFF) + b"\x2d\2\0"
+        salt += struct.pack("<H", CAPABILITIES >> 16) + bytes([21]) + bytes(10) + b"123456789012\0"
+        return b"\x0a" + b"9.9.9\0" + struct.pack("<I", 1) + salt + self.plugin + b"\0"
+
     def __enter__(self) -> Impostor:
         threading.Thread(target=self._serve, daemon=True).start()
         return self
@@ -195,11 +201,8 @@ class Impostor:
                     self._talk(peer)
 
     def _talk(self, peer: socket.socket) -> None:
-        salt = b"12345678" + b"\0" + struct.pack("<H", CAPABILITIES & 0xFFFF) + b"\x2d\2\0"
-        salt += struct.pack("<H", CAPABILITIES >> 16) + bytes([21]) + bytes(10) + b"123456789012\0"
-        greeting = b"\x0a" + b"9.9.9\0" + struct.pack("<I", 1) + salt + self.plugin + b"\0"
         number = 0
-        for answer in (greeting, *self.answers):
+        for answer in (self.greeting, *self.answers):
             for at in range(0, len(answer) + 1, 0xFF_FFFF):
                 piece = answer[at : at + 0xFF_FFFF]
                 peer.sendall(struct.pack("<I", len(piece))[:3] + bytes([number % 256]) + piece)
@@ -310,6 +313,78 @@ def test_an_answer_of_more_bytes_than_any_server_sends_is_not_waited_for(monkeyp
         endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/")
         with pytest.raises(pymysql.err.OperationalError, match="more than 41,943,040 bytes"):
             Connection(**endpoint.pymysql_arguments())
+
+
+def text_row(value: bytes) -> bytes:
+    return bytes([len(value)]) + value
+
+
+COLUMN = text_row(b"def") + text_row(b"") * 3 + text_row(b"a") + text_row(b"") + b"\x0c\x2d\0\0\1\0\0\xfd\0\0\0\0\0"
+
+END = b"\xfe\0\0\2\0"
+
+
+def packets(first: int, *contents: bytes) -> bytes:
+    heads = (struct.pack("<I", len(content))[:3] + bytes([at % 256]) for at, content in enumerate(contents, first))
+    return b"".join(head + content for head, content in zip(heads, contents, strict=True))
+
+
+@dataclass
+class Endless(Impostor):
+    """Never ends: its greeting, or, if it has ``answers``, the result of the first query behind the login."""
+
+    row: bytes = b"\0"
+    rows: int = 1
+    """At once; then it waits."""
+    pause: float = 0.1
+
+    def _talk(self, peer: socket.socket) -> None:
+        if not self.answers:
+            peer.sendall(b"\xff\xff\x0f\0")
+        number = 0
+        for answer in (self.greeting, *self.answers) if self.answers else ():
+            peer.sendall(packets(number, answer))
+            self.told += peer.recv(1 << 16)
+            number = 1 if answer == OK else number + 2
+        if self.answers:
+            peer.sendall(packets(1, b"\2", COLUMN, COLUMN, END, b"\0\0", END))
+            self.told += peer.recv(1 << 16)
+            peer.sendall(packets(1, b"\1", COLUMN, END))
+        number = 4
+        while True:
+            peer.sendall(packets(number, *[self.row] * self.rows) if self.answers else b"x")
+            number += self.rows
+            time.sleep(self.pause)
+
+
+@pytest.mark.parametrize("limits", [{}, {"read_timeout": 1}], ids=["forever", "for-a-look"])
+def test_a_login_of_a_byte_now_and_then_ends(limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "GREETING_SECONDS", 1)
+    with Endless(b"mysql_native_password", []) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+        with pytest.raises(pymysql.err.OperationalError, match="has not answered the whole login within 2 s"):
+            Connection(**endpoint.pymysql_arguments(), **limits)
+
+
+def test_an_answer_of_a_row_now_and_then_ends_for_who_only_looks() -> None:
+    with Endless(b"mysql_native_password", [OK, OK]) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+        connection = Connection(**endpoint.pymysql_arguments(), read_timeout=1)
+        with pytest.raises(pymysql.err.OperationalError, match="not the whole answer in time") as told:
+            connection.query("SELECT 1")
+        assert told.value.args[0] == 2013
+
+
+@pytest.mark.parametrize(("limits", "name"), [({}, "LARGEST_RESULT"), ({"read_timeout": 60}, "LARGEST_LOOK")])
+def test_a_result_without_an_end_is_not_kept(
+    limits: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, name, 1 << 20)
+    with Endless(b"mysql_native_password", [OK, OK], row=text_row(b"x" * 200), rows=256, pause=0) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/?ssl_mode=disabled")
+        connection = Connection(**endpoint.pymysql_arguments(), **limits)
+        with pytest.raises(pymysql.err.OperationalError, match="one statement has more than 1,048,576 bytes"):
+            connection.query("SELECT 1")
 
 
 # Frozen: the kernel still acknowledges everything, the server says nothing.
