@@ -12,6 +12,7 @@ from typing import Final
 from binlane.model import Flavor, SessionContext
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Unreadable
+from binlane.sql.parse.set_statement import clause_of
 from binlane.sql.words import words_of
 
 _ANALYZE: Final = re.compile(rb"\bANALYZE\b", re.I)
@@ -24,12 +25,10 @@ def executed(sql: bytes, context: SessionContext, flavor: Flavor) -> bytes:
         return sql
     try:
         words = words_of(sql, context, flavor)
+        tokens, at = words.tokens, clause_of(words.tokens).body
     except Unreadable:
         return sql
-    tokens, at = words.tokens, 0
     upper = [token.upper for token in tokens]
-    if upper[:2] == ["SET", "STATEMENT"] and "FOR" in upper:
-        at = upper.index("FOR") + 1
     if upper[at : at + 1] != ["ANALYZE"]:
         return sql
     behind = at + 1

@@ -19,6 +19,7 @@ from binlane.model import Flavor, TableKey
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.set_statement import clause_of
 
 _CALL: Final = "CALL"
 _LAST_CALL: Final = (5, 0, 13)
@@ -138,12 +139,9 @@ def _kind_of(text: str, dialect: Dialect, kind: StatementKind) -> str:
     try:
         # a name with bytes outside its character set is a name
         lex(text.replace(UNDECODED, "x"), dialect, tokens)
+        return _kind(tokens[clause_of(tokens).body :], kind)
     except Unreadable:
         return OTHER
-    words = [token.upper for token in tokens]
-    if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
-        tokens = tokens[words.index("FOR") + 1 :]
-    return _kind(tokens, kind)
 
 
 _cached = functools.lru_cache(maxsize=4096)(_kind_of)
@@ -157,7 +155,7 @@ def _kind(tokens: Sequence[Token], kind: StatementKind) -> str:
     words = [token.upper for token in tokens[start:]]
     if not words:
         return ""
-    verb, second = words[0], words[1] if len(words) > 1 else ""
+    verb, second = words[0] or OTHER, words[1] if len(words) > 1 else ""
     if verb in ("SELECT", "WITH", "VALUES", "TABLE", "INSERT", "REPLACE") and _writes_a_file(words):
         return SELECT_INTO
     if verb in _SECOND:

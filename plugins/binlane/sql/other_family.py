@@ -3,9 +3,10 @@
 MariaDB's PERSISTENT is the standard's STORED. COMPRESSED of a column says how its values are stored and is left out
 (rows: ``apply.rows.cross_family``), but for the default that it brings: a compressed column that is NOT NULL and has
 no DEFAULT gets the empty string (seen on 10.11). ``SET STATEMENT variable = value, ... FOR`` sets variables for one
-statement. The clause is removed if each of its variables is either in the QUERY event's session already, with the value
-that the statement ran under (tried on 10.11: ``Query_log_event`` reads them while the statement runs), or has no
-influence on the result. A statement that sets any other variable stays unchanged, and the precheck refuses it by name.
+statement. A variable is removed from it if it is in the QUERY event's session already, with the value that the
+statement ran under (tried on 10.11: ``Query_log_event`` reads them while the statement runs), or has no influence on
+the result: some of these cannot be set within a transaction, as lanes have one, and a time limit is the source's. The
+precheck refuses what is left by name if MySQL is the target.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from itertools import pairwise
 from typing import Final
 
 from binlane.model import Flavor, SessionContext
-from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
+from binlane.sql.parse.cursor import Reading, is_symbol
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable
+from binlane.sql.parse.queries import read_expressions
+from binlane.sql.parse.set_statement import Clause, clause_of, computed
 from binlane.sql.requirements import LONG_TYPES
 from binlane.sql.words import StatementWords, words_of
 
@@ -41,20 +44,21 @@ WITHOUT_EFFECT: Final = frozenset(
         *("net_write_timeout", "alter_algorithm", "sort_buffer_size", "join_buffer_size", "read_buffer_size"),
         *("read_rnd_buffer_size", "tmp_table_size", "tmp_memory_table_size", "max_heap_table_size", "slow_query_log"),
         *("long_query_time", "log_slow_verbosity", "profiling", "skip_parallel_replication", "binlog_format"),
-        *("binlog_row_image", "binlog_annotate_row_events", "sql_log_bin"),
+        *("binlog_row_image", "binlog_annotate_row_events", "sql_log_bin", "binlog_direct_non_transactional_updates"),
+        *("gtid_domain_id", "gtid_seq_no", "wsrep_on", "innodb_tmpdir"),
     }
 )
 """Variables for the time limits, memory, monitoring or logging of a statement, without influence on its result."""
 
 
 def as_in_family(sql: bytes, context: SessionContext, source: Flavor, target: Flavor) -> bytes:
-    """A statement of a ``source`` server in the syntax of the ``target``; unchanged where no rewrite applies."""
-    if (source, target) != (Flavor.MARIADB, Flavor.MYSQL):
+    """A statement of a ``source`` server as the ``target`` takes it; unchanged where no rewrite applies."""
+    if source is not Flavor.MARIADB:
         return sql
-    upper = sql.upper()
-    if not any(word in upper for word, _ in _REWRITES):
+    rewrites, upper = _REWRITES[:1] if target is Flavor.MARIADB else _REWRITES, sql.upper()
+    if not any(word in upper for word, _ in rewrites):
         return sql
-    for word, rewrite in _REWRITES:
+    for word, rewrite in rewrites:
         if word in upper:
             try:
                 sql = rewrite(words_of(sql, context, source))
@@ -72,18 +76,22 @@ def read_under_another_mode(sql: bytes, source: Flavor) -> bool:
 
 
 def _without_set_statement(words: StatementWords) -> bytes:
-    head = [token.upper for token in words.tokens[:2]]
-    if head != ["SET", "STATEMENT"]:
+    clause = clause_of(words.tokens)
+    kept = [part for part in clause.assignments if not _is_removed(words.tokens[slice(*part)])]
+    if len(kept) == len(clause.assignments):
         return words.sql
-    depth, name_is_next = 0, True
-    for at, token in enumerate(words.tokens[2:], 2):
-        if depth == 0 and token.upper == "FOR":
-            return words.sql[words.places[at + 1][0] :] if at + 1 < len(words.tokens) else words.sql
-        if name_is_next and token.text.lower() not in LOGGED | WITHOUT_EFFECT:
-            return words.sql
-        depth += is_symbol(token, "(") - is_symbol(token, ")")
-        name_is_next = depth == 0 and is_symbol(token, ",")
-    return words.sql
+    parts = (words.sql[words.places[begin][0] : words.places[end - 1][1]] for begin, end in kept)
+    statement = words.sql[words.places[clause.body][0] :]
+    return b"SET STATEMENT " + b", ".join(parts) + b" FOR " + statement if kept else statement
+
+
+def _is_removed(assignment: Sequence[Token]) -> bool:
+    """Whether the variable is one to remove, and its value computed by nothing that may change data."""
+    if not assignment or assignment[0].text.lower() not in LOGGED | WITHOUT_EFFECT:
+        return False
+    reading = Reading(Dialect(Flavor.MARIADB), None)
+    read_expressions(computed(assignment, Clause(0, ((0, len(assignment)),))), reading)
+    return not (reading.tables or reading.routines_used)
 
 
 def _stored(words: StatementWords) -> bytes:

@@ -15,6 +15,7 @@ from typing import Final
 from binlane.choices import FilterKind
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import UNDECODED, Dialect, Token, Unreadable, lex
+from binlane.sql.parse.set_statement import clause_of
 
 _VERBS: Final = {
     "CREATE": FilterKind.CREATE,
@@ -43,10 +44,8 @@ def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialec
     with contextlib.suppress(Unreadable):  # of no kind that servers log (``logged_kinds``): it is refused
         # a name with bytes outside its character set is a name
         lex(sql.replace(UNDECODED, "x"), dialect, tokens)
-    words = [token.upper for token in tokens]
-    if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
-        words = words[words.index("FOR") + 1 :]
-    found = _named(words)
+        tokens = tokens[clause_of(tokens).body :]
+    found = _named([token.upper for token in tokens])
     return frozenset(found | {FilterKind.RENAME} if renames and FilterKind.ALTER in found else found)
 
 

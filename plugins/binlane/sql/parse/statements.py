@@ -16,6 +16,8 @@ from binlane.sql.parse import changes, definitions
 from binlane.sql.parse.cursor import Cursor, Reading, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
+from binlane.sql.parse.queries import read_expressions
+from binlane.sql.parse.set_statement import clause_of, computed
 from binlane.sql.parse.unsafe import unsafe_part
 
 __all__ = ["StatementFacts", "StatementKind", "analyze"]
@@ -62,12 +64,10 @@ _cached = functools.lru_cache(maxsize=4096)(_analyze)
 
 def _read(tokens: list[Token], database: str | None, dialect: Dialect) -> StatementFacts:
     cursor, reading = Cursor(tokens), Reading(dialect, database)
-    if cursor.words("SET", "STATEMENT") and dialect.flavor is Flavor.MARIADB:
-        while not cursor.words("FOR"):
-            cursor.expect("FOR", found=not cursor.done)
-            cursor.next()
-    else:
-        cursor.at = 0
+    if dialect.flavor is Flavor.MARIADB:
+        clause = clause_of(tokens)
+        read_expressions(computed(tokens, clause), reading)
+        cursor.at = clause.body
     first = cursor.peek()
     reader = changes.query if is_symbol(first, "(") else READERS.get(first.upper)
     if reader is None:

@@ -8,6 +8,7 @@ carry are safe, and so are rows in the order of an ORDER BY. The bodies of routi
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ from binlane.model import Flavor
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.set_statement import clause_of
 
 _FUNCTION_NAMES: Final = """
 UUID UUID_SHORT UUID_V4 UUID_V7 SYS_GUID RANDOM_BYTES SLEEP SYSDATE FOUND_ROWS ROW_COUNT LOAD_FILE VERSION CURRENT_USER
@@ -88,7 +90,9 @@ class _Words:
     @classmethod
     def of(cls, tokens: Sequence[Token], facts: StatementFacts) -> _Words:
         words = [token.upper for token in tokens]
-        begin = words.index("FOR") + 1 if words[:2] == ["SET", "STATEMENT"] and "FOR" in words else 0
+        begin = 0
+        with contextlib.suppress(Unreadable):
+            begin = clause_of(tokens).body
         if words[begin : begin + 1] == ["WITH"]:
             verbs = (at for at, word in enumerate(words) if at > begin and word in ("UPDATE", "DELETE"))
             begin = next(verbs, begin)
