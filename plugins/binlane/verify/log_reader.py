@@ -238,8 +238,10 @@ class ChangeReader:
 
     def _take_keys(self, segment: _SegmentKeys) -> None:
         for table, keys in segment.keys:
+            self.found.touched.add(table)
             self.found.keys[table].update(keys)
         for table, kind, shows_children in segment.others:
+            self.found.touched.add(table)
             self._cover(table, kind, shows_children=shows_children)
         frames = segment.frames
         for event in segment.told:
@@ -312,13 +314,13 @@ class ChangeReader:
     def _rows(self, event: RawEvent, name: str) -> None:
         rows = RowsEvent.parse(event.header.type_code, event.body, name)
         logged = self._maps[rows.table_id]
+        self.found.touched.add(logged if isinstance(logged, TableKey) else logged.bound.key)
         if isinstance(logged, TableKey):
             self.found.tables.add(logged)
             return
         table, texts = logged.bound.key, logged.texts
         # MySQL 9.6 and newer say with each event that rows which foreign keys change have events of their own
         shows_children = bool(rows.flags & RowsFlag.CASCADES_LOGGED)
-        self.found.touched.add(table)
         # a covered table may have been altered, and its rows have other columns than here; and what its images show is
         # not what the rows were where reading began
         if self.found.covers_table(table) or texts is None:
