@@ -317,8 +317,10 @@ def test_rows_that_change_before_a_statement_are_proved_and_those_behind_it_wait
 def test_rows_that_are_pending_again_because_no_log_shows_their_changes_are_told_as_such(
     families: tuple[str, str], channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Statements and a cascade behind every watermark: the row of a statement is named, with the way out."""
+    """Statements and a cascade behind every watermark: the row of a statement is named, with the way out. MySQL 9.6 and
+    newer log what a cascade changes."""
     channel = hot_channel(channel_of(*families))
+    cascades_are_logged = families[0] == "mysql"
     for server in (channel.source, channel.target):
         run_on(
             server, "CREATE TABLE app.parent (id INT PRIMARY KEY)", "CREATE TABLE app.bare (n INT)",
@@ -349,14 +351,15 @@ def test_rows_that_are_pending_again_because_no_log_shows_their_changes_are_told
     capsys.readouterr()
     assert channel.cli("status", CHANNEL, "--json") == 0
     unshown = json.loads(capsys.readouterr().out)["verified"]["unshown"]
-    assert {(each["table"]["table"], each["rows"]) for each in unshown} == {("hot", 2), ("bare", 2), ("child", 1)}
+    by_cascades = set() if cascades_are_logged else {("child", 1)}
+    assert {(each["table"]["table"], each["rows"]) for each in unshown} == {("hot", 2), ("bare", 2)} | by_cascades
     assert channel.cli("status", CHANNEL) == 0
     for said in (text, " ".join(capsys.readouterr().out.split())):
         assert "4 rows pending since " in said
         assert " in app.bare, app.hot, which statements change without showing the rows in the log" in said
         assert "binlog_format = ROW on the source" in said
-        assert "1 row pending since " in said
-        assert " in app.child, which foreign keys change" in said
+        assert ("1 row pending since " in said) is not cascades_are_logged
+        assert (" in app.child, which foreign keys change" in said) is not cascades_are_logged
     # with rows in the log, and parents at rest, they are settled
     assert channel.run() is not None
     run_on(channel.source, "UPDATE app.hot SET n = n + 1 WHERE id <= 2")
@@ -376,9 +379,10 @@ def test_a_row_that_a_foreign_key_may_have_changed_before_its_first_image_waits(
         )  # fmt: skip
     run_on(channel.source, "INSERT INTO app.parent VALUES (1)", "INSERT INTO app.child VALUES (1, 1, 1), (2, NULL, 1)")
     assert channel.run() is not None
-    # the image of child 1 before its own change is not what it was at the watermark
+    # the image of child 1 before its own change is not what it was at the watermark, where the cascade is not logged
     run_on(channel.source, "UPDATE app.parent SET id = 2", "UPDATE app.child SET n = 2")
-    assert found(verify(channel)) == {("pending", "child", ("1",)), ("pending", "child", ("2",))}
+    waits = {("pending", "child", (key,)) for key in "12"}
+    assert found(verify(channel)) == (set() if families[0] == "mysql" else waits)
     assert channel.run() is not None
     assert verify(channel).state == "clean"
 

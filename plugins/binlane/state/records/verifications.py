@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, insert, or_, select, update
@@ -90,7 +90,7 @@ class Suspect:
     """The end of the source's log when it was compared; a pending row is settled at a watermark behind it."""
     shape: str | None = None
     """The definition of the table's primary key when it was compared. None: no row's, or not known."""
-    reached: str | None = None
+    reached: str | None = field(default=None, compare=False)
     """The watermark's place in the source's log when it was compared; not stored."""
 
     @property
