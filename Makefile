@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test trials chaos servers pictures trial suites histories mutations lint compiled conformance configuration compose-check compose-test cluster-test dist clean
+.PHONY: help setup demo test trials sweeps chaos servers pictures trial suites histories mutations lint compiled conformance configuration compose-check compose-test cluster-test dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -40,6 +40,9 @@ servers: ## MySQL and other series of MariaDB for the tests, unpacked from Debia
 compiled: setup
 	@$(PYTHON) -m pytest -q tests -k "test_simple_transactions or test_a_jvm_reads_its_classes_from_the_archive \
 	  or test_a_window_is_folded_over_segments_and_each_block_comes_apart_again"
+
+sweeps: setup ## the sweeps of the trials as a whole, several hours: every global variable, every column of the state with hostile values
+	BINLANE_SWEEP=all $(PYTHON) -m pytest tests/trials --timeout=0
 
 chaos: setup ## kill, cut and pause at every statement, once; SECONDS=600 limits the time, SEED=1 repeats a run
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0
