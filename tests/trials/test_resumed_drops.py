@@ -15,11 +15,12 @@ from tests.integration.window.test_resumed_drops import (
     ROWS,
     stopped_everywhere,
 )
+from tests.trials.sampling import IS_WHOLE
 
 PRODUCT = pytest.mark.parametrize(
     ("what", "format_"), [(what, each) for what in DROPS for each in ("ROW", "STATEMENT")]
 )
-STEP = 7
+STEP = 7 if IS_WHOLE else 40
 """Of the statements of a window, every so many-th is one at which it is killed."""
 
 
