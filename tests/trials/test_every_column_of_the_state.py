@@ -15,7 +15,7 @@ from tests.security.hostile_state import attacked, state_of
 from tests.security.witness import Witness
 from tests.trials.sampling import sampled
 
-SAMPLE = ("windows",)
+SAMPLE = ("binlane.windows",)
 """The table whose texts name folders."""
 
 
