@@ -235,7 +235,7 @@ HARMLESS = {
         [function("1")],
         CALL,
     ),
-    "definer": ([by_another(function("1")), by_another(view())], [function("1"), view()], f"{CALL} FROM v"),
+    "definer": ([by_another(function("1")), by_another(view())], [function("1"), view()], f"{CALL} FROM v ORDER BY 1"),
     "collation": ([BINARY, function("a + 1")], [NAMES, function("a + 1")], CALL),
     "stored-literal": ([BINARY, function("'a'")], [NAMES, function("'a'")], CALL),
     "data-access": ([function("1")], [function("1").replace("RETURN 1", "NO SQL RETURN 1")], CALL),
@@ -243,7 +243,7 @@ HARMLESS = {
     "column-of-that-name": (
         [function("1"), "ALTER TABLE t ADD f INT"],
         [function("2"), "ALTER TABLE t ADD f INT"],
-        "INSERT INTO t (n, f) SELECT id, n AS f FROM s",
+        "INSERT INTO t (n, f) SELECT id, n AS f FROM s ORDER BY id",
     ),
     "not-reached": ([function("1"), view()], [function("2"), view("id < 2")], INSERT),
 }
