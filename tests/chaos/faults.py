@@ -7,6 +7,7 @@ heartbeat's thread are not counted: they come at any time.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -17,7 +18,7 @@ from enum import Enum
 from typing import Any, Final, cast
 
 from pymysql.constants import COMMAND
-from sqlalchemy import Engine, NullPool, event
+from sqlalchemy import Engine, NullPool
 
 from binlane.driver import Connection
 from binlane.servers.engines import engine_at
@@ -75,13 +76,8 @@ class Faults:
 
     def engine(self, url: str) -> Engine:
         """An engine whose connections are counted."""
-        engine = plain_engine(url)
-
-        @event.listens_for(engine, "do_connect")
-        def connect(_dialect: object, _record: object, positional: Any, named: Any) -> FaultyConnection:
-            return FaultyConnection(self, *positional, **named)
-
-        return engine
+        faulty = functools.partial(FaultyConnection, self)
+        return engine_at(url, driver=faulty, poolclass=NullPool, connect_args=PLAIN)
 
     def watch_files(self) -> None:
         """Count this process's calls that change folders, instead of statements; for the rest of its life."""

@@ -109,13 +109,15 @@ def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
     return engine_at(endpoint.sqlalchemy_url(), connect_args=arguments, **pool)
 
 
-def engine_at(url: str | URL, **named: Any) -> Engine:
-    """An engine whose connections are ``driver.Connection``. ``named``: as for ``create_engine``."""
+def engine_at(url: str | URL, *, driver: Callable[..., Connection] = Connection, **named: Any) -> Engine:
+    """An engine whose connections are ``driver.Connection``, or what ``driver`` makes of its arguments. ``named``: as
+    for ``create_engine``."""
     engine = create_engine(url, **named)
 
+    # of several listeners only the first one's connection is used: a test that injects faults gives a ``driver``
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: object, _record: object, _positional: list[Any], named: dict[str, Any]) -> Connection:
-        return Connection(**named)
+        return driver(**named)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _record: object) -> None:
