@@ -62,7 +62,7 @@ def without(parts: Sequence[Part], numbers: Collection[int]) -> tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TableFacts:
     """What is known of the tables of the window."""
 
     exists: Callable[[TableKey], bool]
@@ -76,7 +76,7 @@ class Known:
 
 
 def judge(
-    steps: Iterable[TemporaryStep], older_sessions: int, restarted: int | None, known: Known
+    steps: Iterable[TemporaryStep], older_sessions: int, restarted: int | None, known: TableFacts
 ) -> tuple[list[TemporaryStep], Unseen]:
     """The steps of a window without those that are left out, and what is to be done. ``older_sessions`` and
     ``restarted``: see ``Manifest``.
@@ -95,7 +95,7 @@ def judge(
 class _Window:
     older_sessions: int
     restarted: int | None
-    known: Known
+    known: TableFacts
     asking: set[TableKey]
     left_out: list[tuple[int, int]] = field(default_factory=list)
     unsafe: dict[str, int] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Set
 
 from binlane.model import TableKey
-from binlane.plan.transaction.unseen_tables import Known
+from binlane.plan.transaction.unseen_tables import TableFacts
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema, Table
@@ -14,14 +14,14 @@ from binlane.sql.parse.facts import StatementKind
 _ASKS = "connection_id"
 
 
-def known_tables(scans: ScannedWindow, schema: Schema, facts: SchemaFacts) -> Known:
+def known_tables(scans: ScannedWindow, schema: Schema, facts: SchemaFacts) -> TableFacts:
     """``schema``: the target's at the window's start; ``facts``: of any time of the window."""
     there = permanent_names(scans, schema)
     # a cascade opens the tables of the other rows; a table keeps its defaults under another name, and gives them a copy
     pairs = [frozenset(map(_folded, pair)) for pair in (*facts.foreign_keys, *facts.renames, *facts.copies)]
     opening = _joined({_folded(key) for key, table in schema.tables.items() if _asks(table)}, pairs)
     asking = opening.union(_folded(key) for key in (*facts.views, *facts.triggered_tables))
-    return Known(
+    return TableFacts(
         lambda table: _folded(table) in there,
         lambda table: _folded(table) in asking,
         lambda table: _folded(table) in opening,
