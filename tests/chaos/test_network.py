@@ -114,7 +114,7 @@ def test_a_heartbeat_whose_new_connection_is_cut_while_it_is_set_up_goes_on(
     target, scene = stage
     lay(target, plain_engine(target.url()), scene)
     with proxy(target.host, target.port) as network:
-        network.once(b"SET AUTOCOMMIT = 1", Act.CUT_BEFORE)
+        network.once(b"SET autocommit = 1", Act.CUT_BEFORE)
         key = PlanKey(CHANNEL, scene.plan.window_id, scene.plan.digest)
         with Heartbeat(plain_engine(network.url(target.url())), key, 0.05, 0) as heartbeat:
             heartbeat.held = {0: 4711}
