@@ -26,8 +26,9 @@ from binlane.servers.engines import engine_at
 NEVER = 1 << 40
 FILE_CALLS: Final = ("fsync", "replace", "mkdir", "unlink", "rmdir")
 """What makes a file or folder appear under its name, last, or go."""
-PLAIN: Final = {"ssl_disabled": True}
-"""PyMySQL would load all certificate authorities of the machine for every connection."""
+PLAIN: Final = {"ssl_disabled": True, "get_server_public_key": True}
+"""PyMySQL would load all certificate authorities of the machine for every connection. A MySQL server that has just
+started asks for a password that is encrypted by its key."""
 
 
 def plain_engine(url: str) -> Engine:
