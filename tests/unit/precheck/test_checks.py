@@ -463,7 +463,7 @@ def test_a_window_that_is_begun_is_not_asked_about_again() -> None:
 
 def test_every_check_has_a_test_that_has_its_name_in_it() -> None:
     """In the tables above, in the text of a finding, or where a test runs the check by name."""
-    folders = ("integration/precheck", "integration/window")
+    folders = ("integration/precheck", "integration/window", "security")
     texts = "".join(file.read_text("utf-8") for folder in folders for file in (TESTS / folder).rglob("*.py"))
     shown = set(re.findall(r"\[([a-z-]+)\\?\]", texts))
     run = set(re.findall(r"\"([a-z-]+)\"", "".join(re.findall(r"\b(?:said|findings)\(.*", texts))))
