@@ -53,11 +53,11 @@ def killed(channel: Channel, module: str, name: str, call: int, behind: bool) ->
     real = getattr(import_module(f"binlane.bootstrap.{module}"), name)
     calls: list[object] = []
 
-    def once(*arguments: object) -> object:
+    def once(*arguments: object, **named: object) -> object:
         calls.append(arguments)
         if len(calls) == call and not behind:
             os.kill(os.getpid(), signal.SIGKILL)
-        found = real(*arguments)
+        found = real(*arguments, **named)
         if len(calls) == call:
             os.kill(os.getpid(), signal.SIGKILL)
         return found
