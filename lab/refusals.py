@@ -54,6 +54,11 @@ REFUSALS: Final = (
         "The same on tables that have engines of two kinds",
     ),
     Refusal(
+        "a statement whose result differs from server to server",
+        r"^PrecheckError.*\[(unsafe-statements|row-order)\]",
+        "UUID(), SLEEP(), @@server_id",
+    ),
+    Refusal(
         "a database that is READ ONLY on the target",
         r"^PrecheckError.*\[read-only-databases\]",
         "Changes of a database that is READ ONLY",

@@ -207,7 +207,7 @@ def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Chan
         options = Options(replace=True, order=order)
         return first_copy(mariadb.config, mariadb.endpoints, options, LogLines())
 
-    def broken_off(*_: object) -> None:
+    def broken_off(*_: object, **__: object) -> None:
         raise TargetUnavailableError("gone")
 
     make_objects(mariadb)
