@@ -19,7 +19,9 @@ import os, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 from binlane import spark_engine
+from binlane.plan.segment.map import ScanSummary
 from binlane.spark_engine import SubmittedEngine
+from binlane.work.filter.tasks import packed, unpacked
 
 FOLDER = sys.argv[1]
 
@@ -27,7 +29,10 @@ def task(name):
     if name == "c" and not os.path.exists(FOLDER + "/failed"):
         open(FOLDER + "/failed", "w").close()
         raise OSError("lost for once")
-    return name.upper().encode()
+    return packed(ScanSummary({name.upper(): 1}, (), ()))
+
+def databases(results):
+    return [database for result in results for database in unpacked(result).databases]
 
 settings = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": FOLDER, "spark.ui.enabled": "false",
     "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
@@ -36,10 +41,10 @@ builder = SparkSession.builder.master("local[1,4]")
 for name, value in settings.items():
     builder = builder.config(name, value)
 spark = builder.getOrCreate()
-print(list(SubmittedEngine(spark).run("map", task, [["a", "b"], ["c", "d"], ["e"]])))
+print(databases(SubmittedEngine(spark).run("scan", task, [["a", "b"], ["c", "d"], ["e"]])))
 spark_engine.MOST_BATCHES = 2
 long = SubmittedEngine(spark).run("scan", task, [["f", "g"], ["h"], ["i"], ["j"], ["k"]])
-print(next(long), list(long))
+print(databases([next(long)]), databases(long))
 spark.stop()
 """
 
@@ -54,15 +59,15 @@ def test_stages_have_names_and_no_shuffle_and_a_failed_task_is_tried_again_alone
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.splitlines()[-2:] == [
-        "[b'A', b'B', b'C', b'D', b'E']",
-        "b'F' [b'G', b'H', b'I', b'J', b'K']",
+        "['A', 'B', 'C', 'D', 'E']",
+        "['F'] ['G', 'H', 'I', 'J', 'K']",
     ], done.stderr[-3000:]
     (log,) = (path for path in tmp_path.iterdir() if path.name.startswith(("local-", "app-")))
     events = [json.loads(line) for line in log.read_text().splitlines()]
     jobs = of_kind(events, "JobStart")
     # a long window's results come to the driver in parts
     assert [(job["Properties"]["spark.job.description"], number_of_tasks(job)) for job in jobs] == [
-        ("map: files 5, tasks 3", 3),
+        ("scan: files 5, tasks 3", 3),
         ("scan: files 6, tasks 5 from 1", 2),
         ("scan: files 6, tasks 5 from 3", 2),
         ("scan: files 6, tasks 5 from 5", 1),
