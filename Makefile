@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test trials sweeps chaos servers pictures trial suites histories mutations lint compiled conformance configuration compose-check compose-test cluster-test dist clean
+.PHONY: help setup demo test trials sweeps chaos servers pictures trial suites histories mutations lint compiled conformance configuration structure compose-check compose-test cluster-test dist release clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -73,6 +73,9 @@ conformance: setup ## run the tests of docs/conformance.md, then write the page
 configuration: ## write the keys of a channel file into docs/configuration.md
 	$(PYTHON) -m lab.configuration_page
 
+structure: setup ## write the order of imports into CONTRIBUTING.md and docs/images/structure.svg
+	$(PYTHON) -m tests.structure
+
 dist: setup ## wheel, sdist and constraints in dist/; installs both into empty environments and runs a window from each; AIRFLOW=3.1: with that minor release of Airflow
 	@$(PYTHON) -m lab.dist $(call option,AIRFLOW)
 
@@ -84,6 +87,9 @@ compose-test: setup ## start docker-compose.yml for real, kill its services one 
 
 cluster-test: setup ## a cluster on this machine (PostgreSQL, Redis, Celery, Spark, S3), whose parts are killed one by one in windows of both families
 	$(PYTHON) -m lab.cluster
+
+release: setup ## VERSION=0.2.0: the changelog's section, wheel, sdist and constraints in dist/, a commit and a tag; pushes nothing
+	@$(PYTHON) -m lab.release $(or $(VERSION),$(error VERSION=0.2.0: which version to release))
 
 clean: ## stop and remove the demo
 	@if [ -x $(PYTHON) ]; then $(PYTHON) -m lab.demo --clean; fi

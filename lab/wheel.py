@@ -31,9 +31,9 @@ class Built:
     sdist: Path
 
 
-def build(folder: Path) -> Built:
+def build(folder: Path, project: Path = PROJECT) -> Built:
     """Build both into ``folder`` with the hatchling of this environment: no registry is asked. Raises LabError."""
-    run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=PROJECT)
+    run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=project)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return Built(wheel, sdist)
 
@@ -48,10 +48,10 @@ def wheel_of(sdist: Path, folder: Path) -> Path:
     return wheel
 
 
-def constraints() -> str:
+def constraints(project: Path = PROJECT) -> str:
     """The locked version of each package that binlane and its extras need, as a constraints file for pip and uv."""
     arguments = ("--frozen", "--no-dev", "--all-extras", "--no-hashes", "--no-emit-project", "--no-annotate")
-    return run([uv(), "export", "-q", *arguments, "--no-header"], cwd=PROJECT)
+    return run([uv(), "export", "-q", *arguments, "--no-header"], cwd=project)
 
 
 def install(wheel: Path, folder: Path, extras: str, pins: str) -> Path:
