@@ -70,8 +70,9 @@ _UNREADABLE: Final = (struct.error, IndexError, AssertionError, AttributeError, 
 """What PyMySQL raises for packets that no server sends."""
 _CLIENTS_OWN: Final = range(2000, 3000)
 """The client's own error numbers."""
-_UNKNOWN_VARIABLE: Final = 1193
-_NOT_SETTABLE: Final = frozenset({_UNKNOWN_VARIABLE, 1227, 1238})
+_UNKNOWN: Final = frozenset({1193, 1286})
+"""A variable that the server does not have; a storage engine that it does not have (MariaDB, innodb = OFF)."""
+_NOT_SETTABLE: Final = _UNKNOWN | {1227, 1238}
 """And no privilege; read-only in this version."""
 _LOGIN_REFUSED: Final = frozenset({1045, 1130, 1698, 3118, 3955, 4151})
 _IN_TRANSACTION: Final = 1766
@@ -88,7 +89,7 @@ class _Unset:
     """Pins that the sessions of one account cannot set."""
 
     unknown: frozenset[str] = frozenset()
-    """Variables that this server does not have."""
+    """Variables that this server does not have, or whose value it does not have."""
     refused: frozenset[str] = frozenset()
     """Variables that have to be as pinned already."""
 
@@ -302,7 +303,7 @@ class Connection(Driver):
                 if exc.args[0] not in _NOT_SETTABLE:
                     raise
                 name = part.partition(" ")[0].removeprefix("@@SESSION.")
-                if exc.args[0] == _UNKNOWN_VARIABLE:
+                if exc.args[0] in _UNKNOWN:
                     unknown |= {name}
                 else:
                     refused.add(name)
