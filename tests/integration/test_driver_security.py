@@ -457,7 +457,7 @@ def test_a_log_that_stops_coming_is_given_up(server: PrivateServer) -> None:
     for _ in range(12):
         server.query("INSERT INTO test_stream.t VALUES (REPEAT('x', 3000000))")
     source = ServerSource("db", arguments_of(server), 99, "orders")
-    with contextlib.closing(source.read(LogPosition(file, 4))) as chunks:
+    with contextlib.closing(source.read_log(LogPosition(file, 4))) as chunks:
         next(chunks)
         next(chunks)
         with frozen(server), pytest.raises(SourceUnavailableError, match="the connection broke: no answer for 1 s"):

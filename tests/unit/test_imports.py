@@ -305,6 +305,33 @@ def test_pure_packages_do_no_io(part: str) -> None:
     assert wrong == []
 
 
+OPENS_LOGS: Final[Mapping[str, str]] = {
+    "source/proved.py": "the door of all other readers",
+    "source/identity.py": "behind the door, and what a window reads",
+    "source/start_position.py": "a file's head; what it reads further is proved as a window's log is",
+    "source/older_sessions.py": "a file's header",
+    "source/protocol.py": "a file's first events, which are part of the proof",
+}
+"""Modules that open a source's log, and why they may."""
+
+
+def test_a_log_is_opened_with_its_proofs() -> None:
+    """Any other module would take what a cut or foreign file hides for what is not there."""
+    found = {
+        file.relative_to(BINLANE).as_posix()
+        for file in BINLANE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "read_log"
+    }
+    assert found == OPENS_LOGS.keys()
+    behind = {
+        file.relative_to(BINLANE).as_posix()
+        for file in BINLANE.rglob("*.py")
+        if re.search(r"\b(continued|verified)\(", file.read_text())
+    }
+    assert behind == {"source/identity.py", "source/proved.py", "source/segments.py"}
+
+
 def test_the_walk_finds_imports_in_functions_and_of_types_only(tmp_path: Path) -> None:
     file = tmp_path / "x.py"
     file.write_text("if TYPE_CHECKING:\n    import airflow.sdk\ndef f():\n    from binlane import config\n")

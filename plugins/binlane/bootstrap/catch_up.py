@@ -7,7 +7,6 @@ same from the first snapshot on, with more keys: docs/decisions/0009-a-first-cop
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,8 +18,9 @@ from binlane.bootstrap.sessions import Session
 from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
-from binlane.source.identity import Start, verified
+from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
+from binlane.source.proved import prove_log
 from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Copying, count_rows
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.rows.column_text import Compared, Key, behind, one_of
@@ -72,9 +72,7 @@ class CatchUp:
         source = self.schemas[0]
         keyed = {key: compared for key, (_, compared, _) in self._tables.items() if compared.key}
         try:
-            with contextlib.closing(verified(log, log.state(), start)) as chunks:
-                next(chunks)
-                next(chunks, None)
+            prove_log(log, start)
             self._trim()
             reader = ChangeReader(source, source, keyed)
             changed = reader.read_source(log, start, spill=self._read_again)

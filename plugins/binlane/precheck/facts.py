@@ -39,6 +39,7 @@ from binlane.servers.names import among, folded_values, other_than, values_of
 from binlane.servers.programs import read_programs, read_triggers
 from binlane.servers.variables import all_global_variables, global_variables, server_version, version_number
 from binlane.source.ddl_after import altered_behind, definitions_behind
+from binlane.source.identity import Start
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
 from binlane.sql.logged_statement import LoggedText
@@ -398,7 +399,7 @@ class Source:
         """The statements behind the window that define, drop or rename something, with the source's names; None if they
         cannot be told. The whole log is read."""
         try:
-            return tuple(definitions_behind(self._log, self.plan.end, self.plan.end_gtid_set))
+            return tuple(definitions_behind(self._log, self._end))
         except (SourceError, BinlogError) as exc:
             log.warning("precheck: what the source has defined since the window cannot be told: %s", exc)
             return None
@@ -423,10 +424,16 @@ class Source:
 
     def _altered_behind(self, limit: int | None, *, engines: bool = False) -> Alterations | None:
         try:
-            return altered_behind(self._log, self.plan.end, self.plan.end_gtid_set, limit, engines=engines)
+            return altered_behind(self._log, self._end, limit, engines=engines)
         except (SourceError, BinlogError) as exc:
             log.warning("precheck: whether the source has altered tables since the window cannot be told: %s", exc)
             return None
+
+    @property
+    def _end(self) -> Start:
+        """The window's end; the window was read from this log, and its files were proved."""
+        plan = self.plan
+        return Start(plan.last_seqno, plan.end, plan.end_gtid_set, plan.end_time, plan.source, "")
 
     @property
     def _log(self) -> ServerSource:

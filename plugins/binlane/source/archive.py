@@ -95,7 +95,7 @@ class ArchiveSource:
         """True: an archive can be read from any offset."""
         return True
 
-    def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
+    def read_log(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
         """Chunks from ``start`` to the end of the newest file; the GTID set is not needed.
 
         Raises MissingLogError if ``start``'s file or a later one is missing, BinlogError for a file that is not a

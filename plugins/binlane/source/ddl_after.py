@@ -20,8 +20,9 @@ from binlane.model import Item, ItemKind, LogPosition, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.temporary_tables import named_engine
-from binlane.source.identity import described
+from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource
+from binlane.source.proved import proved
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 
@@ -37,7 +38,7 @@ _STATEMENTS = (int(EventType.QUERY), int(EventType.QUERY_COMPRESSED))
 
 
 def altered_behind(
-    source: EventSource, start: LogPosition, gtid_set: str = "", limit: int | None = None, *, engines: bool = False
+    source: EventSource, start: Start, limit: int | None = None, *, engines: bool = False
 ) -> Alterations | None:
     """The tables that statements from ``start`` to the log's present end name and may alter, and the triggers that they
     drop; with ``engines`` only those that may have got another engine.
@@ -46,7 +47,7 @@ def altered_behind(
     SourceError, BinlogError.
     """
     tables, unread = set[TableKey](), False
-    for found in _statements(source, start, gtid_set, limit):
+    for found in _statements(source, start, limit):
         if found is None:
             return None
         event, log_format, file = found
@@ -56,10 +57,10 @@ def altered_behind(
     return Alterations(dict.fromkeys(tables, (0,)), (0,) if unread else ())
 
 
-def definitions_behind(source: EventSource, start: LogPosition, gtid_set: str = "") -> Iterator[LoggedText]:
+def definitions_behind(source: EventSource, start: Start) -> Iterator[LoggedText]:
     """The statements from ``start`` to the log's present end that may define or rename something, as far as they can be
     read. Their seqnos have no meaning. Raises SourceError, BinlogError."""
-    for found in _statements(source, start, gtid_set):
+    for found in _statements(source, start):
         if found is None:
             continue
         event, log_format, file = found
@@ -73,12 +74,12 @@ def definitions_behind(source: EventSource, start: LogPosition, gtid_set: str = 
 
 
 def _statements(
-    source: EventSource, start: LogPosition, gtid_set: str, limit: int | None = None
+    source: EventSource, start: Start, limit: int | None = None
 ) -> Iterator[tuple[RawEvent, FormatDescription, str] | None]:
     """Each logged statement with the format of its log and its file; None at the end if the log goes on behind
     ``limit`` bytes."""
     log_format, read = FormatDescription(""), 0
-    with contextlib.closing(source.read(start, gtid_set)) as chunks:
+    with contextlib.closing(proved(source, start)) as chunks:
         for chunk in chunks:
             name = f"{source.name}/{chunk.file}"
             if chunk.offset == LOG_START:

@@ -144,14 +144,20 @@ def verified(source: EventSource, state: LogState, start: Start) -> Generator[Lo
 
     Raises SourceIdentityError if it is not, MissingLogError if its file has been purged.
     """
+    check_source(source.name, state, start)
+    yield from continued(source, start)
+
+
+def check_source(name: str, state: LogState, start: Start) -> None:
+    """Whether a source in this state can have the place ``start`` and all that follows it. Raises SourceIdentityError,
+    MissingLogError."""
     if state.identity != start.identity:
         raise SourceIdentityError(
-            f"{source.name}: expected {start.identity}, found {state.identity}; a new source needs a new channel"
+            f"{name}: expected {start.identity}, found {state.identity}; a new source needs a new channel"
         )
     if start.position.file not in state.files:
-        raise missing_file(source.name, start.position.file, list(state.files))
-    check_unlogged(source.name, state, start.gtid_set)
-    yield from continued(source, start)
+        raise missing_file(name, start.position.file, list(state.files))
+    check_unlogged(name, state, start.gtid_set)
 
 
 def continued(source: EventSource, start: Start) -> Generator[LogChunk, None, None]:
@@ -160,7 +166,7 @@ def continued(source: EventSource, start: Start) -> Generator[LogChunk, None, No
     known = Fingerprint.parse(start.fingerprint)
     at = start.position
     can_look_back = known.events != _NOTHING and source.can_begin_at(known.offset)
-    chunks = source.read(LogPosition(at.file, known.offset) if can_look_back else at, start.gtid_set)
+    chunks = source.read_log(LogPosition(at.file, known.offset) if can_look_back else at, start.gtid_set)
     with contextlib.closing(chunks):
         header = next(chunks)
         found = digest(canonical_header(header.data, f"{source.name}/{header.file}"))
@@ -181,14 +187,6 @@ def check_unlogged(name: str, state: LogState, gtids: str) -> None:
             "gtid_purged; load what the dump holds into the target, too, and name these transactions in "
             "source.unlogged_gtids of the channel, or load a newer backup into the target"
         )
-
-
-def prove_log(source: EventSource, start: Start) -> None:
-    """Raises SourceIdentityError if the log is another one than that from which ``start`` was taken."""
-    with contextlib.closing(continued(source, start)) as chunks:
-        next(chunks)
-        # what comes next lies behind the events that are compared
-        next(chunks, None)
 
 
 def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Fingerprint) -> Iterator[LogChunk]:

@@ -9,11 +9,9 @@ import contextlib
 
 from binlane.plan.manifest import Manifest
 from binlane.plan.transaction.temporary_tables import Session
-from binlane.source.end_position import UntilLogEnd
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
-from binlane.source.segment_writer import Nowhere
-from binlane.source.segments import Extraction
+from binlane.source.proved import proved
 from binlane.source.temporary import TemporaryTracker
 
 
@@ -28,14 +26,9 @@ def lost_sessions(source: EventSource, manifest: Manifest, tracker: TemporaryTra
     if not ended:
         return ended
     # a connection's DROP is logged before it leaves the list of connections
-    state, behind = source.state(), tracker.copied()
+    behind = tracker.copied()
     start = Start(0, manifest.end, manifest.gtid_set, manifest.end_time, manifest.identity, manifest.fingerprint)
-    run = Extraction(
-        source.name, state, start, UntilLogEnd(), Nowhere(), temporary=behind, event_bytes=source.event_bytes
-    )
-    with contextlib.closing(source.read(manifest.end, manifest.gtid_set)) as chunks:
-        for chunk in chunks:
-            if run.take(chunk):
-                break
-        run.finish()
+    with contextlib.closing(proved(source, start, behind)) as chunks:
+        for _ in chunks:
+            pass
     return ended & behind.owners()

@@ -38,7 +38,7 @@ def highest_older_session(source: EventSource, position: LogPosition) -> int:
 
 
 def _header(source: EventSource, file: str) -> LogChunk:
-    with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
+    with contextlib.closing(source.read_log(LogPosition(file, LOG_START))) as chunks:
         return next(chunks)
 
 

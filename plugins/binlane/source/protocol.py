@@ -92,7 +92,7 @@ class EventSource(Protocol):
     def can_begin_at(self, offset: int) -> bool:
         """Whether reading can begin at this offset without a GTID set."""
 
-    def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
+    def read_log(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
         """Chunks from ``start``, an event's first byte, to the log's end. Close the generator to stop early.
 
         ``gtid_set``: all transactions before ``start``, for servers that find a large offset only by GTIDs.
@@ -101,7 +101,7 @@ class EventSource(Protocol):
 
 def first_bytes(source: EventSource, file: str) -> bytes:
     """The first events of a file behind its FORMAT_DESCRIPTION, in any number; empty if it has none."""
-    with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
+    with contextlib.closing(source.read_log(LogPosition(file, LOG_START))) as chunks:
         next(chunks)
         chunk = next(chunks, None)
         return chunk.data[:_FIRST_BYTES] if chunk is not None and chunk.file == file else b""

@@ -121,7 +121,7 @@ def _scan(
         source.name, state, from_head, until, Nowhere(), bound=bound, event_bytes=source.event_bytes,
         first_bytes=partial(first_bytes, source),
     )  # fmt: skip
-    with contextlib.closing(source.read(first)) as chunks:
+    with contextlib.closing(source.read_log(first)) as chunks:
         for chunk in chunks:
             if run.take(chunk):
                 break
@@ -142,13 +142,13 @@ def _head_end_of(source: EventSource, state: LogState, file: str) -> LogPosition
 
 
 def _head_end(source: EventSource, file: str) -> LogPosition:
-    with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
+    with contextlib.closing(source.read_log(LogPosition(file, LOG_START))) as chunks:
         return LogPosition(file, LOG_START + len(next(chunks).data))
 
 
 def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | None:
     """The GTID set of all earlier files, from the file's header."""
-    with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
+    with contextlib.closing(source.read_log(LogPosition(file, LOG_START))) as chunks:
         log_format = described(next(chunks).data, f"{source.name}/{file}")
         chunk = next(chunks, None)
         if chunk is None or chunk.file != file:

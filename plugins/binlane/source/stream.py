@@ -105,7 +105,7 @@ class ServerSource:
         """Up to 4 GiB. Beyond, MySQL needs its GTID dump command, which has a 64-bit offset, and MariaDB a GTID set."""
         return offset <= self.offset_limit
 
-    def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
+    def read_log(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
         """Chunks from ``start`` to the log's end. ``gtid_set``: all transactions before ``start``; needed only for
         MariaDB at an offset beyond 4 GiB.
 

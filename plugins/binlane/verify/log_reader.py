@@ -26,8 +26,9 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import ForeignKey, Schema
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.source.identity import Start, continued, described
+from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource
+from binlane.source.proved import proved
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.verify.changes import Changes
 from binlane.verify.rows.column_text import Compared, Key
@@ -155,8 +156,8 @@ class ChangeReader:
         prepared: Iterable[tuple[str, bytes]] = (),
         spill: Callable[[Mapping[TableKey, Collection[Key]]], None] | None = None,
     ) -> Changes:
-        """The changes from ``start`` to the log's present end. Raises SourceError, BinlogError; SourceIdentityError if
-        it is not the log from which ``start`` was taken.
+        """The changes from ``start`` to the log's present end. Raises SourceError, BinlogError, as
+        ``source.proved`` does.
 
         ``prepared``: the files (name, content) of the XA transactions that are prepared at ``start``. Their rows change
         behind it, and they hold the rows' locks, so nothing else in the log changes these rows earlier.
@@ -167,7 +168,7 @@ class ChangeReader:
         for name, data in prepared:
             self._read_file(data, name)
         self.reached, log_format = start.position, FormatDescription("")
-        with contextlib.closing(continued(source, start)) as chunks:
+        with contextlib.closing(proved(source, start)) as chunks:
             for chunk in chunks:
                 name = f"{source.name}/{chunk.file}"
                 if chunk.offset == LOG_START:

@@ -17,6 +17,8 @@ from binlane.model import LogPosition
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilPosition
 from binlane.source.identity import Start
+from binlane.source.protocol import LOG_START
+from binlane.source.proved import proved
 from binlane.source.start_position import begin
 from tests.damaged_archives import (
     HARMLESS,
@@ -80,6 +82,11 @@ def read(source: ArchiveSource, start: Start, folder: Path) -> list[bytes]:
     ]
 
 
+def passed(source: ArchiveSource, start: Start) -> int:
+    """Bytes that a reader without a window gets up to the archive's end."""
+    return sum(len(chunk.data) for chunk in proved(source, start) if chunk.offset != LOG_START)
+
+
 def damage_everywhere(archive: Archive, folder: Path, pairs: Sequence[str]) -> Counter[str]:
     """Each kind of damage to each of the pairs, named by their first file; how many were refused and read, by kind.
 
@@ -98,11 +105,15 @@ def damage_everywhere(archive: Archive, folder: Path, pairs: Sequence[str]) -> C
         for number, place in enumerate(places[name]):
             case = f"{what}, {name}, begun at {place.start.position}"
             if is_losing:
-                with pytest.raises(BinlaneError, match="|".join(archive.names[archive.names.index(name) :])):
+                names = "|".join(archive.names[archive.names.index(name) :])
+                with pytest.raises(BinlaneError, match=names):
                     pytest.fail(f"{case}: expected a refusal, read {len(read(source, place.start, folder / 'read'))}")
+                with pytest.raises(BinlaneError, match=names):
+                    pytest.fail(f"{case}: without a window: expected a refusal, read {passed(source, place.start)}")
                 counted[f"{what}: refused"] += 1
                 continue
             found = read(source, place.start, folder / "read")
+            assert passed(source, place.start) >= sum(map(len, found)), case
             whole = place.behind
             if _is_beginning(files, archive.files):
                 whole = whole[: len(found)]

@@ -59,7 +59,7 @@ def test_an_archive_looks_at_each_byte_of_a_large_event_once_or_twice(
     monkeypatch.setattr(frame_kernels, "whole_events", counted)
     log = HEAD + large(100) + large(15 * MIB) + large(200)
     source = archive(tmp_path / "logs", log)
-    chunks = list(source.read(LogPosition("binlog.000001", 4)))
+    chunks = list(source.read_log(LogPosition("binlog.000001", 4)))
     assert b"".join((MAGIC, *(chunk.data for chunk in chunks))) == log
     assert sum(looked_at) < 2 * len(log) + 2 * MIB
 
@@ -73,7 +73,7 @@ def test_an_archive_refuses_an_event_by_what_it_declares(tmp_path: Path, declare
     with pytest.raises(
         UnsupportedEventError, match=rf"binlog\.000001:{at}: ANNOTATE_ROWS: declares {declared:,} bytes"
     ):
-        list(source.read(LogPosition("binlog.000001", 4)))
+        list(source.read_log(LogPosition("binlog.000001", 4)))
 
 
 COMPRESSED_ROWS = wire(

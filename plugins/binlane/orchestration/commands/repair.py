@@ -27,7 +27,7 @@ from binlane.repair.run import Repaired, Repairer
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema
 from binlane.servers.engines import engine_of
-from binlane.source.identity import prove_log
+from binlane.source.proved import prove_log
 from binlane.state.channels import read_channel
 from binlane.state.records.verifications import DRIFT
 from binlane.verify.definitions.comparison import Definitions
