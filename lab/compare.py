@@ -32,7 +32,7 @@ _TABLES: Final = (
 _UNSTEADY: Final = (
     # MariaDB 10.11 gives tables with such columns several checksums for the same rows
     "SELECT DISTINCT table_schema, table_name FROM information_schema.columns "
-    "WHERE data_type = 'bit' OR extra LIKE '%GENERATED%'"
+    "WHERE (data_type = 'bit' OR extra LIKE '%GENERATED%') AND table_schema"
 )
 _MULTI_VALUED: Final = re.compile(r" array\)\)")
 """Tables with keys that give a different checksum for every copy on MySQL 9.7."""
@@ -87,7 +87,7 @@ def contents(server: PrivateServer) -> Mapping[str, str]:
 def data_of(server: PrivateServer, database: str) -> Mapping[str, str]:
     """The content of a database's tables: name -> number of rows and a reproducible checksum."""
     with closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-        unsteady = set(_rows(cursor, _UNSTEADY))
+        unsteady = set(_rows(cursor, _foreign(_UNSTEADY)))
         tables = [table for found, table in _rows(cursor, _foreign(_TABLES)) if found == database]
         return {table: _data(cursor, unsteady, database, table) for table in tables}
 
@@ -106,7 +106,7 @@ def _quoted(*names: str) -> str:
 
 
 def _tables(cursor: Cursor) -> Iterator[tuple[str, str]]:
-    unsteady = set(_rows(cursor, _UNSTEADY))
+    unsteady = set(_rows(cursor, _foreign(_UNSTEADY)))
     for database, table in _rows(cursor, _foreign(_TABLES)):
         ((_, definition),) = _rows(cursor, f"SHOW CREATE TABLE {_quoted(database, table)}")
         if _MULTI_VALUED.search(definition) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Final
 
 import pymysql
 from pymysql.cursors import Cursor
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import Engine, NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from binlane.binlog.types.literals import identifier
@@ -94,13 +95,18 @@ def _has_only_own_tables(cursor: Cursor) -> bool:
 
 
 def _is_current(server: PrivateServer) -> bool:
-    engine = create_engine(server.url(), poolclass=NullPool)
     try:
-        with engine.connect() as connection:
+        with _engine(server.url()).connect() as connection:
             require_current(connection)
     except (StateSchemaError, DBAPIError):
         return False
     return True
+
+
+@functools.lru_cache(maxsize=64)
+def _engine(url: str) -> Engine:
+    """It keeps no connection, but knows the server and the compiled statements."""
+    return create_engine(url, poolclass=NullPool)
 
 
 def _empty_state(cursor: Cursor) -> None:
@@ -111,9 +117,11 @@ def _empty_state(cursor: Cursor) -> None:
     for name, has_rows in zip(names, flags, strict=True):
         if has_rows:
             cursor.execute(f"DELETE FROM {SCHEMA}.{name}")
-    # AUTO_INCREMENT goes on where the deleted rows ended, and tests know the first numbers
-    counted = f"table_schema = '{SCHEMA}' AND extra = 'auto_increment'"
-    cursor.execute(f"SELECT table_name FROM information_schema.columns WHERE {counted}")
+    # AUTO_INCREMENT goes on where the deleted rows ended, and tests know the first numbers; MySQL would show an old one
+    cursor.execute("/*!80000 SET SESSION information_schema_stats_expiry = 0 */")
+    cursor.execute(
+        f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{SCHEMA}' AND auto_increment > 1"
+    )
     for (name,) in cursor.fetchall():
         cursor.execute(f"ALTER TABLE {SCHEMA}.{name} AUTO_INCREMENT = 1")
 

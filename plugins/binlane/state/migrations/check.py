@@ -198,6 +198,12 @@ def _spelled(kind: TypeEngine[object], dialect: Dialect) -> str:
     return kind.compile(dialect=dialect).lower().partition(" character set ")[0]
 
 
+@functools.lru_cache(maxsize=64)
+def _expected(table: Table, dialect: Dialect) -> Mapping[str, Shape]:
+    """The columns of a table of ``tables.py``: asked again by each step of a process."""
+    return {column.name: shape_of(column, dialect) for column in table.columns}
+
+
 def _table_problems(found: Found, table: Table, dialect: Dialect, coming: Collection[str]) -> Iterator[str]:
     name = f"{SCHEMA}.{table.name}"
     if table.name not in found.engines:
@@ -211,16 +217,17 @@ def _table_problems(found: Found, table: Table, dialect: Dialect, coming: Collec
             f"block; ALTER TABLE {name} ENGINE=InnoDB while nothing runs, `binlane verify --full` if a window has run "
             "since it was changed, and check enforce_storage_engine"
         )
+    expected_columns = _expected(table, dialect)
     for column in table.columns:
         if f"{table.name}.{column.name}" in coming:
             continue
-        expected, has = shape_of(column, dialect), found.columns.get((table.name, column.name))
+        expected, has = expected_columns[column.name], found.columns.get((table.name, column.name))
         if has is None:
             yield f"{name} has no column {column.name}, expected {expected}: it was dropped by hand; see {_LOST}"
         elif not has.serves_as(expected):
             yield f"{name}.{column.name} is {has}, expected {expected}: {_way_back(column, has, expected, dialect)}"
     for of, column_name in found.columns:
-        if of == table.name and column_name not in table.columns and f"{of}.{column_name}" not in coming:
+        if of == table.name and column_name not in expected_columns and f"{of}.{column_name}" not in coming:
             yield (
                 f"{name} has a column {column_name}, which this version of the schema does not have: it was added by "
                 f"hand; ALTER TABLE {name} DROP COLUMN {column_name}, if nothing of yours needs it"
