@@ -16,6 +16,15 @@ ASKING = {
     "handler": "BEGIN DECLARE CONTINUE HANDLER FOR 1142 BEGIN END; DELETE FROM other.victim; END",
 }
 CALLS = ("INSERT INTO app.t VALUES (app.f())", "SELECT app.f()", "DO app.f()")
+KEPT = (
+    ("mariadb", "INSERT INTO mysql.global_priv VALUES ('%', 'test_evil', '{}')"),
+    ("mariadb", "UPDATE binlane.channels SET windows = 99"),
+    ("mariadb", "UPDATE `#mysql50#binlane`.channels SET windows = 99"),
+    ("mariadb", "INSERT INTO app.u SELECT 1 FROM /* the */ `MYSQL` . `global_priv`"),
+    ("mysql", "UPDATE mysql.user SET host = 'evil' WHERE user = 'test_u'"),
+    ("mysql", "UPDATE `binlane` . `channels` SET windows = 99"),
+)
+"""Tables of the target's accounts and of the channel's state, which nobody but the lane's account may change."""
 ALIKE = "BEGIN DECLARE done INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = 1; SET @x = done; END"
 
 
@@ -106,3 +115,51 @@ def test_a_routine_that_is_alike_for_everybody_runs(channel_of: ChannelOf) -> No
     assert channel.run() is not None
 
     assert channel.target.query("SELECT n FROM app.t") == [(1,)]
+
+
+@pytest.mark.parametrize("security", ["SQL SECURITY INVOKER", "SQL SECURITY DEFINER"])
+@pytest.mark.parametrize(
+    ("family", "body"),
+    [pytest.param(family, body, marks=requires_mysql if family == "mysql" else ()) for family, body in KEPT],
+)
+def test_a_routine_changes_neither_accounts_nor_the_state_without_a_filter_too(
+    family: str, body: str, security: str, channel_of: ChannelOf
+) -> None:
+    channel = channel_of(family, family)
+    made(channel, "SET @x = 1")
+    channel.write_channel()
+    assert channel.run() is not None
+    # both servers have it from a copy, and no log has its text
+    function = f"CREATE FUNCTION app.g() RETURNS INT MODIFIES SQL DATA {security} BEGIN"
+    function += (
+        f" IF @@server_id <> {channel.source.query('SELECT @@server_id')[0][0]} THEN {body}; END IF; RETURN 1; END"
+    )
+    for server in (channel.source, channel.target):
+        run_on(server, "GRANT EXECUTE ON app.* TO test_u@'%'", function, log=False)
+    if security.endswith("DEFINER"):
+        # in front of its call, and back behind it
+        run_on(channel.source, "ALTER FUNCTION app.g SQL SECURITY INVOKER")
+    as_user(channel, "INSERT INTO app.t VALUES (app.g())")
+    if security.endswith("DEFINER"):
+        run_on(channel.source, "ALTER FUNCTION app.g SQL SECURITY DEFINER")
+    before = _accounts_and_state(channel)
+
+    with pytest.raises(BinlaneError, match=r"function app\.g: expected no table of the target's accounts"):
+        channel.run()
+
+    assert _accounts_and_state(channel) == before
+
+
+def _accounts_and_state(channel: Channel) -> tuple[object, ...]:
+    accounts = channel.target.query("SELECT user, host FROM mysql.user ORDER BY 1, 2")
+    return accounts, channel.target.query("SELECT channel FROM binlane.channels WHERE windows = 99")
+
+
+@requires_mysql
+def test_a_function_with_a_quoted_name_asks_all_the_same(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    made(channel, "IF `is_free_lock`('x') THEN SET @y = 1; END IF")
+    as_user(channel, "INSERT INTO app.t VALUES (app.f())")
+
+    with pytest.raises(BinlaneError, match=r"(?s)app\.f.*IS_FREE_LOCK\(\)"):
+        channel.run()

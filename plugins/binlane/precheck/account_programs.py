@@ -1,27 +1,32 @@
-"""Under a filter: programs behind a window's statements that ask who runs them, or on which server.
+"""Programs behind a window's statements that could do as the lane's account what their caller could not.
 
-Such a program runs on the target as the lane's account, which may do more than its caller on the source. It could
-change what the filter leaves out, without a trace of that in the log.
+Such a program runs on the target as that account. Under a filter it could change what the filter leaves out, without a
+trace of that in the log: if it asks who runs it, or on which server. In every channel it could change the target's
+accounts, and the channel's state: if it runs with its invoker's privileges and names their tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from binlane.model import Flavor
+from binlane.model import OWN_SCHEMA, Flavor
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.precheck.statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
 from binlane.schema.compare import Severity
 from binlane.schema.programs import SECURITY, Program
+from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference, as_difference
-from binlane.sql.programs.of_server import own_value
+from binlane.sql.programs.of_server import kept_database, own_value
 
 _MOST_FINDINGS: Final = 20
 _INVOKER: Final = "INVOKER"
+_OF_INVOKER: Final = frozenset({_INVOKER, "AUTHID"})
+"""The second is that of sql_mode ORACLE (AUTHID CURRENT_USER)."""
 _TODO: Final = (
     "on the target it runs as the channel's account, whose privileges are not its caller's, so the filter cannot tell "
     "what it changes there: log such statements as rows (binlog_format=MIXED or ROW), or leave its database out "
@@ -33,12 +38,27 @@ _TODO_HIDDEN: Final = (
 )
 
 
+_TODO_KEPT: Final = (
+    "on the target it runs as the channel's account, which may change them: make it SQL SECURITY DEFINER on both "
+    "servers, or log such statements as rows (binlog_format=MIXED or ROW), or skip the transaction (docs/control.md) "
+    f'and make its changes on the target by hand; for the server\'s own, filter.allow_statements = ["{SYSTEM_TABLES}"]'
+)
+_UNREAD: Final = re.compile(rf"mysql|performance_schema|{OWN_SCHEMA}", re.I)
+"""Occurs in a text that may name what ``kept_database`` looks for."""
+
+
 def check_account_programs(situation: Situation) -> Iterator[Finding]:
     """Routines, views and triggers behind the window's statements that ask which account or server runs them, in a
-    channel with a filter, also with ``allow_unsafe``: their caller's privileges are not the target's account's."""
-    if situation.begun or not situation.selection.looks_at_statements or not _runs_programs(situation):
+    channel with a filter, and routines of their invoker's privileges that name the target's accounts or ``binlane``;
+    also with ``allow_unsafe``: their caller's privileges are not the target's account's."""
+    if situation.begun or not _runs_programs(situation):
         return
-    found = list(_asking(situation))
+    yield from _findings(situation, list(_naming_kept(situation)), _TODO_KEPT)
+    if situation.selection.looks_at_statements:
+        yield from _findings(situation, list(_asking(situation)), _TODO)
+
+
+def _findings(situation: Situation, found: Sequence[Difference], plain: str) -> Iterator[Finding]:
     if not found:
         return
     reached = first_reached(situation, reach_of_window(situation), found)
@@ -47,7 +67,7 @@ def check_account_programs(situation: Situation) -> Iterator[Finding]:
         if each.where not in seen:
             seen.add(each.where)
             seqno, where = reached[each.key]
-            todo = _TODO_HIDDEN if each.is_hidden else _TODO
+            todo = _TODO_HIDDEN if each.is_hidden else plain
             yield Finding(Severity.FATAL, each.where, each.expected, each.found, f"{where} reaches it: {todo}", seqno)
 
 
@@ -72,6 +92,43 @@ def _asking(situation: Situation) -> Iterator[Difference]:
         yield from _of_text(text, flavor)
 
 
+def _naming_kept(situation: Situation) -> Iterator[Difference]:
+    """Routines with their invoker's privileges that name tables of the target's accounts, or of the channel's state."""
+    # few windows need it
+    from binlane.sql.temporary_routines import tokens_of
+
+    flavor, allowed = situation.plan.flavor, situation.selection.allowed
+    # a statement of the window may change whose privileges those have that there are
+    may_be_altered = any(text.words[:1] == ("ALTER",) and _INVOKER in text.words for text in situation.every_text)
+    for side in situation.stored_programs if may_reach_programs(situation) else ():
+        for each in side:
+            if each.kind != "view" and (may_be_altered or each.facts.get(SECURITY) == _INVOKER):
+                tokens = tokens_of(each.text, flavor, each.sql_mode)
+                what = _hidden_name(each.text) if tokens is None else kept_database(tokens)
+                if _is_refused(what, allowed):
+                    yield _naming(as_difference(each), what)
+    for text in situation.every_text:
+        if not _OF_INVOKER.isdisjoint(text.words):
+            for key, _ in programs_made_by(text):
+                if _is_refused(what := kept_database(text.tokens), allowed):
+                    yield _naming(Difference(key, text.where, "", "", is_trigger=key in text.facts.triggered), what)
+
+
+def _hidden_name(text: str | None) -> str | None:
+    """A name that may be one of them, in a text that cannot be split into words; None if there is none."""
+    found = None if text is None else _UNREAD.search(text)
+    return None if found is None else found.group().lower()
+
+
+def _is_refused(database: str | None, allowed: Collection[str]) -> bool:
+    return database is not None and (database == OWN_SCHEMA or SYSTEM_TABLES not in allowed)
+
+
+def _naming(difference: Difference, database: str | None) -> Difference:
+    expected = "no table of the target's accounts or the channel's state in a routine with its invoker's privileges"
+    return difference._replace(expected=expected, found=f"a table of {database}")
+
+
 def _of_program(program: Program, flavor: Flavor) -> Difference | None:
     # few windows need it
     from binlane.sql.temporary_routines import tokens_of
@@ -88,7 +145,7 @@ def _of_program(program: Program, flavor: Flavor) -> Difference | None:
 def _of_text(text: LoggedText, flavor: Flavor) -> Iterator[Difference]:
     words: Sequence[str] = text.words
     for key, _ in programs_made_by(text):
-        what = own_value(text.tokens, flavor, by_definer=_INVOKER not in words)
+        what = own_value(text.tokens, flavor, by_definer=_OF_INVOKER.isdisjoint(words))
         if what is not None:
             is_trigger = key in text.facts.triggered
             yield _with(Difference(key, f"{text.where}", "", "", is_trigger=is_trigger), what)

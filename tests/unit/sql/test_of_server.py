@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.programs.of_server import own_value
+from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
+from binlane.sql.programs.of_server import kept_database, own_value
 
 ASKING = [
+    ("SET @x = `is_free_lock`('x')", "IS_FREE_LOCK()"),
+    ("SET @x = `Version` ()", "VERSION()"),
     ("IF USER() = 'a' THEN SET @x = 1; END IF", "USER()"),
     ("SET @x = session_user ( )", "SESSION_USER()"),
     ("SET @x = SYSTEM_USER()", "SYSTEM_USER()"),
@@ -39,6 +41,8 @@ ALIKE = (
     "INSERT INTO user (version, `uuid`, hostname) VALUES (1, 2, 'USER() @@hostname')",
     "SELECT user, t.user FROM sys_user AS t WHERE mysql = 1",
     "DO SLEEP(1)",
+    "CREATE TEMPORARY TABLE `user` (`uuid` INT, KEY `version` (`uuid`))",
+    "INSERT INTO t (`uuid`) VALUES (1)",
 )
 
 
@@ -60,3 +64,15 @@ def test_what_is_a_server_s_or_an_account_s_own_is_named(body: str, found: str, 
 @pytest.mark.parametrize("body", ALIKE)
 def test_what_the_log_has_or_is_alike_everywhere_is_not(body: str, flavor: Flavor) -> None:
     assert own_value(tokens(body), flavor, by_definer=False) is None
+
+
+@pytest.mark.parametrize("name", ["mysql", "`MySQL`", "performance_schema", "binlane", "`BINLANE` "])
+def test_a_table_of_accounts_or_of_the_state_is_found_by_its_name(name: str) -> None:
+    found = name.strip("` ").lower()
+    assert kept_database(tokens(f"UPDATE {name}.t SET a = 1")) == found
+    assert kept_database(tokens(f"SELECT a.{name}.b, 'mysql.user', mysql FROM app.mysql")) is None
+
+
+def test_a_name_that_is_a_file_s_is_not_read() -> None:
+    with pytest.raises(Unreadable, match="begins with #mysql50#"):
+        tokens("UPDATE `#MySQL50#binlane`.channels SET a = 1")

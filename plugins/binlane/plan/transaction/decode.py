@@ -49,6 +49,7 @@ from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
+from binlane.sql.parse.lexer import NAMES_A_FILE
 from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.sql.shared_reading import Reader, as_read_by_source
@@ -335,6 +336,8 @@ class _Dissection:
         tables, unless the channel allows it."""
         if not is_read(query.sql, context):
             _refuse(event, self.log, "a statement in a client character set that is not read")
+        if facts.reason == NAMES_A_FILE:
+            _refuse(event, self.log, f"a statement with {NAMES_A_FILE},")
         text, source = decoded(query.sql, context), self.log.format
         kind = not_logged(text, facts, dialect_of(context, source.flavor), source.version, context.database)
         if kind is not None and kind not in self.log.selection.allowed:

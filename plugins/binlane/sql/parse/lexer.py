@@ -59,6 +59,9 @@ _NUMBER: Final = rf"""(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?
 _SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}@]"
 UNDECODED: Final = "\ufffd"
 """A decoder writes this in place of undecodable bytes; a name that contains it is not known."""
+_FILE: Final = "#mysql50#"
+NAMES_A_FILE: Final = f"a name that begins with {_FILE}, with which MariaDB finds an object of another name"
+"""The reason of Unreadable: behind this prefix stands the name of a file or folder, so every object has two names."""
 _KINDS: Final = {
     "word": TokenKind.WORD,
     "string": TokenKind.STRING,
@@ -179,6 +182,8 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
 def _named(kind: TokenKind, text: str, *, gap: bool) -> Token:
     if UNDECODED in text:
         raise Unreadable("a name with bytes outside its character set")
+    if text[: len(_FILE)].lower() == _FILE:
+        raise Unreadable(NAMES_A_FILE)
     return Token(kind, text, text.upper() if kind is TokenKind.WORD else "", gap)
 
 

@@ -160,6 +160,9 @@ class _Canonical:
         elif token.upper in ("SELECT", "TABLE", "VALUES") and (token.upper == "SELECT" or self._at_query(before)):
             cursor.skip_words(*_SELECT_MODIFIERS)
             yield "SELECT 1 FROM" if token.upper == "TABLE" else "SELECT"
+        elif token.upper == "BINARY" and is_symbol(after, "(") and not self._is_length():
+            # an operator, for which sqlglot tries a type first: each level of nested ones would triple its time
+            return
         elif is_symbol(after, "(") and token.upper not in BEFORE_PARENTHESIS:
             yield token.text if self._call(token) else _quoted(token.text)
         elif token.upper == "DEFAULT" and after.kind is not TokenKind.STRING:
@@ -170,6 +173,10 @@ class _Canonical:
             yield "JOIN" if token.upper == "STRAIGHT_JOIN" else token.text
         else:
             yield _quoted(token.text)
+
+    def _is_length(self) -> bool:
+        """Whether the parenthesis at the cursor holds the length of a type."""
+        return self.cursor.peek(1).kind is TokenKind.NUMBER and is_symbol(self.cursor.peek(2), ")")
 
     def _skipped(self) -> bool:
         """Step over a clause that names no table, if one stands here."""

@@ -179,6 +179,10 @@ def of_server(tokens: Sequence[Token], at: int, flavor: Flavor) -> str | None:
         for scope in _SCOPES:
             name = name.removeprefix(scope)
         return None if name.strip("`") in _LOGGED_VARIABLES else token.text
+    if token.kind is TokenKind.NAME:
+        # a function whose name is no word of the grammar may be quoted
+        name = token.text.upper()
+        return f"{name}()" if name in _OF_FAMILY[flavor] and _is_quoted_call(tokens, at) else None
     if token.kind is not TokenKind.WORD:
         return None
     if token.upper in _OF_FAMILY[flavor] and _is_called(tokens, at):
@@ -288,6 +292,19 @@ def _is_called(tokens: Sequence[Token], at: int) -> bool:
         # a column list behind INSERT INTO version (...) is no call
         return at == 0 or tokens[at - 1].upper not in ("INTO", "TABLE", "UPDATE", "FROM", "JOIN", "REPLACE", "INSERT")
     return tokens[at].upper in _WITHOUT_CALL
+
+
+def _is_quoted_call(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a quoted name is a function's: not one of a key or a table in front of a list of columns."""
+    behind = at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")
+    return behind and (at == 0 or (tokens[at - 1].upper not in _NAMED_WITH_LIST and not is_symbol(tokens[at - 1], ".")))
+
+
+_NAMED_WITH_LIST: Final = frozenset(
+    {"INTO", "TABLE", "UPDATE", "FROM", "JOIN", "REPLACE", "INSERT", "EXISTS", "KEY", "INDEX", "UNIQUE", "REFERENCES"}
+    | {"CONSTRAINT", "ON", "WITH", "RECURSIVE", "AS", "FULLTEXT", "SPATIAL", "DELAYED", "IGNORE", "LOW_PRIORITY"}
+    | {"HIGH_PRIORITY", "PERIOD", "PARTITION"}
+)
 
 
 def _unordered_limit(tokens: Sequence[Token]) -> str | None:

@@ -1,7 +1,8 @@
 """Programs that do on another server, or as another account, what they have not done on the source: ``own_value``.
 
 A statement of the log runs as the lane's account. A routine that asks who runs it, or on which server, may take another
-branch there, and change what its caller could not; so may one that catches the error for a missing privilege.
+branch there, and change what its caller could not; so may one that catches the error for a missing privilege. No list
+of functions is complete for two families, so tables that only the lane's account may change are looked for by name.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from binlane.model import Flavor
+from binlane.model import OWN_SCHEMA, Flavor
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.unsafe import of_server
@@ -18,6 +19,8 @@ _OF_DEFINER: Final = "CURRENT_USER()"
 """Of a program that runs with its definer's privileges: the definer, on both servers."""
 _WITHOUT_BRANCH: Final = "SLEEP()"
 _CALLED: Final = frozenset({"CONNECTION_ID", "ROLES_GRAPHML"})
+_KEPT_THERE: Final = frozenset({OWN_SCHEMA, "mysql", "performance_schema"})
+"""Databases in which a server, or the channel, keeps what decides who may do what."""
 _SERVERS_OWN: Final = frozenset({"INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "MYSQL", "SYS"})
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _HANDLERS: Final = {"HANDLER": "FOR", "EXCEPTION": "WHEN"}
@@ -41,6 +44,15 @@ def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> s
             return f"a table of {name.lower()}"
         if _catches_errors(token.upper, behind):
             return f"{token.upper}, which catches errors"
+    return None
+
+
+def kept_database(tokens: Sequence[Token]) -> str | None:
+    """The database of the target's accounts, or of the channel's state, that a body names; None if it names none."""
+    for at, token in enumerate(tokens[:-1]):
+        is_qualifier = is_symbol(tokens[at + 1], ".") and not (at > 0 and is_symbol(tokens[at - 1], "."))
+        if is_qualifier and token.kind in _NAMES and token.text.lower() in _KEPT_THERE:
+            return token.text.lower()
     return None
 
 

@@ -124,3 +124,9 @@ def test_nesting_is_read_alike_wherever_it_is_read(left: str, right: str, depth:
 
 def test_nesting_beyond_the_bound_is_unknown() -> None:
     assert read("SELECT " + "(" * 101 + "1" + ")" * 101).reason == "a query nested too deeply"
+
+
+def test_nested_operators_that_are_types_too_are_read_in_time() -> None:
+    nested = "BINARY (" * 60 + "SELECT a FROM d1.t" + ")" * 60
+    assert read(f"UPDATE d1.u SET a = {nested}").databases == {"d1"}
+    assert read("SELECT CAST(a AS BINARY(5)), CONVERT(a, BINARY (5)), BINARY(a) FROM d1.t").reason is None
