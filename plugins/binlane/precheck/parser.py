@@ -3,6 +3,9 @@
 The statement goes in the session and with the bytes that the lane would send, and is let go at once. What cannot be
 prepared (1295) has been parsed all the same: a syntax error comes first. Tried with every kind of statement that a
 window lets pass, on MariaDB 10.11 and MySQL 9.7 (``tests/integration/precheck/test_parser.py``): none has an effect.
+But
+on MariaDB a stored function is called to prepare a statement that has it in ROUND, SUBSTR or ESCAPE, as the target's
+account: those that may call one are not asked about.
 Errors of objects are no answer, since the window may make, drop or alter them first. Protocol: COM_STMT_PREPARE of
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_ps.html.
 """
@@ -12,7 +15,7 @@ from __future__ import annotations
 import logging
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,9 +26,14 @@ from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.errors import ApplyError
-from binlane.model import Item, ItemKind, SessionContext
+from binlane.model import Flavor, Item, ItemKind, SessionContext
+from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.window_plan import WindowPlan
+from binlane.servers.programs import PROGRAM_NAMES
+from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.lexer import UNDECODED
 from binlane.sql.scheduled_event import disabled
 from binlane.state.tables import SCHEMA
 from binlane.work.files import WorkFolder
@@ -78,12 +86,40 @@ class Asked:
     """Routines that the window makes, in lower case."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Names of objects, in lower case; at worst a text that only looks as if it had one is taken for one that has."""
+
+    words: frozenset[str]
+    others: tuple[str, ...]
+    """Names that are more than one word."""
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> _Names:
+        folded = {name.casefold() for name in names}
+        words = frozenset(name for name in folded if _WORD.fullmatch(name))
+        return cls(words, tuple(folded - words))
+
+    def are_in(self, text: str) -> bool:
+        """Whether the text may have one of them."""
+        if not self.words and not self.others:
+            return False
+        text = text.casefold()
+        is_hidden = UNDECODED in text and not all(map(str.isascii, (*self.words, *self.others)))
+        return is_hidden or not self.words.isdisjoint(_WORD.findall(text)) or any(map(text.__contains__, self.others))
+
+
+_WORD: Final = re.compile(r"[\w$]+")
+
+
 @dataclass(slots=True)
 class StatementJudge:
     """A connection of its own, on which nothing is ever executed but SET and USE."""
 
     session: LaneSession
     context: ContextSetter
+    _programs: _Names
+    """Functions and views that preparing a statement could run."""
     _entered: SessionContext | None = field(default=None)
     _waits: int = 0
 
@@ -98,7 +134,8 @@ class StatementJudge:
             if error_code(exc) != _NO_PRIVILEGE:  # that the precheck asks for: nothing can be judged without it
                 session.close()
                 raise
-        return cls(session, ContextSetter(session))
+        programs = session.rows(PROGRAM_NAMES) if session.flavor is Flavor.MARIADB else ()
+        return cls(session, ContextSetter(session), _Names.of(str(name) for _, name in programs))
 
     def close(self) -> None:
         """End the connection."""
@@ -115,6 +152,8 @@ class StatementJudge:
         Raises the driver's error if the connection is lost.
         """
         context = SessionContext() if item.context is None else item.context
+        if self._may_run(item, context):
+            return None
         if len(item.payload) + _HEADER > self.session.max_allowed_packet or not self._enter(context, item.payload):
             return None  # the packet, the collations and time zones have findings of their own
         text = disabled(item.payload, self.context.client_charset(context), self.session.flavor)
@@ -129,6 +168,15 @@ class StatementJudge:
                 return None
             return _verdict(code, str(exc.args[-1]))
         return None
+
+    def _may_run(self, item: Item, context: SessionContext) -> bool:
+        """Whether preparing the statement could call a function of the target's, itself or behind a view."""
+        if not self._programs.are_in(decoded(item.payload, context)):
+            return False
+        facts = statement_facts(item.payload, context, self.session.flavor)
+        # of a definition its queries alone are prepared, and a body is not
+        has_query = item.kind is not ItemKind.DDL or facts.create_select or bool(facts.views)
+        return has_query or facts.kind is not StatementKind.DDL
 
     def _enter(self, context: SessionContext, statement: bytes) -> bool:
         """Give the session what a parser asks for of the statement's; False if the target cannot have it."""

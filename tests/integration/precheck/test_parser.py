@@ -25,6 +25,8 @@ OBJECTS = (
     *("CREATE TABLE judged.l (c VARCHAR(9) CHARACTER SET latin1)", "CREATE DATABASE judged_l CHARACTER SET latin1"),
     "CREATE PROCEDURE judged.p() INSERT INTO judged.t VALUES (1, 1)",
     "CREATE FUNCTION judged.f() RETURNS INT DETERMINISTIC BEGIN INSERT INTO judged.t VALUES (9, 9); RETURN 1; END",
+    # MariaDB calls the function to make the view, too
+    *("CREATE VIEW judged.`of f` AS SELECT ROUND(1.5, judged.f()) AS x", "DELETE FROM judged.t WHERE a = 9"),
     "CREATE TRIGGER judged.tr BEFORE INSERT ON judged.t FOR EACH ROW SET @fired = 1",
     "CREATE EVENT judged.e ON SCHEDULE EVERY 1 HOUR DISABLE DO SET @fired = 1",
 )
@@ -59,6 +61,13 @@ EVERY_KIND = (
         "UPDATE judged.t SET a = a + 1 WHERE b = judged.f()",
         "DELETE FROM judged.t",
     ),
+    *("INSERT INTO judged.t VALUES (ROUND(1.5, judged.f()), 1)", "INSERT INTO judged.t SELECT x, 1 FROM judged.`of f`"),
+    *(
+        "DELETE FROM judged.t WHERE 'x' LIKE 'y' ESCAPE judged.F()",
+        "SELECT SUBSTR('abc', judged . `f` ()) FROM judged.t",
+    ),
+    "CREATE TABLE judged.n AS SELECT TRUNCATE(1.1, judged.f()) AS x FROM judged.t",
+    "CREATE VIEW judged.w AS SELECT ROUND(1.5, judged.f()) AS x",
     *("LOAD DATA LOCAL INFILE 'binlane' INTO TABLE judged.t", "CALL judged.p()", "DO judged.f(), SLEEP(3)"),
     *("SAVEPOINT s", "ROLLBACK TO s", "SET @fired = 2", "SET GLOBAL max_connections = 77"),
     *("CREATE SERVER judged FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", "DROP SERVER judged"),
