@@ -163,3 +163,27 @@ def test_a_function_with_a_quoted_name_asks_all_the_same(channel_of: ChannelOf) 
 
     with pytest.raises(BinlaneError, match=r"(?s)app\.f.*IS_FREE_LOCK\(\)"):
         channel.run()
+
+
+VIEW = "CREATE SQL SECURITY INVOKER VIEW app.v AS SELECT ROUND(1.5, app.f()) AS x FROM app.t"
+
+
+@pytest.mark.parametrize("later", [(), ("INSERT INTO app.t VALUES (1)", "ANALYZE TABLE app.v")])
+def test_no_function_runs_because_a_view_is_made_or_looked_at(later: tuple[str, ...], channel: Channel) -> None:
+    made(channel, "IF IS_FREE_LOCK('binlane_test') THEN DELETE FROM other.victim; END IF")
+    with channel.source.connect() as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK('binlane_test', 1)")
+        if later:
+            # from a copy, which the source's own user has made
+            run_on(channel.source, VIEW, log=False)
+            run_on(channel.target, VIEW.replace("app.f()", "1"), log=False)
+            assert channel.run() is not None
+            run_on(channel.target, "SELECT GET_LOCK('binlane_test', 1)", VIEW.replace("CREATE", "ALTER"), log=False)
+            as_user(channel, *later)
+        else:
+            as_user(channel, VIEW)
+
+        with pytest.raises(BinlaneError, match=r"function app\.f: expected no table .*, found a table of other"):
+            channel.run()
+
+    assert channel.target.query("SELECT n FROM other.victim") == [(42,)]

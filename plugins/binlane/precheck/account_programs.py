@@ -18,10 +18,11 @@ from binlane.precheck.situation import Situation
 from binlane.precheck.statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
 from binlane.schema.compare import Severity
 from binlane.schema.programs import SECURITY, Program
+from binlane.shards.selection import Extent
 from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference, as_difference
-from binlane.sql.programs.of_server import kept_database, own_value
+from binlane.sql.programs.of_server import SYSTEM_NAMES, kept_database, own_value
 
 _MOST_FINDINGS: Final = 20
 _INVOKER: Final = "INVOKER"
@@ -51,17 +52,22 @@ def check_account_programs(situation: Situation) -> Iterator[Finding]:
     """Routines, views and triggers behind the window's statements that ask which account or server runs them, in a
     channel with a filter, and routines of their invoker's privileges that name the target's accounts or ``binlane``;
     also with ``allow_unsafe``: their caller's privileges are not the target's account's."""
-    if situation.begun or not _runs_programs(situation):
+    if situation.begun:
         return
-    yield from _findings(situation, list(_naming_kept(situation)), _TODO_KEPT)
-    if situation.selection.looks_at_statements:
+    runs, opens_views = _runs_programs(situation), situation.needs.ddl and situation.target.flavor is Flavor.MARIADB
+    if runs or opens_views:
+        found = list(_naming_kept(situation))
+        yield from _findings(situation, found, _TODO_KEPT, by_definitions=opens_views)
+    if runs and situation.selection.looks_at_statements:
         yield from _findings(situation, list(_asking(situation)), _TODO)
 
 
-def _findings(situation: Situation, found: Sequence[Difference], plain: str) -> Iterator[Finding]:
+def _findings(
+    situation: Situation, found: Sequence[Difference], plain: str, *, by_definitions: bool = False
+) -> Iterator[Finding]:
     if not found:
         return
-    reached = first_reached(situation, reach_of_window(situation), found)
+    reached = first_reached(situation, reach_of_window(situation), found, by_definitions=by_definitions)
     seen = set[str]()
     for each in islice((each for each in found if each.key in reached), _MOST_FINDINGS):
         if each.where not in seen:
@@ -93,25 +99,36 @@ def _asking(situation: Situation) -> Iterator[Difference]:
 
 
 def _naming_kept(situation: Situation) -> Iterator[Difference]:
-    """Routines with their invoker's privileges that name tables of the target's accounts, or of the channel's state."""
+    """Routines with their invoker's privileges that name tables of the target's accounts, of the channel's state, or
+    of a database that the filter leaves out."""
     # few windows need it
     from binlane.sql.temporary_routines import tokens_of
 
-    flavor, allowed = situation.plan.flavor, situation.selection.allowed
+    flavor, allowed, left_out = situation.plan.flavor, situation.selection.allowed, _left_out(situation)
     # a statement of the window may change whose privileges those have that there are
     may_be_altered = any(text.words[:1] == ("ALTER",) and _INVOKER in text.words for text in situation.every_text)
     for side in situation.stored_programs if may_reach_programs(situation) else ():
         for each in side:
             if each.kind != "view" and (may_be_altered or each.facts.get(SECURITY) == _INVOKER):
                 tokens = tokens_of(each.text, flavor, each.sql_mode)
-                what = _hidden_name(each.text) if tokens is None else kept_database(tokens)
+                what = _hidden_name(each.text) if tokens is None else kept_database(tokens, left_out)
                 if _is_refused(what, allowed):
                     yield _naming(as_difference(each), what)
     for text in situation.every_text:
         if not _OF_INVOKER.isdisjoint(text.words):
             for key, _ in programs_made_by(text):
-                if _is_refused(what := kept_database(text.tokens), allowed):
+                if _is_refused(what := kept_database(text.tokens, left_out), allowed):
                     yield _naming(Difference(key, text.where, "", "", is_trigger=key in text.facts.triggered), what)
+
+
+def _left_out(situation: Situation) -> frozenset[str]:
+    """The target's databases that the filter leaves out as a whole, in lower case."""
+    if not situation.selection.selects:
+        return frozenset()
+    sources = situation.renaming.source
+    names = [str(name) for (name,) in situation.target.rows("SELECT schema_name FROM information_schema.schemata")]
+    is_out = (situation.selection.database(sources(name) or name)[0] is Extent.NONE for name in names)
+    return frozenset(name.lower() for name, out in zip(names, is_out, strict=True) if out) - SYSTEM_NAMES
 
 
 def _hidden_name(text: str | None) -> str | None:
@@ -121,11 +138,15 @@ def _hidden_name(text: str | None) -> str | None:
 
 
 def _is_refused(database: str | None, allowed: Collection[str]) -> bool:
-    return database is not None and (database == OWN_SCHEMA or SYSTEM_TABLES not in allowed)
+    is_allowed = SYSTEM_TABLES in allowed and database in SYSTEM_NAMES
+    return database is not None and not is_allowed
 
 
 def _naming(difference: Difference, database: str | None) -> Difference:
-    expected = "no table of the target's accounts or the channel's state in a routine with its invoker's privileges"
+    expected = (
+        "no table of the target's accounts, the channel's state or a database that the filter leaves out in a routine "
+        "with its invoker's privileges"
+    )
     return difference._replace(expected=expected, found=f"a table of {database}")
 
 

@@ -421,9 +421,12 @@ def _changes_behind(situation: Situation) -> list[ProgramChange] | None:
     return [change.renamed(name)._replace(seqno=BEHIND) for text in texts for change in _changes(text)]
 
 
-def first_reached(situation: Situation, reach: Reach, found: Sequence[Difference]) -> dict[TableKey, tuple[int, str]]:
+def first_reached(
+    situation: Situation, reach: Reach, found: Sequence[Difference], *, by_definitions: bool = False
+) -> dict[TableKey, tuple[int, str]]:
     """Of each program that the window's statements reach, or table whose triggers they fire, the first of these: its
-    seqno, and what it is."""
+    seqno, and what it is. ``by_definitions``: also definitions that name one: MariaDB calls a view's functions to make
+    it, and to look at it."""
     first = dict[TableKey, tuple[int, str]]()
     wanted = {folded(each.key): each.key for each in found}
     # what only the log names is not known to be called
@@ -433,7 +436,8 @@ def first_reached(situation: Situation, reach: Reach, found: Sequence[Difference
     for logged, _ in situation.transactions_with(_naming(map(plain_name, leading))) if wanted else ():
         seqno, source = logged.header.first_seqno, logged.header.source
         text = LoggedText.of(seqno, source, logged.item, plan.flavor)
-        if logged.item.kind is ItemKind.DDL and text is not None and _fires_none(text):
+        opens = by_definitions and text is not None and _opens_views(text)
+        if logged.item.kind is ItemKind.DDL and text is not None and _fires_none(text) and not opens:
             continue
         reached: Collection[TableKey] = wanted  # by a statement that cannot be read
         if text is not None:
@@ -448,6 +452,11 @@ def first_reached(situation: Situation, reach: Reach, found: Sequence[Difference
     has_table = situation.target.has_table
     gone = {each.key for each in found if each.is_trigger and each.key in first and not has_table(each.key)}
     return {key: each for key, each in first.items() if key not in gone}
+
+
+def _opens_views(text: LoggedText) -> bool:
+    """Whether a statement that commits by itself may look at the views that it names. A body is not looked at."""
+    return not (text.facts.routine_databases or text.facts.triggered or text.words[:1] == ("DROP",))
 
 
 def _fires_none(text: LoggedText) -> bool:

@@ -126,7 +126,9 @@ class Selection:
         known = frozenset(listed or ()) - {""}
         verdicts = {str(key): self.table(key) for key in facts.tables}
         covered = {key.database for key in facts.tables}
+        # to make a view, MariaDB may call its functions
         changes = facts.kind is not StatementKind.DDL or facts.create_select
+        calls = bool(facts.views) and facts.routines_used
         hidden = _hidden(facts) if changes or facts.kind is StatementKind.UNKNOWN else None
         for name in sorted(facts.databases | known):
             if name in covered and (hidden is None or name not in known):
@@ -134,7 +136,7 @@ class Selection:
             extent, rule = self.database(name)
             # named in the channel's file without a pattern
             wanted = drops_database and (FilterKind.DROP_DATABASE, FilterPolicy.APPLY) in self.kinds
-            if extent is Extent.SOME and not wanted and (changes or drops_database):
+            if extent is Extent.SOME and not wanted and (changes or calls or drops_database):
                 raise Undecided(f"{_why(hidden, drops_database)} {name}, of which the filter takes some tables only")
             verdicts[name] = rule if extent is Extent.NONE else None
         if hidden is not None and not known:

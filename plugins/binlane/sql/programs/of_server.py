@@ -7,7 +7,7 @@ of functions is complete for two families, so tables that only the lane's accoun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from binlane.model import OWN_SCHEMA, Flavor
@@ -19,6 +19,8 @@ _OF_DEFINER: Final = "CURRENT_USER()"
 """Of a program that runs with its definer's privileges: the definer, on both servers."""
 _WITHOUT_BRANCH: Final = "SLEEP()"
 _CALLED: Final = frozenset({"CONNECTION_ID", "ROLES_GRAPHML"})
+SYSTEM_NAMES: Final = frozenset({"mysql", "performance_schema", "information_schema", "sys"})
+"""The server's own databases."""
 _KEPT_THERE: Final = frozenset({OWN_SCHEMA, "mysql", "performance_schema"})
 """Databases in which a server, or the channel, keeps what decides who may do what."""
 _SERVERS_OWN: Final = frozenset({"INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "MYSQL", "SYS"})
@@ -47,12 +49,14 @@ def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> s
     return None
 
 
-def kept_database(tokens: Sequence[Token]) -> str | None:
-    """The database of the target's accounts, or of the channel's state, that a body names; None if it names none."""
+def kept_database(tokens: Sequence[Token], others: Collection[str] = ()) -> str | None:
+    """The database of the target's accounts, of the channel's state, or of ``others``, that a body names; None if it
+    names none. All in lower case."""
     for at, token in enumerate(tokens[:-1]):
         is_qualifier = is_symbol(tokens[at + 1], ".") and not (at > 0 and is_symbol(tokens[at - 1], "."))
-        if is_qualifier and token.kind in _NAMES and token.text.lower() in _KEPT_THERE:
-            return token.text.lower()
+        name = token.text.lower()
+        if is_qualifier and token.kind in _NAMES and (name in _KEPT_THERE or name in others):
+            return name
     return None
 
 
