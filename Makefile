@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test trials sweeps chaos servers pictures trial suites histories mutations lint compiled conformance configuration structure compose-check compose-test cluster-test dist release clean
+.PHONY: help setup demo quick test trials sweeps chaos servers pictures trial suites histories mutations lint compiled conformance configuration structure compose-check compose-test cluster-test dist release clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,6 +24,9 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 test: setup ## lint, types and all tests that a change may break, on private servers
 	@$(MAKE) --no-print-directory -j2 lint compiled
 	@$(PYTHON) -m tests --tier test $(SPREAD) tests/chaos tests
+
+quick: setup ## units and some windows of MariaDB, for the time between two commits
+	@$(PYTHON) -m tests --tier quick $(SPREAD) tests/unit tests/integration
 
 trials: setup ## kills at every statement, live Airflow, the browser, sweeps, the rest of the products of cases; CI runs them, too
 	@$(PYTHON) -m tests --tier trials $(SPREAD) tests/chaos tests

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from hypothesis import settings
 
 from binlane.model import Flavor
 from binlane.orchestration.filter_job.jvm_options import with_jvm_options
@@ -23,10 +22,6 @@ from tests.emptied import Origin, drop_databases
 from tests.server_folders import has_memory, memory_folder
 
 pytest_plugins = ("tests.tiers",)
-
-# how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
-settings.register_profile("binlane", deadline=None)
-settings.load_profile("binlane")
 
 # a test's Spark lives for seconds: the second compiler and the usual collector's threads cost more than they bring
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

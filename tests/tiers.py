@@ -1,37 +1,61 @@
 """Two tiers: ``make test``, what a change may break, and ``make trials``, what takes longer. CI runs both.
 
 A test is a trial if it is marked so (``pytestmark = pytest.mark.trial``), if it is below tests/trials, or if the tests
-leave it out of a product: families, ways to fold and ways to write are paired with a test's cases there, not
-multiplied. Each case runs once, and each family, way to fold and writer with its share of the cases; the trials run
-the rest of the product. Without ``--tier`` all of it runs.
+leave it out of a product: servers (a family, a series, a pair of them), ways to fold and ways to write are paired with
+a test's cases there, not multiplied. Each case runs once, and each server, way to fold and writer with its share of the
+cases; the trials run the rest of the product. Of generated examples the tests try a quarter, and the trials all.
+Without ``--tier`` all of it runs.
+
+``make quick`` is a part of the tests, for the time between two commits: units, and some windows of MariaDB.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
 import pytest
+from hypothesis import settings
 
 from binlane.model import Flavor
 
 TIERS: Final = ("test", "trials")
+_QUICK: Final = "quick"
 _TRIALS: Final = Path(__file__).parent / "trials"
 _UNIT: Final = Path(__file__).parent / "unit"
+_INTEGRATION: Final = Path(__file__).parent / "integration"
 _FAMILIES: Final = {flavor.value for flavor in Flavor}
+_SERIES: Final = re.compile(r"\d+\.\d+")
+"""Of MariaDB, as ``11.8``."""
 _CHOICES: Final = ("reduce", "writer")
 """Names of parameters that are paired with the cases, as families are; the names of their fixtures end so, too."""
+_FEWER: Final = {_QUICK: 10, "test": 4}
+"""By what the number of generated examples is divided; no other tier divides them."""
+_LEAST: Final = 10
+_QUICK_FILES: Final = {
+    *("apply/test_lane.py", "apply/test_statements.py", "apply/test_writers.py", "verify/test_verify.py"),
+    *("window/test_mixed.py", "window/test_overwrite.py", "window/test_renames.py", "window/test_runs.py"),
+}
+"""Below tests/integration: a little of each part, on one family."""
+
+_divisor = 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option that chooses a tier."""
-    parser.addoption("--tier", choices=TIERS, default=None, help="none: the tests of both")
+    parser.addoption("--tier", choices=(*TIERS, _QUICK), default=None, help="none: the tests of both")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark."""
+    """Declare the mark, and set how many examples are generated where a test says nothing."""
+    global _divisor
+    _divisor = _FEWER.get(config.getoption("--tier"), 1)
+    # how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
+    settings.register_profile("tier", deadline=None, max_examples=examples(100))
+    settings.load_profile("tier")
     config.addinivalue_line("markers", "trial: takes longer than each change should wait for: `make trials` runs it")
 
 
@@ -40,14 +64,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier: str | None = config.getoption("--tier")
     if tier is None:
         return
+    trials = _trials(items)
+    wanted = {
+        _QUICK: [item for item in items if item not in trials and _is_quick(item)],
+        "test": [item for item in items if item not in trials],
+        "trials": [item for item in items if item in trials or _generates(item)],
+    }[tier]
+    chosen = set(wanted)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = wanted
+
+
+def examples(count: int) -> int:
+    """How many examples a test generates that generates so many in the trials, or when it runs by itself."""
+    return max(min(count, _LEAST), count // _divisor)
+
+
+def _trials(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     trials = {item for item in items if item.get_closest_marker("trial") is not None or _TRIALS in item.path.parents}
     # a test that needs no server is cheap
     trials |= left_out([item for item in items if item not in trials and _UNIT not in item.path.parents])
-    chosen, others = list[pytest.Item](), list[pytest.Item]()
-    for item in items:
-        (chosen if (item in trials) is (tier == "trials") else others).append(item)
-    config.hook.pytest_deselected(items=others)
-    items[:] = chosen
+    return trials
 
 
 def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
@@ -66,6 +103,20 @@ def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     }
 
 
+def _generates(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and getattr(item.function, "is_hypothesis_test", False)
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    if _UNIT in item.path.parents:
+        return True
+    if _INTEGRATION not in item.path.parents or item.path.relative_to(_INTEGRATION).as_posix() not in _QUICK_FILES:
+        return False
+    callspec = getattr(item, "callspec", None)
+    names = [*getattr(item, "fixturenames", ()), *(() if callspec is None else map(str, callspec.params.values()))]
+    return not any("mysql" in name for name in names)
+
+
 def _case(item: pytest.Item) -> Hashable:
     """What is left of a test's parameters without those that are paired."""
     callspec = getattr(item, "callspec", None)
@@ -76,5 +127,9 @@ def _case(item: pytest.Item) -> Hashable:
 
 
 def _is_paired(name: str, value: object) -> bool:
+    return name.endswith(_CHOICES) or _is_server(value) or (isinstance(value, tuple) and all(map(_is_server, value)))
+
+
+def _is_server(value: object) -> bool:
     # a family is a string, too
-    return name.endswith(_CHOICES) or (isinstance(value, str) and value in _FAMILIES)
+    return isinstance(value, str) and (value in _FAMILIES or _SERIES.fullmatch(value) is not None)

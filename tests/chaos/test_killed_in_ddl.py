@@ -89,6 +89,7 @@ _SHOWN: Final = (
         pytest.param("mysql", True, 4, id="mysql"),
     ],
 )
+@pytest.mark.trial
 def test_kill_9_of_the_target_at_a_file_operation_of_a_ddl(
     family: str, log_bin: bool, sample: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

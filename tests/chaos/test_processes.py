@@ -61,6 +61,7 @@ def extract_until_first_segment(config: ChannelConfig, endpoints: Endpoints) -> 
 
 
 @pytest.mark.parametrize("crash", [extract_until_first_segment, extract_until_inputs, extract_until_opened])
+@pytest.mark.trial
 def test_a_killed_extraction_leaves_a_folder_that_the_next_finished_window_removes(
     channel: Channel, crash: Callable[[ChannelConfig, Endpoints], None]
 ) -> None:
@@ -105,6 +106,7 @@ def filter_until_plan(work: str) -> None:
 
 
 @pytest.mark.parametrize("crash", [filter_until_mapped, filter_until_plan])
+@pytest.mark.trial
 def test_a_killed_filter_job_is_run_again_over_what_it_left(channel: Channel, crash: Callable[[str], None]) -> None:
     channel.traffic(60)
     window = steps.extract(channel.config, channel.endpoints, NOW)
@@ -116,6 +118,7 @@ def test_a_killed_filter_job_is_run_again_over_what_it_left(channel: Channel, cr
     survived["filter job killed"] += 1
 
 
+@pytest.mark.trial
 def test_lanes_of_the_command_line_end_with_it_when_it_alone_is_killed(channel: Channel) -> None:
     channel.traffic(300)
     run = channel.start("run", CHANNEL)
@@ -142,6 +145,7 @@ def _session(number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("family", ["mariadb", "mysql"])
+@pytest.mark.trial
 def test_a_source_that_is_killed_while_it_is_read(
     family: str,
     request: pytest.FixtureRequest,
@@ -310,6 +314,7 @@ def lanes_until_rows_are_counted(*arguments: Any) -> None:
 
 @requires_mysql
 @pytest.mark.parametrize("server", ["mysql_target", "mysql_without_gtids"])
+@pytest.mark.trial
 def test_a_table_made_by_a_query_is_filled_once_if_its_lane_is_killed_between_the_two(
     server: str,
     request: pytest.FixtureRequest,

@@ -15,6 +15,7 @@ from lab.histories.spark import SparkJobs
 from lab.stored_windows import DIGESTS, plans_of, stored, unpack
 
 
+@pytest.mark.trial
 def test_windows_are_planned_in_one_session_and_an_error_ends_none_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

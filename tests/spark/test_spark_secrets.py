@@ -34,6 +34,7 @@ connection = "target"
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="no java on PATH: no Spark to test with")
+@pytest.mark.trial
 def test_properties_come_to_spark_and_nobody_else_sees_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_TARGET", "mysql://writer:target-pw-3Zk@127.0.0.1/")
     monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "sqlite:////tmp/db-3Zk")

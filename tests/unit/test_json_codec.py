@@ -28,6 +28,7 @@ from binlane.schema.codec import SCHEMA
 from binlane.schema.model import Schema
 from binlane.shards.selection import SELECTION, Selection
 from binlane.work.lane_files import SESSION
+from tests.tiers import examples
 
 FILES: list[tuple[Codec, type]] = [
     (MANIFEST, Manifest),
@@ -91,7 +92,7 @@ RECORDS |= {
 
 
 @pytest.mark.parametrize(("codec", "kind"), RECORDS.values(), ids=RECORDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_a_record_comes_back_as_it_was_and_with_the_same_bytes(codec: Codec, kind: type, data: st.DataObject) -> None:
     record = data.draw(values_of(kind))
@@ -112,7 +113,7 @@ def change_one(value: Any, data: st.DataObject) -> Any:
 
 
 @pytest.mark.parametrize(("codec", "kind"), RECORDS.values(), ids=RECORDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_a_value_of_another_type_raises_only_plan_errors(codec: Codec, kind: type, data: st.DataObject) -> None:
     written = json.loads(json.dumps(codec.dump(data.draw(values_of(kind))), default=list))

@@ -27,6 +27,14 @@ def test_first(family):
 def test_second(family):
     pass
 
+@pytest.mark.parametrize("way", [("mariadb", "mysql"), ("10.11", "11.8"), ("mysql", "mysql")])
+def test_pairs(way):
+    pass
+
+@pytest.mark.parametrize(("version", "case"), [("mysql", "a"), ("11.8", "a"), ("11.8", "b")])
+def test_series(version, case):
+    pass
+
 @pytest.mark.parametrize("number", range(3))
 def test_cases(number):
     pass
@@ -48,7 +56,7 @@ def collected(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> dic
 
 
 def test_the_tiers_share_out_all_tests(collected: dict[str, list[str]]) -> None:
-    assert len(collected["all"]) == 8 * 4 + 2 + 2 + 3 + 1
+    assert len(collected["all"]) == 8 * 4 + 2 + 2 + 3 + 3 + 3 + 1
     assert sorted(collected["test"] + collected["trials"]) == sorted(collected["all"])
 
 

@@ -72,6 +72,7 @@ def kept_in_the_metadata_database(channel: Channel, site: PrivateAirflow) -> Non
         site.run("connections", "import", "--overwrite", str(file))
 
 
+@pytest.mark.trial
 def test_a_connection_of_the_metadata_database_is_taken_and_named(channel: Channel, site: PrivateAirflow) -> None:
     kept_in_the_metadata_database(channel, site)
     code, said = doctor(channel, site, {})
@@ -102,6 +103,7 @@ def test_this_shell_alone_is_looked_at_where_airflow_is_not_asked(channel: Chann
     assert (code, said[0][:6]) == (1, "FAIL  ")
 
 
+@pytest.mark.trial
 def test_two_stores_with_other_servers_are_named_and_the_first_is_taken(channel: Channel, site: PrivateAirflow) -> None:
     kept_in_the_metadata_database(channel, site)
     there = channel.environment[variable("source_server")]
@@ -132,6 +134,7 @@ def test_a_connection_that_airflow_lacks_is_named_with_the_command(channel: Chan
     assert f"ok    source-airflow-connection: {services}" in said
 
 
+@pytest.mark.trial
 def test_stores_that_cannot_be_asked_are_named(channel: Channel, site: PrivateAirflow) -> None:
     kept_in_the_metadata_database(channel, site)
     code, said = doctor(channel, site, {_FERNET: _KEYS[1]})
@@ -150,6 +153,7 @@ def test_stores_that_cannot_be_asked_are_named(channel: Channel, site: PrivateAi
     assert (code, said[0].startswith("FAIL  airflow: Airflow cannot be asked")) == (1, True)
 
 
+@pytest.mark.trial
 def test_a_secrets_backend_is_asked_first(channel: Channel, site: PrivateAirflow, tmp_path: Path) -> None:
     kept_in_the_metadata_database(channel, site)
     held = tmp_path / "held.env"

@@ -88,6 +88,7 @@ def test_the_first_schema_with_an_open_window_becomes_todays(target: PrivateServ
 
 
 @pytest.mark.parametrize(("old", "changes"), [(True, 60), (False, 52)], ids=["first schema", "no schema"])
+@pytest.mark.trial
 def test_kill_9_behind_every_statement_then_run_again(
     target: PrivateServer, plain: Engine, tmp_path: Path, old: bool, changes: int
 ) -> None:

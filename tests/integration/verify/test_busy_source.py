@@ -432,6 +432,7 @@ def test_keys_that_only_their_collation_makes_equal(families: tuple[str, str], c
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)
+@pytest.mark.trial
 def test_under_live_traffic_every_window_is_settled_within_three_windows(
     families: tuple[str, str], channel_of: ChannelOf
 ) -> None:

@@ -210,6 +210,7 @@ def test_a_repair_that_was_killed_is_continued_with_the_same_plan(
     ("family", "call"),
     [("mariadb", 1), ("mariadb", 2), *(pytest.param("mysql", call, marks=requires_mysql) for call in (1, 2, 3, 5))],
 )
+@pytest.mark.trial
 def test_a_repair_that_was_killed_between_the_triggers_of_a_group_finishes_the_group(
     family: str, call: int, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

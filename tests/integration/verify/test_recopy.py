@@ -180,6 +180,7 @@ KILLED: Final[tuple[tuple[str, str, int, bool], ...]] = (
 
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+@pytest.mark.trial
 def test_kill_9_leaves_either_the_old_rows_or_the_source_s(family: str, channel_of: ChannelOf) -> None:
     channel = begun(channel_of(family, family))
     run_on(channel.target, *WRONG, log=False)

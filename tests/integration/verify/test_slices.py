@@ -199,6 +199,7 @@ def test_nothing_is_stored_of_rows_that_were_compared_before_a_window(
 
 
 @pytest.mark.parametrize("families", ONE_OF_EACH)
+@pytest.mark.trial
 def test_kill_9_between_and_inside_slices(families: tuple[str, str], channel_of: ChannelOf) -> None:
     channel = channel_of(*families)
     tables(channel, 200)

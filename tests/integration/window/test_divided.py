@@ -346,6 +346,7 @@ def stop_inside(channel: Channel, adopted: dict[str, Any], plan: WindowPlan, dra
 
 
 @pytest.mark.parametrize("seed", range(EXAMPLES))
+@pytest.mark.trial
 def test_runs_that_are_killed_lose_and_double_nothing(channel: Channel, seed: int) -> None:
     draw = random.Random(f"{seed} killed")
     start(channel)

@@ -87,6 +87,7 @@ def assert_arrives(channel: Channel) -> None:
 
 
 @pytest.mark.parametrize("family", ["mariadb", "mysql"])
+@pytest.mark.trial
 def test_windows_follow_each_other_beside_traffic_until_sigterm(family: str, channel_of: ChannelOf) -> None:
     channel = channel_of(family, family)
     fill(channel)
@@ -114,6 +115,7 @@ def test_kill_9_leaves_a_window_that_the_next_one_finishes(channel: Channel) -> 
         assert_arrives(channel)
 
 
+@pytest.mark.trial
 def test_two_at_once_are_harmless(channel: Channel) -> None:
     fill(channel)
     with following(channel) as first, following(channel) as second:

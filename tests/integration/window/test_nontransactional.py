@@ -96,6 +96,7 @@ def test_a_target_that_begins_a_binlog_file_behind_a_change_counts_its_own_rows_
     channel.assert_equal()
 
 
+@pytest.mark.trial
 def test_runs_that_are_killed_between_the_changes_lose_and_double_nothing(channel: Channel) -> None:
     chance = random.Random(3)
     channel.write_channel(ALLOWED)
@@ -112,6 +113,7 @@ def test_runs_that_are_killed_between_the_changes_lose_and_double_nothing(channe
         channel.assert_equal()
 
 
+@pytest.mark.trial
 def test_runs_that_are_killed_between_statements_that_fail_as_on_the_source_double_nothing(channel: Channel) -> None:
     """What a function has counted would be there twice: its table has no key."""
     chance = random.Random(7)
@@ -149,6 +151,7 @@ MAKING = (
 )
 
 
+@pytest.mark.trial
 def test_runs_that_are_killed_between_statements_that_make_temporary_tables_lose_and_double_nothing(
     channel: Channel,
 ) -> None:

@@ -202,6 +202,7 @@ def test_the_commands_own_end_is_passed_on(channel: Channel, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.trial
 def test_one_that_is_killed_holds_no_lane(channel: Channel, tmp_path: Path, number: signal.Signals) -> None:
     channel.traffic(20)
     channel.run()

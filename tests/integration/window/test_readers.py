@@ -270,6 +270,7 @@ def test_a_reader_that_waits_by_the_lock_gets_its_snapshots_at_epochs(channel_of
 
 @families
 @pytest.mark.parametrize("end", ["KILL CONNECTION_ID()", "SELECT SLEEP(3)"], ids=["dies", "forgets"])
+@pytest.mark.trial
 def test_a_reader_that_dies_with_the_lock_or_keeps_it_stops_no_lane(
     channel_of: ChannelOf, family: str, end: str
 ) -> None:
@@ -279,6 +280,7 @@ def test_a_reader_that_dies_with_the_lock_or_keeps_it_stops_no_lane(
 
 
 @families
+@pytest.mark.trial
 def test_runs_that_are_killed_while_a_reader_waits_leave_states_of_the_source(
     channel_of: ChannelOf, family: str
 ) -> None:

@@ -192,6 +192,10 @@ ONLY_AT_START: Final = {
 """Those that a running server does not change, or only to a table that is there."""
 
 
+NEWER: Final = {"block_encryption_mode", "character_set_collations"}
+"""Those that MariaDB 10.11 does not have."""
+
+
 def case_of(variable: Variable) -> str:
     """The name of its case."""
     is_second = variable.name == "old_mode" and variable.absent == ""
@@ -209,6 +213,7 @@ def params(*fates: Fate) -> list[object]:
         for each in VARIABLES
         for version in ("mysql", "mariadb", "11.8")
         if each.fate in fates
+        and not (version == "mariadb" and each.name in NEWER)
         and case_of(each) in CASES
         and (Flavor.MYSQL if version == "mysql" else Flavor.MARIADB) in each.flavors
     ]
@@ -221,8 +226,8 @@ def channel_with(channel_of: ChannelOf, version: str, variable: Variable) -> Cha
     channel = channel_of(version, version)
     if not channel.source.query("SHOW GLOBAL VARIABLES LIKE %s", (variable.name,)):
         pytest.skip(f"{version} has no {variable.name}")
-    run_on(channel.source, STATEMENTS, *MADE)
-    assert channel.run() is not None
+    for server in (channel.source, channel.target):
+        run_on(server, *MADE, log=False)
     return channel
 
 

@@ -177,6 +177,7 @@ def allowed_files(channel: Channel) -> Iterator[None]:
         server.query(f"SET GLOBAL local_infile = {value}")
 
 
+@pytest.mark.trial
 def test_runs_that_are_killed_inside_a_life_lose_and_double_nothing(temporary: Channel) -> None:
     chance = random.Random(7)
     a_life_among_rows(temporary, "undisturbed")

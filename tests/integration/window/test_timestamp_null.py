@@ -223,10 +223,11 @@ def test_a_null_that_a_lax_session_has_stored_either_way_is_named(
     channel = channel_of("mysql", "mysql")
     (tmp_path / "file").write_text("2\n3\n")
     numbers = "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r WHERE n < 70000) SELECT n FROM r"
+    many = ("SET SESSION cte_max_recursion_depth = 70000", f"CREATE TABLE tenant_1.n (n INT PRIMARY KEY) {numbers}")
     run_on(
         channel.source,
         *("CREATE DATABASE tenant_1", TABLE, "CREATE VIEW tenant_1.v AS SELECT id, at FROM tenant_1.t"),
-        *("SET SESSION cte_max_recursion_depth = 70000", f"CREATE TABLE tenant_1.n (n INT PRIMARY KEY) {numbers}"),
+        *(many if "tenant_1.n" in statement else ()),
         "INSERT INTO tenant_1.t VALUES (1, FROM_UNIXTIME(1600000000), NULL)",
     )
     assert channel.run() is not None

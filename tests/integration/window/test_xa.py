@@ -232,6 +232,7 @@ def test_a_copy_on_the_target_that_was_changed_is_found_before_anything_is_writt
     xa.assert_equal()
 
 
+@pytest.mark.trial
 def test_runs_that_are_killed_between_the_halves_lose_and_double_nothing(xa: Channel) -> None:
     chance = random.Random(20261121)
     xa.source.query(insert(1, "undisturbed"))

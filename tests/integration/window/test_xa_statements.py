@@ -130,6 +130,7 @@ def test_other_transactions_stand_between_the_halves_of_those_with_temporary_tab
     channel.assert_equal()
 
 
+@pytest.mark.trial
 def test_runs_that_are_killed_lose_and_double_nothing(channel: Channel) -> None:
     chance = random.Random(11)
     made(channel)

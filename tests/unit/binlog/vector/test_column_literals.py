@@ -19,6 +19,7 @@ from binlane.binlog.types.type_codes import ColumnType as C
 from binlane.binlog.vector.column_literals import ColumnLiterals, values_of
 from binlane.binlog.vector.frames import as_array
 from binlane.model import Flavor
+from tests.tiers import examples
 
 
 def column(code: C, metadata: int = 0, **more: object) -> Column:
@@ -69,7 +70,7 @@ def image(prefix: int, value: bytes | None) -> bytes:
     return b"\0" + (len(value).to_bytes(prefix, "little") if prefix else b"") + value + b"\7"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data(), one=st.sampled_from(COLUMNS), server=st.sampled_from(Flavor))
 def test_a_column_is_spelled_as_its_values_are(data: st.DataObject, one: Column, server: Flavor) -> None:
     prefix, size = rule_of(one)

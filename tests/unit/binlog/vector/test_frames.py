@@ -20,6 +20,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector import frames as fast
 from binlane.binlog.wire import HEADER, BufferOffset, EventType, RawEvent, build_event, read_header, without_checksum
 from binlane.errors import BinlogError, ChecksumError, TruncatedEventError, UnsupportedEventError
+from tests.tiers import examples
 from tests.unit.binlog.row_events import EVERY_COLUMN, Statement, event, logs, rows_body, table_map_body
 from tests.unit.binlog.test_rows import CASES, WRONG
 
@@ -151,7 +152,7 @@ def test_rows_of_two_bytes_have_all_their_images() -> None:
     assert len(answer.images) == 250
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(logs(), st.sampled_from([0, CRC_LENGTH]), st.data())
 def test_kernels_and_parser_agree_on_truncated_and_corrupt_logs(
     statements: list[Statement], tail: int, draw: st.DataObject
@@ -166,13 +167,13 @@ def test_kernels_and_parser_agree_on_truncated_and_corrupt_logs(
     agree(bytes(data[:end]), tail)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.binary(max_size=300))
 def test_kernels_and_parser_agree_on_random_bytes(data: bytes) -> None:
     agree(data, 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(logs(), st.data())
 def test_bytes_behind_the_buffer_make_no_difference(statements: list[Statement], draw: st.DataObject) -> None:
     data = bytearray(log_of(statements, 0))
@@ -343,7 +344,7 @@ def test_headers_are_read_whole_and_may_be_longer_than_19_bytes() -> None:
     assert bytes(frames.body(0)) == b"678"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.binary(max_size=64), min_size=1, max_size=5), st.sampled_from([0, 1]), st.data())
 def test_checksums_are_those_of_zlib_and_of_a_log_in_use(bodies: list[bytes], flags: int, draw: st.DataObject) -> None:
     events = [with_checksum(build_event(16, body, server_id=1, flags=flags)) for body in bodies]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from binlane.binlog.vector import join_statements
 from binlane.binlog.vector.join_statements import joined
 from binlane.binlog.wire import HEADER, EventType, build_event
+from tests.tiers import examples
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
 
 T = EventType
@@ -85,7 +86,7 @@ def logged(draw: st.DrawFn) -> bytes:
     return b"".join(out)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(logged(), st.sampled_from([2, 200]))
 def test_the_server_does_the_same_in_fewer_statements(payload: bytes, most_tables: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -26,6 +26,7 @@ from binlane.source.segment_writer import Stretch
 from binlane.source.segments import Extraction
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
+from tests.tiers import examples
 from tests.unit.binlog.cases import MARIADB, MYSQL, UUID, UUID_BYTES, T, crc, format_event, payload, query, wire
 
 FILE = "binlog.000001"
@@ -199,13 +200,13 @@ def check(
     assert at_once == one_by_one
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(logs(mariadb_gtids(), []), CUTS, st.one_of(UNTILS, st.just(UntilGtid("0-1-5"))), SIZES)
 def test_a_mariadb_log(events: list[bytes], cuts: set[int], until: Until, size: int) -> None:
     check(MARIADB, events, cuts, until, size)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(logs(mysql_gtids(), [BEGIN]), CUTS, st.one_of(UNTILS, st.just(UntilGtid(f"{UUID[:-2]}01:5"))), SIZES)
 def test_a_mysql_log(events: list[bytes], cuts: set[int], until: Until, size: int) -> None:
     check(MYSQL, events, cuts, until, size)

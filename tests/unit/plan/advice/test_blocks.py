@@ -21,6 +21,7 @@ from binlane.plan.advice.blocks import BlockCounts, WriteSets, seqnos
 from binlane.plan.advice.table_keys import TableKeys
 from binlane.plan.segment.columns import SegmentColumns, segment_columns
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table
+from tests.tiers import examples
 from tests.unit.binlog.cases import mariadb_gtid, wire
 from tests.unit.binlog.row_events import EVERY_COLUMN, bitmap, image, rows_body, table_map_body
 from tests.unit.plan.logs import HEAD, IN_TRANSACTION, XID, segment_of, settings, statements
@@ -168,7 +169,7 @@ def logs(tables: str = "aaabbbccdv") -> st.SearchStrategy[list[Transaction]]:
     return st.lists(st.one_of(*[of_rows] * 9, st.none()) if "d" in tables else of_rows, min_size=1, max_size=30)
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=examples(150), deadline=None)
 @given(logs(), st.data())
 def test_the_counts_are_those_of_a_plain_count_however_the_log_is_cut(
     log: list[Transaction], data: st.DataObject
@@ -185,7 +186,7 @@ def test_the_counts_are_those_of_a_plain_count_however_the_log_is_cut(
         assert each.blocks == len(log) // each.size
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=examples(60), deadline=None)
 @given(logs("aaac"))
 def test_the_chain_is_the_longest_one_where_no_row_is_read(log: list[Transaction]) -> None:
     for each in counted(log)[0]:
@@ -295,7 +296,7 @@ def test_a_block_with_more_keys_than_are_remembered_is_not_told(monkeypatch: pyt
     assert [each.rows for each in found] == [5, 5, 1]
 
 
-@hypothesis_settings(max_examples=80, deadline=None)
+@hypothesis_settings(max_examples=examples(80), deadline=None)
 @given(logs("aaab"), st.data(), st.sampled_from([3, 1 << 16]))
 def test_hot_keys_have_the_changes_of_a_plain_count(log: list[Transaction], data: st.DataObject, kept: int) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))

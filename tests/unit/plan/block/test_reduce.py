@@ -24,6 +24,7 @@ from binlane.plan.block.deal import Deal
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.row_range import RowRange
+from tests.tiers import examples
 from tests.unit.binlog import row_events
 from tests.unit.binlog.row_events import EVERY_COLUMN, Column, bitmap, image, rows_body, table_map_body
 from tests.unit.plan.row_oracle import Design, Row, Server, changes_of, events_of
@@ -208,7 +209,7 @@ def built(
     return Built(tuple(block.items), builder.saved)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(histories(), st.sampled_from([0.0, 0.0, 0.1]), st.sampled_from([1, 700, 1 << 16]))
 def test_a_reduced_block_leaves_what_the_ordered_one_leaves(
     history: tuple[Server, list[Change], random.Random], partial: float, payload_bytes: int

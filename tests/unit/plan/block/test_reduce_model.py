@@ -27,6 +27,7 @@ from binlane.plan.block.deal import Deal
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.row_range import RowRange
+from tests.tiers import examples
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
 
 COLUMNS = (EVERY_COLUMN["long"], EVERY_COLUMN["long"], EVERY_COLUMN["long"])
@@ -118,7 +119,7 @@ def applied(state: State, payload: bytes, *, second_key: bool = True) -> tuple[S
     return state, counts
 
 
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=examples(300), deadline=None)
 @given(stretches(), st.sampled_from([200, 400, 1 << 20]))
 def test_a_reduced_stretch_has_the_effect_of_the_stretch(
     stretch: tuple[State, bytes, RowCounts], payload_bytes: int
@@ -147,7 +148,7 @@ def test_a_reduced_stretch_has_the_effect_of_the_stretch(
     assert Reducer(RULES, payload_bytes, 1 << 20).reduce(events) == reduced
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=examples(200), deadline=None)
 @given(stretches(), st.sampled_from([1, 60, 150, 400]))
 def test_a_large_transaction_folded_in_pieces_has_the_effect_of_the_whole(
     stretch: tuple[State, bytes, RowCounts], block_bytes: int
@@ -218,7 +219,7 @@ def test_a_row_that_came_and_went_with_the_highest_counter_is_written_and_delete
 ONE_KEY = {TableKey("folded", "t"): TableRule(width=3, primary=(0,), unique=(0,), counter=0, counter_signed=True)}
 
 
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=examples(300), deadline=None)
 @given(stretches(), st.booleans(), st.permutations(range(3)), st.sampled_from([200, 1 << 20]), st.booleans())
 def test_shares_by_key_have_the_effect_of_the_whole_in_any_order_of_the_lanes(
     stretch: tuple[State, bytes, RowCounts], folds: bool, order: list[int], payload_bytes: int, ranged: bool

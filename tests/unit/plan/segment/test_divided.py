@@ -14,6 +14,7 @@ from binlane.errors import PlanError
 from binlane.model import ItemKind, RowCounts, TableKey
 from binlane.plan.division import Division, Placement, table_lane
 from binlane.plan.routing import Routing
+from tests.tiers import examples
 from tests.unit.plan.logs import EMPTY_SCHEMA, Filtered, alone, filtered, rows, settings, statements
 from tests.unit.plan.segment.test_lane_writer import REDUCER, Log, flat, windows
 
@@ -30,7 +31,7 @@ def tables_of(found: Filtered, lane: int) -> set[TableKey]:
     return {table for item in items for table in check_self_contained(item.payload)}
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=examples(40), deadline=None)
 @given(windows(), st.data())
 def test_the_columnar_version_gives_the_same_bytes(log: Log, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
@@ -46,7 +47,7 @@ def test_the_columnar_version_gives_the_same_bytes(log: Log, data: st.DataObject
 
 
 @pytest.mark.parametrize(("reduce", "together"), [("block", False), ("block", True), ("window", False)])
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=examples(60), deadline=None)
 @given(windows(), st.data())
 def test_each_lane_has_each_block_and_each_row_change_is_in_one_lane(
     reduce: str, together: bool, log: Log, data: st.DataObject

@@ -19,6 +19,7 @@ from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.row_size import Widest
 from binlane.plan.transaction.altered_tables import Alterations
+from tests.tiers import examples
 from tests.unit.binlog.cases import T, mariadb_gtid, wire
 from tests.unit.binlog.row_events import rows_body
 from tests.unit.plan.logs import (
@@ -102,7 +103,7 @@ def rows_events(found: Filtered, lane: int) -> list[object]:
     return [*out, count]
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=examples(40), deadline=None)
 @given(windows(), st.data())
 def test_a_window_cut_into_more_segments_gives_each_lane_the_same_transactions_in_the_same_order(
     log: Log, data: st.DataObject
@@ -129,7 +130,7 @@ def test_a_window_cut_into_more_segments_gives_each_lane_the_same_transactions_i
     )
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=examples(40), deadline=None)
 @given(windows(), st.data(), st.booleans())
 def test_the_columnar_version_and_a_second_run_give_the_same_bytes(
     log: Log, data: st.DataObject, is_reduced: bool
@@ -150,7 +151,7 @@ def test_the_columnar_version_and_a_second_run_give_the_same_bytes(
 
 
 @pytest.mark.parametrize("reduce", ["off", "block", "window"])
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=examples(40), deadline=None)
 @given(windows(), st.data())
 def test_every_transaction_is_in_one_block_and_the_accounts_close(reduce: str, log: Log, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))

@@ -23,6 +23,7 @@ from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.pieces import alone
 from binlane.plan.window.fold import fold_scans
 from binlane.sql.requirements import COMPUTED_MODE, COMPUTED_ZONE, Requirement
+from tests.tiers import examples
 from tests.unit.binlog.cases import MYSQL, log, mysql_gtid, payload, query
 from tests.unit.plan.logs import EMPTY_SCHEMA, XID, MemorySink, insert, manifest_of, segment_of, settings, table_map
 from tests.unit.plan.segment import plain_map
@@ -114,7 +115,7 @@ def sent(sinks: Sequence[MemorySink]) -> list[Item]:
     return [item for sink in sinks for _, items in sink.blocks for item in items]
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=examples(200), deadline=None)
 @given(TRANSACTIONS, st.booleans(), st.sampled_from([1, 300, 1 << 20]), st.booleans())
 def test_arrays_give_rows_the_same_modes_as_one_by_one(
     transactions: list[Transaction], reduce: bool, size: int, renames: bool

@@ -27,6 +27,7 @@ from binlane.shards.selection import Selection
 from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.statements import analyze
 from binlane.sql.statement_kinds import kinds_of
+from tests.tiers import examples
 from tests.unit.binlog.cases import mariadb_gtid
 from tests.unit.plan.logs import (
     EMPTY_SCHEMA,
@@ -141,7 +142,7 @@ def flat(found: Filtered) -> list[object]:
     return taken
 
 
-@hypothesis_settings(max_examples=30, deadline=None)
+@hypothesis_settings(max_examples=examples(30), deadline=None)
 @given(windows(), st.sampled_from(SELECTIONS), st.data())
 def test_the_columnar_version_filters_as_the_plain_one_byte_for_byte(
     window: tuple[Log, Rows], selection: Selection, data: st.DataObject
@@ -160,7 +161,7 @@ def test_the_columnar_version_filters_as_the_plain_one_byte_for_byte(
     assert columnar.plan.to_json() == plain.plan.to_json()
 
 
-@hypothesis_settings(max_examples=30, deadline=None)
+@hypothesis_settings(max_examples=examples(30), deadline=None)
 @given(windows(), st.sampled_from(SELECTIONS), st.booleans())
 def test_filtered_changes_are_counted_and_all_others_written(
     window: tuple[Log, Rows], selection: Selection, is_columnar: bool

@@ -19,6 +19,7 @@ from binlane.plan.transaction.rename import name_of, namesakes, renamed_alterati
 from binlane.schema.model import ForeignKey, Schema, Table
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
+from tests.tiers import examples
 from tests.unit.binlog.cases import mariadb_gtid, query
 from tests.unit.plan.logs import EMPTY_SCHEMA, IN_TRANSACTION, Filtered, ends, filtered, prepare, rows, settings
 
@@ -54,7 +55,7 @@ def written(found: Filtered) -> list[object]:
     ]
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=examples(40), deadline=None)
 @given(st.lists(CHANGES, min_size=1, max_size=10), st.booleans(), st.booleans(), st.sampled_from([1, 150, 1 << 20]))
 def test_a_renamed_log_is_written_as_one_that_had_the_target_s_names(
     changes: list[Change], is_columnar: bool, is_reduced: bool, block_bytes: int

@@ -22,6 +22,7 @@ from binlane.shards.renaming import Renaming
 from binlane.sql.charset import decoded
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, lex
 from binlane.sql.parse.statements import analyze
+from tests.tiers import examples
 from tests.unit.plan.logs import alone, segment_of, statements
 
 RENAMING = Renaming((("p_*", "d-*"), ("größe", "klein"), ("old", "new_name")))
@@ -226,7 +227,7 @@ def words(sql: str) -> list[Token]:
     return tokens
 
 
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(SHAPES), TABLE, TABLE, NOISE, VALUE, VALUE, st.sampled_from(["", "p_1", "old", "other"]))
 def test_renaming_changes_nothing_but_names(
     shape: str, one: str, other: str, noise: str, value: str, its: str, database: str

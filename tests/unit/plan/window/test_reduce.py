@@ -21,6 +21,7 @@ from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.window.reduce import LaneFolder
 from binlane.plan.window_plan import Block
+from tests.tiers import examples
 from tests.unit.plan.block.test_reduce_model import RULES, Row, State, applied, logged, statement, stretches
 
 COUNTED = {TableKey("folded", "t"): TableRule(3, (0,), (0, 1), counter=0, counter_signed=True)}
@@ -84,7 +85,7 @@ def insert(key: int) -> bytes:
 
 
 @pytest.mark.parametrize("rules", [RULES, COUNTED], ids=["plain", "counted"])
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=examples(300), deadline=None)
 @given(stretches(), st.data())
 def test_blocks_folded_again_have_the_effect_of_their_transactions(
     rules: dict[TableKey, TableRule], stretch: tuple[State, bytes, RowCounts], data: st.DataObject

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from binlane.model import Flavor
 from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
+from tests.tiers import examples
 
 VOCABULARY = """
 INSERT INTO UPDATE DELETE FROM SELECT WHERE SET VALUES WITH AS JOIN ON USING CREATE ALTER DROP RENAME TABLE
@@ -33,7 +34,7 @@ def check(facts: StatementFacts) -> None:
     assert facts.views | facts.triggered <= facts.tables
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(sql=st.text(max_size=80) | SOUP, flavor=st.sampled_from(Flavor), ansi=st.booleans(), plain=st.booleans())
 def test_any_text_gives_facts_and_every_unknown_a_reason(sql: str, flavor: Flavor, ansi: bool, plain: bool) -> None:
     check(analyze(sql, database="d", sql_mode_ansi_quotes=ansi, no_backslash_escapes=plain, flavor=flavor))
@@ -50,7 +51,7 @@ def test_every_cut_of_a_statement_gives_facts() -> None:
         check(read(STATEMENT[:end]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_the_content_of_a_string_does_not_change_the_facts(text: str) -> None:
     literal = "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
@@ -60,7 +61,7 @@ def test_the_content_of_a_string_does_not_change_the_facts(text: str) -> None:
     assert read(f"INSERT INTO t VALUES ({literal}), (1)") == read("INSERT INTO t VALUES (1)")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(name=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd"), min_size=1, max_size=20))
 def test_any_quoted_name_is_read_as_itself(name: str) -> None:
     quoted = "`" + name.replace("`", "``") + "`"
