@@ -95,8 +95,9 @@ class SourceConfig:
     unlogged_gtids: str | None = key(
         TEXT,
         None,
-        "MySQL: a GTID set of transactions that the source has and no file of its log, because they came with a dump "
-        "that set gtid_purged. Load the dump into the target, too, before you name them here.",
+        "Transactions that the source has and no file of its log, because they came with a dump that set gtid_purged "
+        "(MySQL: a GTID set) or gtid_slave_pos (MariaDB: a GTID position). Load the dump into the target, too, before "
+        "you name them here.",
     )
 
 

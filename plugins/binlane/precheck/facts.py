@@ -439,5 +439,5 @@ class Source:
     def _log(self) -> ServerSource:
         return ServerSource(
             str(self.endpoint), self.endpoint.pymysql_arguments(), self.channel.source.server_id, self.channel.name,
-            event_bytes=self.channel.source.event_bytes,
+            event_bytes=self.channel.source.event_bytes, unlogged_gtids=self.channel.source.unlogged_gtids or "",
         )  # fmt: skip

@@ -137,6 +137,8 @@ class Situation(TargetSituation):
     """The target has the plan's digest: the window was checked before, and some of it may have run."""
     read_statements: Callable[[], Asked]
     """Asks the target's parser about the window's statements."""
+    older_sessions: int = 0
+    """The highest id of a source's connection that may be older than the channel."""
 
     @property
     def renaming(self) -> Renaming:
@@ -488,6 +490,7 @@ def situation_of(
             by_sql=by_sql,
             begun=begun,
             read_statements=partial(ask_parser, engine, plan, plans),
+            older_sessions=manifest.older_sessions,
         )
 
 

@@ -21,6 +21,7 @@ from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.model import Flavor
 from binlane.source.gtid_set import GtidSet, MariadbGtidSet, set_of_head
+from binlane.source.identity import unlogged
 from binlane.source.protocol import LogState, base_of, check_follows, file_number
 
 _FIRST_WITH_LISTS: Final = (10, 0, 2)
@@ -186,6 +187,10 @@ class Continuity:
                 "file there"
             )
         file.gtids += 1
+        if self.state.put_in and isinstance(first, MariadbGtid) and isinstance(self.gtids, MariadbGtidSet):
+            put_in = MariadbGtidSet.parse(self.state.put_in)
+            if lost := self.gtids.passed_over(put_in, first, server_id):
+                raise unlogged(self.name, Flavor.MARIADB, lost)
         self.gtids.add_through(first, last, server_id)
         # its server had GTIDs on when it wrote the file before: MySQL begins a new one when the mode changes
         self._unproved = None

@@ -46,6 +46,9 @@ class GtidSet(Protocol):
     def without(self, other: GtidSet) -> GtidSet:
         """What is in this set and not in the other one; MariaDB: the newest of each domain that differs."""
 
+    def ahead_of(self, other: GtidSet) -> GtidSet:
+        """The same; MariaDB: the newest of each domain whose number is higher than in the other set."""
+
 
 class MysqlGtidSet:
     """Intervals by UUID and tag."""
@@ -131,6 +134,10 @@ class MysqlGtidSet:
                     rest._add_range(*key, begin, high)
         return rest
 
+    def ahead_of(self, other: GtidSet) -> MysqlGtidSet:
+        """See GtidSet."""
+        return self.without(other)
+
     def _add_range(self, sid: str, tag: str, first: int, last: int) -> None:
         ranges = self._intervals.setdefault((sid, tag), [])
         if ranges and ranges[-1][1] + 1 == first:
@@ -210,6 +217,23 @@ class MariadbGtidSet:
         rest._newest = {each: newest for each, newest in self._newest.items() if other._newest.get(each) != newest}
         return rest
 
+    def ahead_of(self, other: GtidSet) -> MariadbGtidSet:
+        """See GtidSet."""
+        assert isinstance(other, MariadbGtidSet)
+        rest = MariadbGtidSet()
+        rest._newest = {
+            each: newest for each, newest in self._newest.items() if newest[1] > other._newest.get(each, (0, 0))[1]
+        }
+        return rest
+
+    def passed_over(self, other: MariadbGtidSet, gtid: MariadbGtid, server_id: int) -> str:
+        """A transaction of ``other`` that one server has numbered between its newest one here and ``gtid``, which
+        follows it in a log; empty without one."""
+        before, between = self._newest.get(gtid.domain_id), other._newest.get(gtid.domain_id)
+        if before is None or between is None or not before[0] == between[0] == server_id:
+            return ""
+        return f"{gtid.domain_id}-{server_id}-{between[1]}" if before[1] < between[1] < gtid.seq_no else ""
+
     def domains(self) -> Set[int]:
         """The domains that have a transaction."""
         return self._newest.keys()
@@ -221,6 +245,23 @@ class MariadbGtidSet:
 def parse_gtid_set(flavor: Flavor, text: str) -> GtidSet:
     """Parse a GTID set; an empty text is the empty set. Raises SourceError."""
     return MysqlGtidSet.parse(text) if flavor is Flavor.MYSQL else MariadbGtidSet.parse(text)
+
+
+def joined(flavor: Flavor, one: str, other: str) -> str:
+    """Two GTID sets in one; MariaDB: the higher number of each domain."""
+    first = parse_gtid_set(flavor, one)
+    return union(flavor, one, str(parse_gtid_set(flavor, other).ahead_of(first)))
+
+
+def not_logged(positions: str, logged: str) -> str:
+    """MariaDB: the transactions of gtid_slave_pos that gtid_binlog_state, which has the newest one of each server in
+    each domain, does not have."""
+    newest = {(domain, server): int(number) for domain, server, number in _TRIPLE.findall(logged)}
+    return ",".join(
+        f"{domain}-{server}-{number}"
+        for domain, server, number in _TRIPLE.findall(positions)
+        if int(number) > newest.get((domain, server), 0)
+    )
 
 
 def set_of_head(head: PreviousGtids | MariadbGtidList) -> GtidSet:

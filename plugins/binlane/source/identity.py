@@ -179,14 +179,20 @@ def check_unlogged(name: str, state: LogState, gtids: str) -> None:
     """Raises MissingLogError if the source has transactions that are neither in its log nor in ``gtids``."""
     if not state.unlogged:
         return
-    lost = str(parse_gtid_set(state.flavor, state.unlogged).without(parse_gtid_set(state.flavor, gtids)))
+    lost = str(parse_gtid_set(state.flavor, state.unlogged).ahead_of(parse_gtid_set(state.flavor, gtids)))
     if lost:
-        raise MissingLogError(
-            f"{name}: the source has the transactions {lost}, no file of its log has them (gtid_purged), and the "
-            "channel has not read them: they were purged before they were read, or a dump was loaded that set "
-            "gtid_purged; load what the dump holds into the target, too, and name these transactions in "
-            "source.unlogged_gtids of the channel, or load a newer backup into the target"
-        )
+        raise unlogged(name, state.flavor, lost)
+
+
+def unlogged(name: str, flavor: Flavor, lost: str) -> MissingLogError:
+    """The error for transactions that the source has by another way than its log."""
+    variable = "gtid_purged" if flavor is Flavor.MYSQL else "gtid_slave_pos"
+    return MissingLogError(
+        f"{name}: the source has the transactions {lost}, no file of its log has them ({variable}), and the "
+        "channel has not read them: they were purged before they were read, or a dump was loaded that set "
+        f"{variable}; load what the dump holds into the target, too, and name these transactions in "
+        "source.unlogged_gtids of the channel, or load a newer backup into the target"
+    )
 
 
 def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Fingerprint) -> Iterator[LogChunk]:

@@ -54,6 +54,9 @@ class LogState:
     """Bytes of each of ``files``; empty if they are not known."""
     unlogged: str = ""
     """GTIDs of transactions that the source has and no file of its log, because they were purged or never logged."""
+    put_in: str = ""
+    """MariaDB: gtid_slave_pos, the transactions that the source has by replication, or that a dump has put in: its log
+    has them, too, unless they were put in."""
     trusted_files: frozenset[str] = frozenset()
     """Files of an archive that are taken as they are, although nothing proves that they are complete."""
 

@@ -21,6 +21,7 @@ from binlane.errors import (
     SourceUnavailableError,
 )
 from binlane.model import Flavor, LogPosition
+from binlane.source.gtid_set import not_logged
 from binlane.source.protocol import LogState
 
 _SAME_READER: Final = 4052
@@ -35,6 +36,7 @@ _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
 _REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
 _SEES_SESSIONS: Final = re.compile(r"GRANT (?:ALL PRIVILEGES|(?:.*, )?PROCESS(?:,.*)?) ON \*\.\* TO ")
+_FILTER: Final = re.compile(r"Replicate_(?:Wild_)?(?:Do|Ignore)_")
 _LEAVING: Final = 5.0
 """Seconds to wait for an earlier reader of this channel to disappear."""
 LOG_PRIVILEGES: Final[Mapping[Flavor, tuple[str, ...]]] = {
@@ -179,16 +181,36 @@ def log_state(connection: Any) -> LogState:
     logs = _rows(connection, "SHOW BINARY LOGS")
     files, sizes = tuple(row["Log_name"] for row in logs), tuple(int(row["File_size"]) for row in logs)
     status = _log_status(connection)
-    unlogged = ""
+    unlogged = put_in = ""
     if flavor is Flavor.MYSQL:
         with connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_purged")
             uuid, purged = cursor.fetchone()
         identity, unlogged = f"mysql server_uuid {uuid}", purged.replace("\n", "")
     else:
-        identity = f"mariadb server_id {_value(connection, 'SELECT @@GLOBAL.server_id')}"
+        with connection.cursor() as cursor:
+            # in this order: what a replica applies is in its log before it is in gtid_slave_pos
+            cursor.execute("SELECT @@GLOBAL.server_id, @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_state")
+            server_id, put_in, logged = cursor.fetchone()
+        identity = f"mariadb server_id {server_id}"
+        if put_in and _leaves_out(connection):
+            put_in = ""
+        unlogged = not_logged(put_in, logged)
     end = LogPosition(status["File"], int(status["Position"]))
-    return LogState(identity, flavor, files, end, clock, closes_by_clock=True, sizes=sizes, unlogged=unlogged)
+    return LogState(
+        identity, flavor, files, end, clock, closes_by_clock=True, sizes=sizes, unlogged=unlogged, put_in=put_in
+    )
+
+
+def _leaves_out(connection: Any) -> bool:
+    """Whether a MariaDB server replicates with filters: gtid_slave_pos passes the transactions that they leave out."""
+    try:
+        rows = _rows(connection, *_REPLICA_STATUS[Flavor.MARIADB])
+    except pymysql.err.OperationalError as exc:
+        if exc.args[0] == _LACKS_PRIVILEGE:
+            return False
+        raise
+    return any(value for row in rows for name, value in row.items() if _FILTER.match(name))
 
 
 def open_sessions(connection: Any) -> frozenset[tuple[int, int]] | None:

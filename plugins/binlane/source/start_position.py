@@ -22,7 +22,7 @@ from binlane.binlog.wire import EventType
 from binlane.errors import SourceError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.end_position import AnyTransaction, Until, UntilLogEnd, UntilPosition
-from binlane.source.gtid_set import GtidSet, parse_gtid_set, set_of_head, union
+from binlane.source.gtid_set import GtidSet, joined, parse_gtid_set, set_of_head
 from binlane.source.identity import Start, check_unlogged, described
 from binlane.source.protocol import LOG_START, EventSource, LogState, first_bytes, missing_file
 from binlane.source.segment_writer import Nowhere
@@ -41,7 +41,7 @@ def begin(source: EventSource, at: str) -> Start:
     state = source.state()
     found = _found(source, state, at)
     # the target has what the source had at this time, logged or not
-    return replace(found, gtid_set=union(state.flavor, found.gtid_set, state.unlogged)) if state.unlogged else found
+    return replace(found, gtid_set=joined(state.flavor, found.gtid_set, state.unlogged)) if state.unlogged else found
 
 
 def _found(source: EventSource, state: LogState, at: str) -> Start:
@@ -84,7 +84,7 @@ def _behind(source: EventSource, state: LogState, text: str) -> Start:
         if head is not None and wanted.holds_head(head):
             start = _scan(source, state, LogPosition(file, LOG_START), UntilLogEnd(), _NotIn(wanted))
             check_unlogged(source.name, state, str(wanted))
-            if union(state.flavor, start.gtid_set, state.unlogged) != str(wanted):
+            if joined(state.flavor, start.gtid_set, state.unlogged) != str(wanted):
                 raise SourceError(
                     f"{source.name}: expected a place in the log directly after {wanted}; the log holds "
                     f"{start.gtid_set or 'no transaction'} before {start.position}, where the first other "

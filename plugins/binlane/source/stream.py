@@ -83,10 +83,13 @@ class ServerSource:
             server.check_settings(connection, self.name)
             server.check_server_id(connection, self.name, self.server_id, self._host)
             state = server.log_state(connection)
-        if not state.unlogged or not self.unlogged_gtids:
+        if not self.unlogged_gtids:
             return state
         allowed = parse_gtid_set(state.flavor, self.unlogged_gtids)
-        return replace(state, unlogged=str(parse_gtid_set(state.flavor, state.unlogged).without(allowed)))
+        unlogged, put_in = (
+            str(parse_gtid_set(state.flavor, each).ahead_of(allowed)) for each in (state.unlogged, state.put_in)
+        )
+        return replace(state, unlogged=unlogged, put_in=put_in)
 
     def newest_session(self) -> int:
         """The id of a connection that is opened now: a server counts them up until it is restarted.

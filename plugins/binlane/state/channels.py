@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 from uuid import uuid4
 
@@ -109,6 +110,12 @@ def read_channel(connection: Connection, name: str, *, for_update: bool = False)
         )
     older = row.older_sessions or 0
     return Channel(row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped, older)
+
+
+def begun_at(connection: Connection, name: str) -> float:
+    """When the channel was made, in seconds since the epoch, by the target's clock."""
+    found = connection.execute(select(channels.c.created_at).where(channels.c.channel == name)).scalar_one()
+    return float(found.replace(tzinfo=UTC).timestamp())
 
 
 def forget_older_sessions(connection: Connection, name: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -253,3 +255,99 @@ def test_a_file_that_was_read_to_its_end_is_followed_by_the_one_with_the_next_nu
         window(source, at, tmp_path / "refused")
     source = put(archive.files, tmp_path / "archive")
     assert {each.source_file for each in window(source, at, tmp_path / "second").segments} == {two, three}
+
+
+PUT_IN = {
+    "of another server": "0-77-1000",
+    "of the server itself": "0-{server_id}-1000",
+    "in another domain": "5-77-1000",
+}
+
+
+@pytest.mark.parametrize("position", PUT_IN.values(), ids=PUT_IN)
+def test_transactions_that_a_dump_has_put_in_by_gtid_slave_pos_stop_a_window(position: str, tmp_path: Path) -> None:
+    with private_server(tmp_path / "server", durable=False) as server:
+        [(server_id,)] = server.query("SELECT @@GLOBAL.server_id")
+        put_in = position.format(server_id=server_id)
+        fill(server, 3)
+        start = begin(live(server), "now")
+        run(server, "SET SESSION sql_log_bin = 0", "CREATE DATABASE loaded", "CREATE TABLE loaded.t (id INT)")
+        run(server, f"SET GLOBAL gtid_slave_pos = '{put_in}'")
+        begun = begin(live(server), "now")
+        for later in (0, 3):
+            fill(server, later)
+            with pytest.raises(
+                MissingLogError, match=rf"has the transactions {put_in}.*gtid_slave_pos.*source\.unlogged_gtids"
+            ):
+                window(live(server), start, tmp_path / "refused")
+        assert window(live(server, unlogged_gtids=put_in), start, tmp_path / "out").transactions >= later
+        # a channel that began behind it has what the dump held
+        assert window(live(server), begun, tmp_path / "later").transactions >= later
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to a source between two windows."""
+
+    statements: Mapping[Flavor, Sequence[str]]
+    refused: str = ""
+    """What a window says of it; empty: it reads on."""
+
+
+_IDENTITY, _RESET = "a new source needs a new channel", "changed since the watermark was stored"
+CHANGES = {
+    "begun anew and written to the same place": Change(
+        {Flavor.MARIADB: ("RESET MASTER",), Flavor.MYSQL: ("RESET BINARY LOGS AND GTIDS",)}, _RESET
+    ),
+    "begun anew with a higher number": Change(
+        {Flavor.MARIADB: ("RESET MASTER TO 9",), Flavor.MYSQL: ("RESET BINARY LOGS AND GTIDS TO 9",)},
+        r"expected binlog\.000001, the oldest is binlog\.000009",
+    ),
+    "begun anew with transactions that it never had": Change(
+        {
+            Flavor.MARIADB: ("RESET MASTER", "SET GLOBAL gtid_binlog_state = '0-1-900'"),
+            Flavor.MYSQL: (
+                "RESET BINARY LOGS AND GTIDS",
+                "SET GLOBAL gtid_purged = '11111111-2222-3333-4444-555555555555:1-9'",
+            ),
+        },
+        f"{_RESET}|gtid_purged",
+    ),
+    "another id": Change({Flavor.MARIADB: ("SET GLOBAL server_id = 9191",)}, _IDENTITY),
+    "another id, with a UUID": Change({Flavor.MYSQL: ("SET GLOBAL server_id = 9191",)}),
+    "another domain": Change({Flavor.MARIADB: ("SET GLOBAL gtid_domain_id = 8",)}),
+    "a higher number": Change({Flavor.MARIADB: ("SET SESSION gtid_seq_no = 7000", "CREATE DATABASE jumped")}),
+    "other checksums": Change(dict.fromkeys(Flavor, ("SET GLOBAL binlog_checksum = NONE",))),
+    "compressed": Change(
+        {
+            Flavor.MARIADB: ("SET GLOBAL log_bin_compress = 1", "SET GLOBAL log_bin_compress_min_len = 10"),
+            Flavor.MYSQL: ("SET GLOBAL binlog_transaction_compression = 1",),
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("flavor", [Flavor.MARIADB, pytest.param(Flavor.MYSQL, marks=requires_mysql)])
+def test_what_happens_to_a_source_between_two_windows_is_named_or_read_on(flavor: Flavor, tmp_path: Path) -> None:
+    for name, change in CHANGES.items():
+        if flavor not in change.statements:
+            continue
+        with private_server(tmp_path / "server", flavor, durable=False) as server:
+            fill(server, 3)
+            oldest = begin(live(server), "oldest")
+            at = behind(window(live(server), oldest, tmp_path / name / "first"))
+            run(server, *change.statements[flavor])
+            fill(server, 4)
+            if change.refused:
+                with pytest.raises(SourceError, match=change.refused):
+                    window(live(server), at, tmp_path / name / "refused")
+            else:
+                assert window(live(server), at, tmp_path / name / "second").transactions >= 4, name
+        # the same log without its server
+        if not change.refused:
+            archive = tmp_path / name / "archive"
+            shutil.copytree(server.datadir, archive, ignore=lambda _, names: [n for n in names if "binlog.0" not in n])
+            source = ArchiveSource(str(archive))
+            for start in ("oldest", str(at.position)):
+                assert window(source, begin(source, start), tmp_path / name / f"from {start}").transactions >= 4, name
+        shutil.rmtree(tmp_path / "server")
