@@ -31,7 +31,7 @@ from pymysql.cursors import Cursor
 from binlane.compression import Inflated, frames_of
 from binlane.errors import BinlaneError, ConfigError, PrecheckError, SourceIdentityError
 from binlane.model import Flavor, LogPosition
-from binlane.server_proof import ServerProof
+from binlane.server_proof import ServerProof, state_query
 from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
 
 if TYPE_CHECKING:
@@ -347,10 +347,19 @@ class Connection(Driver):
             if why is not None:
                 raise SourceIdentityError(
                     f"{self._place}: {why}: the connection leads to another server, or the server was restored from an "
-                    "older copy; nothing was read from it. Point the connection at the channel's server; a new server "
-                    "needs a new channel"
+                    "older copy, or its log was reset; nothing was read from it. Point the connection at the channel's "
+                    "server; a new server needs a new channel (docs/recovery.md, `The source was replaced`)"
                 )
         return values[0]
+
+    def own_proof(self) -> ServerProof:
+        """What every later connection must find to reach this server, no earlier than now."""
+        [values] = self._texts(f"SELECT {state_query(self.flavor)}")
+        try:
+            end = self._log_end()
+        except err.OperationalError:  # whoever reads the log says what privilege the account lacks
+            end = LogPosition("", 0)
+        return ServerProof.of(self.flavor, values, end if end.file else None)
 
     def _log_end(self) -> LogPosition:
         try:

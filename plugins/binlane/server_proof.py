@@ -1,9 +1,9 @@
 """Which server answers: what a connection of a channel must find, asked of the server at each login.
 
-A name leads elsewhere after a failover, a restore or a mistake, from one connection to the next. So an endpoint of a
-channel that has a watermark carries a proof, and ``driver.Connection`` asks for it with the first query of a session:
-the server must be the channel's own, and it must have executed everything up to the watermark, or it was restored from
-an older copy.
+A name leads elsewhere after a failover, a restore or a mistake, from one connection to the next. So a source's
+endpoint carries a proof, and ``driver.Connection`` asks for it with the first query of a session. Of a channel that has
+a watermark the server must be the channel's own, and it must have executed everything up to the watermark, or it was
+restored from an older copy. Before that, the server that answers first must answer every later connection.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ class ServerProof:
     """GTIDs that it must have executed; not compared: endpoints of one server share an engine."""
     position: LogPosition | None = field(default=None, compare=False)
     """The place that its log must have reached; asked where there is no GTID set."""
+
+    @classmethod
+    def of(cls, flavor: Flavor, values: Sequence[str], end: LogPosition | None) -> ServerProof:
+        """The proof of a server that answered just now: all later connections must be answered by it. ``values``: the
+        answer to ``state_query``; ``end``: of its log."""
+        number, gtids = values
+        return cls(f"{_NUMBER[flavor][0]} {number}", gtids.replace("\n", ""), end)
 
     def query(self, flavor: Flavor) -> tuple[str, tuple[str, ...]]:
         """The columns of a SELECT for ``refusal``, and their arguments."""
@@ -61,6 +68,12 @@ class ServerProof:
         if at is None or _place(at) <= _place(end):
             return None
         return f"expected a log that has reached the channel's watermark, {at}, found one that ends at {end}"
+
+
+def state_query(flavor: Flavor) -> str:
+    """The columns of a SELECT for ``ServerProof.of``."""
+    executed = "@@GLOBAL.gtid_binlog_state" if flavor is Flavor.MARIADB else "@@GLOBAL.gtid_executed"
+    return f"{_NUMBER[flavor][1]}, {executed}"
 
 
 def _place(at: LogPosition) -> tuple[int, int]:

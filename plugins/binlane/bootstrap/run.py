@@ -43,9 +43,10 @@ from binlane.bootstrap.throttle import NO_LIMITS, Limits, Throttle
 from binlane.choices import Compressed
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
-from binlane.errors import PrecheckError, WindowBusyError
+from binlane.errors import PrecheckError, SourceIdentityError, WindowBusyError
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema
+from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_schema
 from binlane.servers.names import among, literals
 from binlane.shards.selection import EVERYTHING, Extent, Selection
@@ -185,8 +186,22 @@ class FirstCopy:
         if before is not None and (others := sorted({obj.database for obj in before.objects} - {*databases})):
             # what is recorded there is dropped
             raise unexpected("binlane.bootstrap_objects.object_schema", f"one of {', '.join(databases)}", others[0])
+        if before is not None:
+            self._require_same_source(before)
         check_empty(contents(writer, databases), () if before is None else before.objects, self.target)
         return before
+
+    def _require_same_source(self, before: Bootstrap) -> None:
+        mark = before.snapshot
+        try:
+            with self._reading() as reader:
+                reader.prove_as(ServerProof(before.source_identity, mark.gtid_set, mark.source))
+        except SourceIdentityError as exc:
+            raise SourceIdentityError(
+                f"channel {self.channel.name}: an unfinished first copy is of another source: {exc}. If this is the "
+                "channel's source from now on: --replace drops the databases on the target and starts from the "
+                "beginning"
+            ) from exc
 
     def _while_locked(self, lock: Session) -> Accounts:
         return read_accounts(lock) if self.options.users else no_accounts()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pymysql import err
@@ -12,6 +12,7 @@ from pymysql.constants import CR
 from binlane.connections import Endpoint
 from binlane.driver import Connection
 from binlane.model import Flavor
+from binlane.server_proof import ServerProof
 from binlane.servers.engines import keep_alive
 from binlane.session_pins import SessionKind
 from binlane.source.server import translated
@@ -90,6 +91,17 @@ class Session:
         with self._named():
             self.connection.prove()
 
+    def own_proof(self) -> ServerProof:
+        """What proves that a connection is answered by this session's server."""
+        with self._named():
+            found: ServerProof = self.connection.own_proof()
+        return found
+
+    def prove_as(self, proof: ServerProof) -> None:
+        """Ask the server whether it is the one of ``proof``. Raises SourceIdentityError."""
+        self.connection.proof = proof
+        self.prove()
+
     def close(self) -> None:
         """Close the connection. Raises nothing."""
         with contextlib.suppress(Exception):
@@ -97,6 +109,13 @@ class Session:
 
     def _named(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext() if self.source is None else translated(self.source)
+
+
+def answering(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, of which every later connection must be answered by the server that answers now: a name with
+    several servers behind it gives rows of one and the place in the log of another. Raises SourceError."""
+    with contextlib.closing(read_session(endpoint)) as session:
+        return replace(endpoint, proof=session.own_proof())
 
 
 def read_session(endpoint: Endpoint, *, compresses: bool = False) -> Session:

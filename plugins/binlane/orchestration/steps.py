@@ -137,6 +137,7 @@ def _extract(
     with engine.connect() as connection:
         state = read_channel(connection, channel.name)
         unfinished = read_open_window(connection, channel.name)
+    endpoints = endpoints.proving(state.proof)
     if not request.dry_run:
         check_stopped(endpoints, state, unfinished)
     if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished, folders):

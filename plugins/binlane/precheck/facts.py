@@ -10,12 +10,13 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, bindparam, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from binlane.apply.refusals import driver_errors
 from binlane.apply.session.context import SUBSTITUTES
-from binlane.apply.session.retry_verdicts import is_lost
+from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.binlog.types.collations import collation_name as collation_name_of
+from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import BinlogError, SourceError
@@ -391,6 +392,16 @@ class Source:
         """What tables of these databases get without a collation of their own. Raises SourceError."""
         return self.ask(read_default_collations, databases)
 
+    def may_read(self, key: TableKey) -> bool:
+        """Whether the server lets the account read all columns of a table, also by a privilege of another row of the
+        account's name (``binlane@'%'`` beside ``binlane@'10.%'``), which SHOW GRANTS leaves out. Raises SourceError."""
+        return self.ask(_may_read, key)
+
+    @property
+    def account(self) -> str:
+        """``user@host`` of the row of the account that the server goes by. Raises SourceError."""
+        return self.ask(lambda connection: str(connection.execute(text("SELECT CURRENT_USER()")).scalar_one()))
+
     def read_everything(self) -> Schema:
         """The definitions of all its databases, in its own names. Raises SourceError."""
         return self.ask(read_schema)
@@ -441,3 +452,22 @@ class Source:
             str(self.endpoint), self.endpoint.pymysql_arguments(), self.channel.source.server_id, self.channel.name,
             event_bytes=self.channel.source.event_bytes, unlogged_gtids=self.channel.source.unlogged_gtids or "",
         )  # fmt: skip
+
+
+def _may_read(connection: Connection, key: TableKey) -> bool:
+    """``*`` stands for all columns: a server refuses it where one of them may not be read."""
+    try:
+        connection.exec_driver_sql(f"SELECT * FROM {identifier(key.database)}.{identifier(key.table)} LIMIT 0")
+    except DBAPIError as exc:
+        if error_code(exc) in _NOT_READABLE:
+            return False
+        if error_code(exc) == _NO_SUCH_TABLE:
+            return True
+        raise
+    return True
+
+
+_NOT_READABLE: Final = frozenset({1044, 1142, 1143, 1356})
+"""Denied on the database, the table, a column; a view that reads what may not be read."""
+_NO_SUCH_TABLE: Final = 1146
+"""The answer to an account that could read it."""

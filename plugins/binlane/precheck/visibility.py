@@ -10,7 +10,7 @@ from typing import Final
 
 from binlane.binlog.types.literals import quoted
 from binlane.model import TableKey, plural
-from binlane.precheck.account.privileges import scope_of
+from binlane.precheck.account.privileges import Order, scope_of
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
@@ -32,7 +32,9 @@ def check_visibility(situation: Situation) -> Iterator[Finding]:
     hidden: dict[str, list[TableKey]] = {}
     for key in sorted({*situation.touched, *situation.plan.written}, key=str):
         database = situation.renaming.source(key.database)
-        if database is not None and not grants.shows(TableKey(database, key.table)):
+        if database is None or grants.shows(TableKey(database, key.table)):
+            continue
+        if not situation.source.may_read(TableKey(database, key.table)):
             hidden.setdefault(database, []).append(TableKey(database, key.table))
     accepted = situation.channel.apply.allow_unseen
     asked = {name: tables for name, tables in hidden.items() if name not in accepted}
@@ -40,11 +42,11 @@ def check_visibility(situation: Situation) -> Iterator[Finding]:
     for name, tables in asked.items():
         if lower(name) in dropped:
             continue
-        scope = scope_of(name, has_wildcards=grants.has_wildcards)
+        order = Order(("SELECT",), scope_of(name, has_wildcards=grants.has_wildcards), situation.source.account)
         todo = (
-            f"the source's account sees no definition to compare, or a part: GRANT SELECT ON {scope} "
-            f"TO the source's account; or leave the database out (filter.exclude_databases), or let the channel write "
-            f"it without a comparison (apply.allow_unseen = [{quoted(name)}])"
+            f"the source's account sees no definition to compare, or a part: {order} on the source; or leave the "
+            "database out (filter.exclude_databases), or let the channel write it without a comparison "
+            f"(apply.allow_unseen = [{quoted(name)}])"
         )
         yield Finding(Severity.FATAL, f"source: privilege SELECT on {_named(tables)}", "granted", "not granted", todo)
 

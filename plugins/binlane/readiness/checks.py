@@ -35,6 +35,7 @@ CONNECTIONS: Final[Mapping[str, Check]] = {
 CHANNEL_CHECKS: Final[Mapping[str, Check]] = {
     "source-privileges": servers.check_source_privileges,
     "source-log": servers.check_source,
+    "two-servers": servers.check_two_servers,
     **{name: _of_target(check) for name, check in TARGET_CHECKS.items()},
     "privileges": servers.check_target_privileges,
 }

@@ -25,6 +25,8 @@ from binlane.state.tables import SCHEMA
 
 _OLDEST: Final = {Flavor.MARIADB: (10, 4, 1), Flavor.MYSQL: (8, 0, 0)}
 """The first with a lock that makes DDL wait and nothing else."""
+_PLACE: Final = ("hostname", "port", "datadir", "server_id")
+"""Two servers differ in one of these."""
 _BY_HAND: Final = "create the objects by hand, copy the rows by a dump, then `binlane init`"
 _SECONDS_APART: Final = 5.0
 _WILD: Final = re.compile(r"[*?\[]")
@@ -46,6 +48,18 @@ def check_target_connection(situation: Readiness) -> Iterator[Finding]:
     """The target can be reached, and lets the account in. Raises TargetError."""
     situation.target.rows("SELECT 1")
     yield from ()
+
+
+def check_two_servers(situation: Readiness) -> Iterator[Finding]:
+    """Source and target are one server: windows would apply its own changes to it, again and again."""
+    source, target = situation.source, situation.target
+    if source is None:
+        return
+    ours, theirs = ([server.variables.get(name) for name in _PLACE] for server in (source, target))
+    if ours == theirs:
+        found = f"the same one, {ours[0]}:{ours[1]}, {ours[2]}"
+        todo = "correct source.connection or target.connection of the channel"
+        yield Finding(Severity.FATAL, "target: server", "another one than the source", found, todo)
 
 
 def check_source(situation: Readiness) -> Iterator[Finding]:

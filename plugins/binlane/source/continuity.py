@@ -210,7 +210,7 @@ class Continuity:
     def _before_transaction(self) -> _File:
         assert self._file is not None
         if not self._file.has_head:
-            if self._is_of_another_server:
+            if self._is_of_another_server and self._file.name not in self.state.trusted_files:
                 raise self._other_server(self._file)
             if self._unproved is not None:
                 raise self._not_proved(self._unproved, self._file.name)
@@ -297,7 +297,8 @@ class Continuity:
     def _other_server(self, file: _File) -> SourceIdentityError:
         return SourceIdentityError(
             f"{self.name}: {file.name} is of server_id {file.server_id}, the file before it of another one, and no "
-            f"GTIDs show that both have one history: put the right {file.name} there, or begin a new channel"
+            f"GTIDs show that both have one history: put the right {file.name} there; or, if the server_id of the "
+            f"server was changed, name {file.name} in source.trusted_files of the channel"
         )
 
     def _lost(self, file: str, lost: str) -> MissingLogError:

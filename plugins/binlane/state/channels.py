@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, t
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
+from binlane.server_proof import ServerProof
 from binlane.state.tables import NOW, channels, metadata
 
 
@@ -42,6 +43,11 @@ class Channel:
     """Who asked the channel to stop, when and where; None: it may run."""
     older_sessions: int = 0
     """The highest id of a source's connection that may be older than the channel."""
+
+    @property
+    def proof(self) -> ServerProof:
+        """What a connection to the source must find: the channel's server, with everything up to the watermark."""
+        return ServerProof(self.source_identity, self.watermark.gtid_set, self.watermark.source)
 
 
 def create_channel(

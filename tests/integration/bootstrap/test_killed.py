@@ -13,6 +13,7 @@ from typing import Final
 
 import pymysql
 import pytest
+from sqlalchemy import select, update
 
 from binlane.bootstrap import accounts
 from binlane.bootstrap.definitions import make_behind_rows
@@ -23,6 +24,7 @@ from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
 from binlane.state.records.bootstraps import read_bootstrap
+from binlane.state.tables import bootstraps
 from lab.servers import PrivateServer
 from tests.integration.bootstrap.test_bootstrap import bootstrap, make_objects
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -144,6 +146,23 @@ def test_an_attempt_is_the_same_one_only_with_the_same_databases(
     mariadb.assert_equal()
     with engine_of(mariadb.endpoints.target).connect() as connection:
         assert read_bootstrap(connection, CHANNEL) is None
+
+
+def test_an_attempt_goes_on_from_its_own_source_alone(either: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    make_objects(either)
+    kill_at(either, "run", "create_channel", 1, False)
+    copied = either.target.query("SELECT * FROM shop.parent")
+    with engine_of(either.endpoints.target).begin() as connection:
+        identity = connection.execute(select(bootstraps.c.source_identity)).scalar_one()
+        connection.execute(update(bootstraps).values(source_identity=f"{identity}0"))
+    assert bootstrap(either) == 1
+    said = capsys.readouterr().err
+    assert f"an unfinished first copy is of another source: binlane@127.0.0.1:{either.source.port}" in said
+    assert f"expected the channel's server, {identity}0" in said
+    assert "--replace" in said
+    assert either.target.query("SELECT * FROM shop.parent") == copied
+    assert bootstrap(either, "--replace") == 0
+    either.assert_equal()
 
 
 def test_a_lost_log_means_that_every_table_is_copied_again(

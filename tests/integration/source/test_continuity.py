@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -175,6 +176,25 @@ def test_logs_of_every_way_to_number_transactions_are_read(flavor: Flavor, tmp_p
             assert archived.gtid_set == start.gtid_set
             assert window(archive, archived, tmp_path / f"archive{number}").segments == read.segments
             assert read.transactions > 0
+
+
+@requires_mysql
+def test_a_server_that_got_another_server_id_is_read_on_by_the_name_of_the_file(tmp_path: Path) -> None:
+    with private_server(tmp_path / "server", Flavor.MYSQL, ANONYMOUS, durable=False) as server:
+        fill(server, 2)
+        start = begin(live(server), "oldest")
+        server.restart((*ANONYMOUS, "--server-id=77"))
+        fill(server, 2)
+        read = window(live(server), start, tmp_path / "live")
+        folder = tmp_path / "archive"
+        shutil.copytree(server.datadir, folder, ignore=lambda _, names: [n for n in names if "binlog.0" not in n])
+    archive = ArchiveSource(str(folder))
+    at = begin(archive, "oldest")
+    with pytest.raises(SourceIdentityError, match=r"is of server_id 77, the file before it of another one") as refused:
+        window(archive, at, tmp_path / "refused")
+    [file] = re.findall(r"name (\S+) in source\.trusted_files", str(refused.value))
+    trusting = ArchiveSource(str(folder), trusted_files=frozenset({file}))
+    assert window(trusting, at, tmp_path / "trusted").transactions == read.transactions
 
 
 def test_a_domain_that_its_server_has_forgotten_is_no_gap(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
+from binlane.cli.commands import app
 from binlane.connections import Endpoint
 from binlane.errors import SourceIdentityError
 from binlane.model import Flavor, LogPosition
@@ -52,6 +55,28 @@ def changed(channel: Channel) -> None:
     channel.assert_equal()
 
 
+WITH_SOURCE: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "init": ((CHANNEL,), "SourceIdentityError"),
+    "plan": ((CHANNEL,), "SourceIdentityError"),
+    "advise": ((CHANNEL,), "SourceIdentityError"),
+    "run": ((CHANNEL,), "SourceIdentityError"),
+    "follow": ((CHANNEL,), "SourceIdentityError"),
+    "verify": ((CHANNEL, "--full"), "SourceIdentityError"),
+    "recopy": ((CHANNEL, "--table", "tenant_1.t", "--yes"), "SourceIdentityError"),
+    "bootstrap": ((CHANNEL,), "target: server: expected another one than the source"),
+    "doctor": ((CHANNEL,), "expected the channel's server"),
+}
+"""The commands that read the source: their arguments, and how another server is refused."""
+WITHOUT_SOURCE: Final = frozenset(
+    {
+        *("config", "status", "find", "stop", "resume", "inspect", "show", "check", "decide", "xa", "skip"),
+        *("replay-skipped", "conflicts", "spark-job", "spark-archive", "new", "version", "read-at"),
+        # asks for the family and version alone, before a login
+        "grants",
+    }
+)
+
+
 def refused(channel: Channel, capsys: pytest.CaptureFixture[str], why: str) -> None:
     capsys.readouterr()
     for command in COMMANDS:
@@ -77,6 +102,14 @@ def test_an_older_copy_of_the_source_is_refused_by_every_command(
         assert channel.target.query("SELECT * FROM tenant_1.t ORDER BY id") == [(1, 11), (2, 12)]
 
 
+def test_each_command_is_in_one_of_the_tables() -> None:
+    """A new command says whether it reads the source."""
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert set(group.commands) == {*WITH_SOURCE, *WITHOUT_SOURCE}
+    assert not WITHOUT_SOURCE & WITH_SOURCE.keys()
+
+
 @pytest.mark.parametrize("flavor", BOTH)
 def test_another_server_is_refused_by_every_command(
     channel_of: ChannelOf, flavor: Flavor, capsys: pytest.CaptureFixture[str]
@@ -85,6 +118,13 @@ def test_another_server_is_refused_by_every_command(
     changed(channel)
     channel.connect("source_server", channel.target)
     refused(channel, capsys, "SourceIdentityError")
+    before = channel.status
+    for command, (arguments, why) in WITH_SOURCE.items():
+        assert channel.cli(command, *arguments) != 0, command
+        said = capsys.readouterr()
+        assert why in said.err + said.out, command
+    assert channel.status.channel == before.channel
+    assert channel.target.query("SELECT * FROM tenant_1.t ORDER BY id") == [(1, 11), (2, 12)]
 
 
 def test_a_log_that_was_written_anew_is_refused_where_it_decides_what_is_drift(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from binlane.errors import PrecheckError
@@ -90,6 +92,37 @@ def test_a_table_that_may_be_read_as_a_whole_needs_no_more(channel_of: ChannelOf
     run_on(channel.source, "INSERT INTO tenant_1.t VALUES (3, 10, 20)")
     with pytest.raises(PrecheckError, match=r"tenant_1\.t.*column"):
         channel.run()
+
+
+@FAMILIES
+def test_a_privilege_of_another_row_of_the_account_s_name_counts_as_the_server_counts_it(
+    channel_of: ChannelOf, family: str
+) -> None:
+    """SHOW GRANTS leaves it out: the account is the row with the most exact host."""
+    channel = channel_of(family, family)
+    alike(channel)
+    reading(channel, family, "SELECT, TRIGGER ON tenant_1.*")
+    run_on(
+        channel.source,
+        "DROP USER IF EXISTS test_reader@'127.%'",
+        f"CREATE USER test_reader@'127.%' IDENTIFIED BY '{channel.source.password}'",
+        f"GRANT {LOG[family]} ON *.* TO test_reader@'127.%'",
+        log=False,
+    )
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (2, 10, 20)")
+    assert channel.run() is not None
+    swapped(channel)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (3, 10, 20)")
+    with pytest.raises(PrecheckError, match=r"tenant_1\.t.*column"):
+        channel.run()
+    run_on(channel.source, "GRANT INSERT ON tenant_1.* TO test_reader@'127.%'", log=False)
+    with pytest.raises(PrecheckError) as refused:
+        channel.run()
+    [grant] = re.findall(r"GRANT SELECT ON .*? TO 'test_reader'@'127.%'", str(refused.value))
+    run_on(channel.source, grant, log=False)
+    run_on(channel.target, "ALTER TABLE tenant_1.t MODIFY a INT AFTER id", log=False)
+    assert channel.run() is not None
+    assert channel.target.query("SELECT * FROM tenant_1.t WHERE id = 3") == [(3, 10, 20)]
 
 
 @FAMILIES

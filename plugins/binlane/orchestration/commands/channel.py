@@ -7,7 +7,6 @@ from pathlib import Path
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig, Declared, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.server_proof import ServerProof
 from binlane.state.channels import Channel
 from binlane.state.records.journal import ChannelStatus, read_status
 
@@ -22,8 +21,7 @@ def load(named: str | Declared, folder: Path, resolve: Resolver | None = None) -
 def proven(endpoints: Endpoints, channel: Channel) -> Endpoints:
     """The endpoints of a channel that has a watermark: each connection to the source asks whether it is the channel's
     server, and has executed everything up to the watermark."""
-    mark = channel.watermark
-    return endpoints.proving(ServerProof(channel.source_identity, mark.gtid_set, mark.source))
+    return endpoints.proving(channel.proof)
 
 
 def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -72,13 +72,17 @@ def init(name: str, folder: Path, start: str) -> str:
     with its watermark."""
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
-    source = source_of(channel, endpoints)
     with target_errors(str(endpoints.target)), engine.connect() as connection:
         is_new = not has_channel(connection, name)
     if is_new:
         from binlane.orchestration.readiness import require_ready_to_begin
 
-        require_ready_to_begin(channel, endpoints, source)
+        require_ready_to_begin(channel, endpoints, source_of(channel, endpoints))
+    if endpoints.source is not None:
+        from binlane.bootstrap.sessions import answering
+
+        endpoints = replace(endpoints, source=answering(endpoints.source))
+    source = source_of(channel, endpoints)
     found = begin(source, start)
     with target_errors(str(endpoints.target)):
         create(engine, channel.work.uri)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.refusals import target_errors
 from binlane.bootstrap.progress import Progress, Standing
 from binlane.bootstrap.run import FirstCopy, Options, Outcome
+from binlane.bootstrap.sessions import answering
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
@@ -59,12 +61,15 @@ def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, t
         replaces=options.replace,
     )  # fmt: skip
     require_ready(channel, endpoints, source, asked)
-    engines = engine_of(endpoints.source), engine_of(endpoints.target)
+    one = replace(endpoints, source=answering(endpoints.source))
+    assert one.source is not None
+    source = source_of(channel, one)
+    engines = engine_of(one.source), engine_of(one.target)
     with target_errors(str(endpoints.target)):
         with engines[1].connect() as connection:
             # only for the setting that decides whether the case of names counts
             selection = selection_of(channel, read_schema(connection, ()))
-        return FirstCopy(channel, endpoints.source, endpoints.target, source, engines, options, told, selection).run()
+        return FirstCopy(channel, one.source, one.target, source, engines, options, told, selection).run()
 
 
 def patterns_of(databases: str) -> tuple[str, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 from binlane.apply.refusals import target_errors
 from binlane.bootstrap.physical import read_backup, read_clone, require_restored
-from binlane.bootstrap.sessions import read_session, write_session
+from binlane.bootstrap.sessions import answering, read_session, write_session
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PrecheckError
 from binlane.orchestration.commands.channel import load
@@ -34,6 +35,8 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
         raise ConfigError(f"{channel.file}: source: expected a live server, the channel has an archive")
     if channel.rename:
         raise ConfigError(f"{channel.file}: rename: expected no [rename], because a physical copy keeps all names")
+    endpoints = replace(endpoints, source=answering(endpoints.source))
+    assert endpoints.source is not None
     source = source_of(channel, endpoints)
     engine = engine_of(endpoints.target)
     with (

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import target_state
 from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoint, Endpoints, resolve_endpoints
 from binlane.errors import BinlaneError
 from binlane.model import plural
+from binlane.orchestration.commands.channel import proven
 from binlane.orchestration.commands.setup.connections_held import Connections, LoadStores, connections_of
 from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.readiness import readiness_of
@@ -28,7 +30,7 @@ from binlane.schema.compare import Severity
 from binlane.servers.engines import engine_of
 from binlane.servers.greeting import greet
 from binlane.source.server import translated
-from binlane.state.channels import has_channel
+from binlane.state.channels import has_channel, read_channel
 
 _OK: Final[tuple[str, Style]] = ("ok    ", "green")
 _FAILED: Final[tuple[str, Style]] = ("FAIL  ", "bold red")
@@ -71,6 +73,7 @@ def _answers(channel: ChannelConfig, connections: Connections, copies_users: boo
     if not all(each.is_ok for each in resolved):
         return
     endpoints = resolve_endpoints(channel, connections.resolve)
+    endpoints = _proving(channel, endpoints)
     copies = _may_copy(channel, endpoints)
     users = applies_accounts(channel) or (copies and copies_users)
     asked = Asked(copies=copies, users=users, connections=_JOBS if copies else 0)
@@ -79,6 +82,13 @@ def _answers(channel: ChannelConfig, connections: Connections, copies_users: boo
         for each in answers(situation, checks):
             endpoint = _CONNECTED[each.check](endpoints) if each.check in _CONNECTED else None
             yield each if endpoint is None or each.is_ok else _with_account(each, endpoint)
+
+
+def _proving(channel: ChannelConfig, endpoints: Endpoints) -> Endpoints:
+    """Of a channel that exists, the source must be its own."""
+    with contextlib.suppress(BinlaneError), target_state(endpoints.target) as engine, engine.connect() as connection:
+        return proven(endpoints, read_channel(connection, channel.name))
+    return endpoints  # none exists, or a check says what is wrong
 
 
 def _with_account(failed: Answer, endpoint: Endpoint) -> Answer:
