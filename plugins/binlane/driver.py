@@ -60,6 +60,8 @@ LARGEST_RESULT: Final = 2 * LARGEST_ANSWER
 LARGEST_LOOK: Final = 1 << 27
 """The same where ``read_timeout`` is given: who looks at a server for seconds needs no more."""
 
+LEAST_PACKET: Final = 1 << 18
+"""Bytes of a packet that a source must take."""
 _WHOLE_PACKET: Final = 0xFF_FFFF
 """A packet of this length continues in the next one."""
 _HEAD: Final = 4
@@ -339,9 +341,15 @@ class Connection(Driver):
         """
         proof = self.proof
         columns, arguments = ("''", ()) if proof is None else proof.query(self.flavor)
-        [values] = self._texts(f"SELECT {besides}, {columns}", arguments)
+        [values] = self._texts(f"SELECT {besides}, @@SESSION.max_allowed_packet, {columns}", arguments)
         if proof is not None:
-            why = proof.refusal(self.flavor, values[1:])
+            if int(values[1]) < LEAST_PACKET:
+                raise PrecheckError(
+                    f"{self._place}: expected max_allowed_packet of at least {LEAST_PACKET}, for statements that name "
+                    f"many tables, found {values[1]}, with which the server ends the connection: SET GLOBAL "
+                    "max_allowed_packet = 67108864 on the source"
+                )
+            why = proof.refusal(self.flavor, values[2:])
             if why is None and proof.position is not None and not proof.gtid_set:
                 why = proof.refused_end(self._log_end())
             if why is not None:

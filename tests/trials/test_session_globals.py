@@ -104,6 +104,8 @@ LEFT_OUT: Final = {
     "max_user_connections": "a limit of an account's connections",
     "binlog_format": "the format of the log, whose own tests these are",
 }
+OWN: Final = {Flavor.MARIADB: "enforce_storage_engine = NULL", Flavor.MYSQL: "sql_require_primary_key = 0"}
+"""What refuses a client's own statements."""
 _NUMBERS: Final = re.compile("INT|DOUBLE|Integer|Numeric", re.I)
 
 
@@ -224,7 +226,7 @@ def client(server: PrivateServer) -> Connection:
 def run(server: PrivateServer, *statements: str) -> None:
     """Statements of a client."""
     # of a client's own session, too
-    own = ("SET SESSION enforce_storage_engine = NULL",) if server.flavor is Flavor.MARIADB else ()
+    own = (f"SET SESSION {OWN[server.flavor]}",)
     with contextlib.closing(client(server)) as connection, connection.cursor() as cursor:
         for statement in (*own, *statements):
             cursor.execute(statement)

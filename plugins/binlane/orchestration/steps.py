@@ -13,6 +13,7 @@ import functools
 import hashlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar, cast
 
@@ -405,10 +406,10 @@ def _require_no_recopy(endpoints: Endpoints, state: Channel) -> None:
             )
 
 
-def _is_ahead(endpoints: Endpoints, time: float) -> bool:
+def _is_ahead(endpoints: Endpoints, stored: float) -> bool:
     """Whether a stored time is from a clock that was ahead: nothing is known to be applied up to it."""
     with engine_of(endpoints.target).connect() as connection:
-        return time > clock_of(connection) + CLOCKS_DIFFER
+        return stored > min(clock_of(connection), time.time()) + CLOCKS_DIFFER
 
 
 def _complete_through(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> float | None:
@@ -421,7 +422,8 @@ def _complete_through(channel: ChannelConfig, endpoints: Endpoints, request: Win
     if not request.until_now or channel.source.connection is None:
         return None
     with engine_of(endpoints.target).connect() as connection:
-        return clock_of(connection)
+        # a clock that is ahead proves nothing of the time that is still to come
+        return min(clock_of(connection), time.time() + CLOCKS_DIFFER)
 
 
 def _until(request: WindowRequest) -> Until:

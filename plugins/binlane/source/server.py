@@ -20,7 +20,7 @@ from binlane.errors import (
     SourceIdentityError,
     SourceUnavailableError,
 )
-from binlane.model import Flavor, LogPosition
+from binlane.model import CLOCKS_DIFFER, Flavor, LogPosition
 from binlane.source.gtid_set import not_logged
 from binlane.source.protocol import LogState
 
@@ -177,7 +177,8 @@ def log_state(connection: Any) -> LogState:
     flavor = flavor_of(connection)
     # in local time one hour occurs twice a year
     connection.query("SET time_zone = '+00:00'")
-    clock = float(_value(connection, "SELECT UNIX_TIMESTAMP(NOW(6))"))
+    # what a clock that is ahead says of the future proves nothing: rows of before it are still to come
+    clock = min(float(_value(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")), time.time() + CLOCKS_DIFFER)
     logs = _rows(connection, "SHOW BINARY LOGS")
     files, sizes = tuple(row["Log_name"] for row in logs), tuple(int(row["File_size"]) for row in logs)
     status = _log_status(connection)

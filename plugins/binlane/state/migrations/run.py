@@ -11,12 +11,13 @@ import contextlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from binlane.errors import PlanError, PrecheckError, StateSchemaError, TargetUnavailableError, WindowBusyError
+from binlane.session_pins import SessionKind
 from binlane.state import tables
 from binlane.state.leases import bootstrap_lease, holder, lease_name
 from binlane.state.migrations.check import (
@@ -99,6 +100,9 @@ def _migrate(engine: Engine, work: str) -> None:
         if is_used:
             _take_leases(connection, found)
             _refuse_unreadable_windows(connection, work)
+        driver: Any = connection.connection.dbapi_connection
+        # tables of binlane's own definition, whatever the server makes of others' (enforce_storage_engine)
+        driver.use_as(SessionKind.WRITE)
         connection.execute(text(f"SET SESSION lock_wait_timeout = {_TABLE_SECONDS}, sql_mode = 'TRADITIONAL'"))
         for table in (tables.migrations,) if is_used else OWN.values():
             _run(connection, AddTable(table), found)

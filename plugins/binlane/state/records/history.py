@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from sqlalchemy import Connection, Engine, Row, select
+from sqlalchemy import Connection, Engine, Row, select, text
 
 from binlane.model import FolderRecord, LogPosition, RowCounts
 from binlane.plan.window_facts import WindowFacts
@@ -23,7 +23,7 @@ from binlane.state.records.verifications import (
     read_verifications,
     unfinished_round,
 )
-from binlane.state.tables import NOW, channels, windows
+from binlane.state.tables import channels, windows
 
 DEFAULT_WINDOWS: Final = 24
 SKIPS: Final = 50
@@ -164,8 +164,12 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
 
 
 def clock_of(connection: Connection) -> float:
-    """The target's clock, in seconds since the epoch."""
-    return _seconds(connection.execute(select(NOW)).scalar_one())
+    """The target's clock, in seconds since the epoch; by a session of ``SessionKind.STATE``, whose time zone is UTC.
+
+    MariaDB's UTC_TIMESTAMP never goes back in a thread of the server, which later connections use, too: behind rows
+    that the log gives a time of the future, or behind a clock that was ahead, it stays there.
+    """
+    return _seconds(connection.execute(text("SELECT SYSDATE(6)")).scalar_one())
 
 
 def _optional_seconds(at: str | None) -> float | None:
