@@ -32,7 +32,7 @@ from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, batches_of
 from binlane.work.filter.tasks import map_task, scan_task, unpacked
-from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_inputs import Planning, read_inputs
 
 if TYPE_CHECKING:
     from binlane.plan.segment.map import MapSummary, ScanSummary
@@ -65,8 +65,9 @@ def summarize(uri: str, folder: Path) -> None:
     batches = batches_of(inputs.manifest.segments)
     scanned = list(engine.run("scan", partial(scan_task, uri, inputs.key), batches))
     routing = fold_scans(inputs.manifest, map(unpacked, scanned), inputs.settings, inputs.schema)
-    work.child(inputs.key).write_once(files.CONTEXT, routing.to_json())
-    mapped = list(engine.run("map", partial(map_task, uri, inputs.key), batches))
+    context = routing.to_json()
+    work.child(inputs.key).write_once(files.CONTEXT, context)
+    mapped = list(engine.run("map", partial(map_task, Planning.of(work, inputs.key, context)), batches))
     found = Summaries(inputs.manifest, inputs.settings, inputs.schema, scanned, mapped)
     (folder / _SUMMARIES).write_bytes(pickle.dumps(found))
 

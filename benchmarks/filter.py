@@ -35,7 +35,7 @@ from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess
 from binlane.work.filter.tasks import map_task, scan_task, unpacked
-from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_inputs import Planning, read_inputs
 
 if TYPE_CHECKING:
     from lab.servers import PrivateServer
@@ -90,9 +90,10 @@ def _scan_and_map(folder: WorkFolder, mapped: list[str]) -> dict[str, float]:
     rows = list(engine.run("scan", partial(scan_task, folder.uri, inputs.key), [names]))
     scan = time.perf_counter() - began
     routing = fold_scans(inputs.manifest, map(unpacked, rows), inputs.settings, inputs.schema)
-    folder.child(inputs.key).write_once(files.CONTEXT, routing.to_json())
+    context = routing.to_json()
+    folder.child(inputs.key).write_once(files.CONTEXT, context)
     began = time.perf_counter()
-    list(engine.run("map", partial(map_task, folder.uri, inputs.key), [mapped]))
+    list(engine.run("map", partial(map_task, Planning.of(folder, inputs.key, context)), [mapped]))
     return {"scan": round(scan, 4), "map": round(time.perf_counter() - began, 4)}
 
 

@@ -23,6 +23,7 @@ from binlane.orchestration.filter_job.spark_submit import (
 )
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import error_of
+from binlane.work.filter.made import TOKEN, take_answer
 from lab.programs import LabError
 from lab.servers import SHORT_FOLDER
 
@@ -58,6 +59,8 @@ class SparkJobs:
         answer = self._answers.readline().rstrip("\n")
         if answer != "planned":
             raise error_of(str(_DRIVER), 1, answer or "the Spark session has ended")
+        # nobody else writes to the work folder of a history: any token will do
+        take_answer(work.uri, TOKEN)
 
     def close(self) -> None:
         """End the session: its driver ends with the connection."""

@@ -16,6 +16,7 @@ from binlane.spark_engine import SparkEngine
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import as_line
 from binlane.work.filter.job import run_filter
+from binlane.work.filter.made import TOKEN, answer
 
 
 def main(path: str) -> None:
@@ -33,6 +34,7 @@ def main(path: str) -> None:
 def _planned(spark: SparkSession, uri: str) -> str:
     try:
         run_filter(WorkFolder(uri), SparkEngine(spark))
+        answer(uri, TOKEN)
     except BinlaneError as exc:
         return as_line(exc)
     except Exception as exc:

@@ -71,6 +71,8 @@ class FolderRecord:
     because ``state.window_folders`` says where a window's files are."""
 
     uri: str
+    digests: Mapping[str, str] | None = None
+    """SHA-256 of the window's files, by their names there; None: they are not recorded."""
 
     @property
     def is_removed(self) -> bool:

@@ -21,10 +21,14 @@ from lab.cluster.site import new_cluster
 pytestmark = pytest.mark.trial
 
 SPARK_SUBMIT = f"""#!{sys.executable}
-import sys
+import re, sys
+from pathlib import Path
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
-run_filter(WorkFolder(sys.argv[sys.argv.index("--work") + 1]), InProcess())
+from binlane.work.filter.made import TOKEN, answer
+work, properties = (sys.argv[sys.argv.index(name) + 1] for name in ("--work", "--properties-file"))
+run_filter(WorkFolder(work), InProcess())
+answer(work, re.search(re.escape(TOKEN) + "=(.*)", Path(properties).read_text())[1])
 """
 """Stands for Spark, whose cluster `make cluster-test` starts."""
 MISSING = missing_programs()

@@ -1,7 +1,8 @@
-"""A lane file that was replaced between the plan and its adoption, with all digests above it made anew, runs no kind of
-statement that servers do not log.
+"""A lane file with a statement of the attacker's, with the right digests above it, runs no kind of statement that
+servers do not log.
 
-Attacker: whoever can write to the work folder.
+Attacker: whoever runs the filter job, as Spark's driver does. (Who can only write to the work folder: see
+``test_window_files``.)
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
-from binlane.work.files import PLAN, WorkFolder
+from binlane.work.files import CONTEXT, DATABASES, PLAN, WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.filter.made import note_made
 from binlane.work.plan_inputs import read_inputs
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
@@ -50,7 +52,7 @@ families = pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", m
 
 def replaced(folder: WorkFolder, statement: str, kind: str) -> None:
     """Put ``statement`` in place of the window's DDL, and make all digests anew."""
-    plans = folder.child(read_inputs(folder).key)
+    plans = folder.plans(read_inputs(folder).key)
     plan = WindowPlan.from_json(plans.read(PLAN))
     files = [list(of_lane) for of_lane in plan.files]
     for of_lane in files:
@@ -61,7 +63,10 @@ def replaced(folder: WorkFolder, statement: str, kind: str) -> None:
             data = path.read_bytes()
             of_lane[at] = dataclasses.replace(file, bytes=len(data), blake3=blake3(data).hexdigest())
     edited = dataclasses.replace(plan, files=tuple(map(tuple, files)), kinds={ROWS_ONLY: 1}, digest="")
-    Path(plans.path(PLAN)).write_bytes(edited.sealed()[1])
+    data = edited.sealed()[1]
+    Path(plans.path(PLAN)).write_bytes(data)
+    made = {name: plans.read(name) for name in (CONTEXT, DATABASES)}
+    note_made(folder, plans, read_inputs(folder).digests, {**made, PLAN: data})
 
 
 def _edit(path: Path, statement: str, kind: str) -> bool:

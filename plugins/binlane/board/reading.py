@@ -42,7 +42,7 @@ from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import block_outlines
-from binlane.work.plan_inputs import read_inputs, read_routing
+from binlane.work.plan_inputs import read_context, read_inputs
 from binlane.work.planned import read_transactions
 
 log: Final = logging.getLogger(__name__)
@@ -276,17 +276,16 @@ def folder_of(channel: ChannelConfig, window: PastWindow) -> WorkFolder:
 
 def plan_of(work: WorkFolder, window: PastWindow) -> tuple[WindowPlan, WorkFolder]:
     """The window's plan and the plan's folder. Raises NotFound if its files were removed."""
-    uri = _plans(work)
+    folder = _plans(work)
     assert window.plan_digest is not None, "a window with a folder to show has a plan"
-    if not WorkFolder(uri).exists("plan.json"):
-        raise NotFound(f"window {window.window_id}: no plan in {uri}")
-    plan = _cached_plan(uri, window.plan_digest)
-    return plan, WorkFolder(uri)
+    if not folder.exists("plan.json"):
+        raise NotFound(f"window {window.window_id}: no plan in {folder.uri}")
+    return _cached_plan(folder.uri, window.plan_digest), folder
 
 
-def _plans(work: WorkFolder) -> str:
+def _plans(work: WorkFolder) -> WorkFolder:
     try:
-        return work.child(read_inputs(work).key).uri
+        return work.plans(read_inputs(work).key)
     except PlanError as exc:
         raise NotFound(str(exc)) from exc
 
@@ -294,7 +293,7 @@ def _plans(work: WorkFolder) -> str:
 @lru_cache(maxsize=16)
 def _cached_plan(uri: str, digest: str) -> WindowPlan:
     """The plan in a folder; cached, since plans never change. ``digest``: the one stored on the target."""
-    plan = read_plan(uri)
+    plan = read_plan(WorkFolder(uri))
     if plan.digest != digest:
         raise PlanError(f"{uri}: expected the plan {digest}, which is stored on the target, found {plan.digest}")
     return plan
@@ -313,7 +312,7 @@ def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -
 def _found(folder: WorkFolder, lane: int, header: BlockHeader, first: int) -> Generator[RoutedTransaction]:
     """The block's transactions from seqno ``first`` on."""
     inputs = read_inputs(folder)
-    routing = read_routing(folder.uri, inputs.key)
+    routing = read_context(folder.plans(inputs.key))
     first = max(header.first_seqno, first)
     for each in read_transactions(folder, inputs, routing, first, header.last_seqno, header, verifies=False):
         if each.lane == lane:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -36,7 +36,7 @@ from binlane.shards.assigners import ASSIGNERS, shard_of_group
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import Partitioner, ShardList, critical_shards, parse_shard_list
 from binlane.work import files
-from binlane.work.files import WorkFolder
+from binlane.work.files import Digests, WorkFolder, digest_of
 from binlane.work.folder_formats import write_formats
 
 _PAYLOAD_BYTES: Final = 1 << 20
@@ -46,10 +46,15 @@ _DEFAULT_PACKET: Final = 16 << 20
 
 @uncollected()
 def write_inputs(
-    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder, manifest: Manifest
-) -> None:
-    """Write everything that the filter job reads besides the segments. The manifest comes last and completes the
-    folder.
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    request: WindowRequest,
+    folder: WorkFolder,
+    manifest: Manifest,
+    record: Callable[[Digests], None] | None = None,
+) -> Digests:
+    """Write everything that the filter job reads besides the segments; the files' digests. The manifest comes last and
+    completes the folder; ``record`` is called with the digests before that.
 
     Raises ConfigError for an invalid shard list. An open window keeps the list that it has.
     """
@@ -69,10 +74,17 @@ def write_inputs(
     groups = schema.known().foreign_key_groups
     Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     write_formats(folder, OF_WINDOW, last=files.MANIFEST)
-    note_definitions(folder, found.read, schema, found.source)
-    folder.write_once(files.SCHEMA, schema_to_json(schema))
-    folder.write_once(files.CHANNEL, settings.to_json())
-    folder.write_once(files.MANIFEST, manifest.to_json())
+    digests = {
+        **note_definitions(folder, found.read, schema, found.source),
+        **folder.write_once(files.SCHEMA, schema_to_json(schema)),
+        **folder.write_once(files.CHANNEL, settings.to_json()),
+    }
+    data = manifest.to_json()
+    digests[files.MANIFEST] = digest_of(data)
+    if record is not None:
+        record(digests)
+    folder.write_once(files.MANIFEST, data)
+    return digests
 
 
 def settings_before(

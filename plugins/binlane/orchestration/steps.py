@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeGuard, TypeVar, cast
 
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
@@ -66,10 +66,12 @@ from binlane.state.windows import (
     open_window,
     read_open_window,
     read_window,
+    record_files,
     set_plan,
 )
 from binlane.work import files
-from binlane.work.files import WorkFolder, room_needed
+from binlane.work.files import Digests, WorkFolder, room_needed
+from binlane.work.filter.made import forget_made, made_here
 from binlane.work.folder_formats import check_formats
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.planned import PlannedLanes
@@ -175,9 +177,9 @@ def _extract_next(
     with _kept_if_whole(folder), shown as progress:
         manifest = reading.log(_until(request), progress)
         if manifest.transactions > 0:
-            write_inputs(channel, endpoints, request, folder, manifest)
+            digests = write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
-                open_window(engine, WindowBounds.of(manifest, folder.uri), manifest.start)
+                open_window(engine, WindowBounds.of(manifest, folder.uri, digests), manifest.start)
     if manifest.transactions == 0:
         folder.remove()
         if not request.dry_run:
@@ -215,35 +217,45 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
 @_step
 @uncollected()
 def adopt_plan(
-    channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at: str | None = None, filter_engine: str = ""
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    work: str,
+    stop_at: str | None = None,
+    filter_engine: str = "",
+    made: Digests | None = None,
 ) -> Answer:
     """Check the plan against source and target, store its digest, and return the lanes.
 
-    A dry run shows the plan and returns no lanes. Raises PrecheckError before the first write.
+    A dry run shows the plan and returns no lanes. Raises PrecheckError before the first write, and PlanError for files
+    that the filter job has not made.
     ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
-    position of its lanes. ``filter_engine``: what made the plan, for people.
+    position of its lanes. ``filter_engine``: what made the plan, for people. ``made``: what another process's filter
+    job has read and made (``work.filter.made``).
     """
     from binlane.precheck.checks import check_window
 
-    folder = WorkFolder(work)
+    folder = _as_made(channel, endpoints, WorkFolder(work), made)
     inputs = read_inputs(folder)
-    plans = folder.child(inputs.key)
-    plan = read_plan(plans.uri)
+    plans = folder.plans(inputs.key)
+    plan = read_plan(plans)
     # spelling it is a part of a small window's time
     if log.isEnabledFor(logging.INFO):
         log.info("the plan\n%s", as_text(report.plan_view(plan, filter_engine, by_load=inputs.settings.places_by_load)))
     engine = engine_of(endpoints.target)
     with recorded_refusal(endpoints.target, plan.channel, plan.window_id):
-        check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
+        left = check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
     with engine.connect() as connection:
         window = read_window(connection, plan.channel, plan.window_id)
     if window is None:
         log.info("a dry run: nothing was written; the window's files stay in %s", work)
         return {"plan": None, "lanes": []}
     # a plan that an older binlane has made does not have the file
-    is_there = plans.exists(files.DATABASES)
+    is_there = plans.has(files.DATABASES)
     found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri) if is_there else WindowActivity()
-    window = set_plan(engine, plan, inputs.settings.block_transactions, recorder(found), filter_engine, folder.uri)
+    digests = None if folder.digests is None else {**folder.digests, **left}
+    blocks = inputs.settings.block_transactions
+    window = set_plan(engine, plan, blocks, recorder(found), filter_engine, folder.uri, digests)
+    forget_made(folder.uri)
     if stop_at is not None:
         place = stop_at.strip()
         at = None if place == HIGHEST else seqno_of(window, place, _folders(channel))
@@ -274,11 +286,11 @@ def apply_lane(
     # a command applies its lanes in other processes
     from binlane.apply.lane.runner import run_lane
 
-    folder = WorkFolder(plan_uri)
-    if not folder.exists(files.PLAN) and (done := _finished(channel, endpoints, folder)) is not None:
-        return {"lane": lane, "seqno": done.bounds.last_seqno, "blocks": 0, "transactions": 0, "stopped": False}
-    plan = read_plan(plan_uri)
     engine = engine_of(endpoints.target)
+    folder, window = _recorded(channel, endpoints, plan_uri)
+    if _is_over(window, folder):
+        return {"lane": lane, "seqno": window.bounds.last_seqno, "blocks": 0, "transactions": 0, "stopped": False}
+    plan = read_plan(folder)
     with engine.connect() as connection:
         writer = chosen_writer(connection, channel.apply.writer)
     options = dataclasses.replace(apply_options(channel, plan), interrupted=interrupted, writer=writer)
@@ -300,14 +312,12 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
 
     If the channel was asked to stop inside the window, the watermark goes there, and the window stays open.
     """
-    folder = WorkFolder(plan_uri)
-    if not folder.exists(files.PLAN) and (done := _finished(channel, endpoints, folder)) is not None:
-        with engine_of(endpoints.target).connect() as connection:
-            return _advanced(done, count_conflicts(connection, channel.name, done.bounds.window_id))
-    plan = read_plan(plan_uri)
     engine = engine_of(endpoints.target)
-    with engine.connect() as connection:
-        window = read_window(connection, plan.channel, plan.window_id)
+    folder, window = _recorded(channel, endpoints, plan_uri)
+    if _is_over(window, folder):
+        with engine.connect() as connection:
+            return _advanced(window, count_conflicts(connection, channel.name, window.bounds.window_id))
+    plan = read_plan(folder)
     if window is not None and is_stopped_inside(window):
         answer = settle(endpoints, window, _folders(channel))
         with engine.connect() as connection:
@@ -317,8 +327,8 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         met = count_conflicts(connection, channel.name, plan.window_id)
     note = report.summary_note(plan, met)
     compared = functools.partial(forget_compared, channel=channel.name, is_replaced=replaced_tables(folder, plan).names)
-    older = functools.partial(settle_older_sessions, channel=channel.name, plan_uri=plan_uri)
-    closing = (Settlement.of(plan, plan_uri), older, compared)
+    older = functools.partial(settle_older_sessions, channel=channel.name, folder=folder.window)
+    closing = (Settlement(plan, folder.window), older, compared)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
     remove_old(channel, endpoints)
     facts = facts_of(plan)
@@ -354,19 +364,67 @@ def _advanced(window: Window, conflicts: dict[str, int]) -> Answer:
     }
 
 
-def _finished(channel: ChannelConfig, endpoints: Endpoints, plans: WorkFolder) -> Window | None:
-    """The window of the plan's folder ``plans`` if it is finished, read from the target, since its files may be
-    removed."""
+def _recorded(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> tuple[WorkFolder, Window | None]:
+    """A plan's folder, with the digests that the target has recorded of its window's files; and the window, None for
+    one that is not on the target."""
+    named = WorkFolder(plan_uri.rstrip("/"))
     with engine_of(endpoints.target).connect() as connection:
-        window = read_window(connection, channel.name, plans.parent_name)
-    return window if window is not None and window.is_finished else None
+        window = read_window(connection, channel.name, named.window.name)
+    digests = None if window is None else window.bounds.work.digests
+    return WorkFolder(named.window.uri, digests).plans(named.name), window
+
+
+def _is_over(window: Window | None, plans: WorkFolder) -> TypeGuard[Window]:
+    """Whether the window of the plan's folder ``plans`` is finished, so that its files may be removed, and they are."""
+    return window is not None and window.is_finished and not plans.exists(files.PLAN)
+
+
+def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, made: Digests | None) -> WorkFolder:
+    """A window's folder, with the digests of what its filter job has made, which the target has recorded then.
+
+    Raises PlanError if the job has read other inputs than the extraction has written, or is not known.
+    """
+    engine = engine_of(endpoints.target)
+    made = made_here(folder.uri) if made is None else made
+    with engine.connect() as connection:
+        window = read_window(connection, channel.name, folder.name)
+    if window is None or window.is_finished or (recorded := window.bounds.work.digests) is None:
+        # a dry run, or the window of an older binlane
+        return dataclasses.replace(folder, digests=made)
+    if made is None:
+        if not _is_planned(recorded):
+            raise PlanError(
+                f"{folder.uri}: expected a plan whose filter job has told what it has made, found none: run the filter "
+                "step again, it writes the same files; an engine of your own calls work.filter.job.run_filter in the "
+                "process that calls it"
+            )
+        return dataclasses.replace(folder, digests=recorded)
+    inputs = {name: digest for name, digest in made.items() if "/" not in name}
+    if changed := sorted(name for name, digest in inputs.items() if recorded.get(name) != digest):
+        raise PlanError(
+            f"{folder.uri}/{changed[0]}: expected SHA-256 {recorded.get(changed[0])}, as the target has recorded of "
+            f"the window's files, found {made[changed[0]]} read by the filter job: another program has changed it; "
+            f"find out who can write to the work folder, remove {folder.uri}, and run again: the same part of the log "
+            "is read"
+        )
+    digests = {**recorded, **made}
+    if digests != recorded:
+        # before the precheck, which may refuse the plan: the next run need not make it again
+        record_files(engine, channel.name, folder.name, digests)
+    return dataclasses.replace(folder, digests=digests)
+
+
+def _is_planned(recorded: Digests) -> bool:
+    """Whether the target knows the plan that the window's folder is expected to have."""
+    return any(name.endswith(f"/{files.PLAN}") for name in recorded)
 
 
 @uncollected()
-def read_plan(plan_uri: str) -> WindowPlan:
-    """The plan in a plan's folder. Raises PlanError if this binlane does not read it, or its content does not match its
-    digest."""
-    folder = WorkFolder(plan_uri)
+def read_plan(place: WorkFolder | str) -> WindowPlan:
+    """The plan in a plan's folder, or in the folder of a URI. Raises PlanError if this binlane does not read it, or its
+    content does not match its digest."""
+    folder = WorkFolder(place) if isinstance(place, str) else place
+    plan_uri = folder.uri
     check_formats(folder, OF_PLAN)
     data = folder.read(files.PLAN)
     kept = _NEWEST_PLAN.get(plan_uri)
@@ -475,10 +533,14 @@ def _adopt_unfinished(
         )  # fmt: skip
         with step_progress.extraction(endpoints.target, channel.name, name, told, is_dry=False) as progress:
             manifest = reading.log(UntilPosition(bounds.end), progress)
-        write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest)
+        # an attempt that ends before its manifest is made again
+        record = functools.partial(record_files, engine_of(endpoints.target), channel.name, name)
+        digests = write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest, record)
+        folder = dataclasses.replace(folder, digests=digests)
     inputs = read_inputs(folder)
-    plans = folder.child(inputs.key)
-    planned = plans.exists(files.PLAN)
+    plans = folder.plans(inputs.key)
+    # a plan that the target does not know is made again: nobody tells whose it is
+    planned = plans.has(files.PLAN) and plans.exists(files.PLAN)
     if not planned:
         total, named = len(inputs.manifest.segments), window.bounds.window_id
         begin_step(engine_of(endpoints.target), channel.name, RunStep.FILTER, named, total=total)

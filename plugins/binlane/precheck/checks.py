@@ -36,7 +36,7 @@ from binlane.precheck.results import keep_for_lanes, keep_for_next_window
 from binlane.precheck.situation import Situation, TargetSituation, situation_of
 from binlane.schema.compare import Severity
 from binlane.shards.selection import Selection
-from binlane.work.files import WorkFolder
+from binlane.work.files import Digests, WorkFolder
 from binlane.work.plan_inputs import Inputs
 
 log = logging.getLogger(__name__)
@@ -114,10 +114,11 @@ def check_window(
     inputs: Inputs,
     plans: WorkFolder,
     selection: Selection,
-) -> None:
+) -> Digests:
     """Raises PrecheckError with everything that stands in the way; nothing has been written then.
 
-    ``selection``: what the channel's file takes. Facts that the lanes need go into ``plans``, the plan's folder.
+    ``selection``: what the channel's file takes. Facts that the lanes and the next window need go into ``plans``, the
+    plan's folder, and the one above it; returns the digests of these files.
     """
     with situation_of(channel, endpoints, plan, inputs, plans, selection) as situation:
         log.info("precheck: rows are written by %s", _WRITTEN_BY[situation.needs.by_statements])
@@ -131,8 +132,7 @@ def check_window(
             if finding.severity is not Severity.FATAL:
                 log.info("precheck: %s", finding)
         raise_if_fatal(findings)
-        keep_for_lanes(situation)
-        keep_for_next_window(situation)
+        return {**keep_for_lanes(situation), **keep_for_next_window(situation)}
 
 
 def run_checks(situation: _Looked, checks: Mapping[str, Callable[[_Looked], Iterable[Finding]]]) -> tuple[Finding, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +18,7 @@ from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
 from binlane.sql.programs.known import KnownPrograms
 from binlane.work import files
-from binlane.work.files import WorkFolder
+from binlane.work.files import Digests, WorkFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +31,29 @@ class Partitioned:
 LEFT: Final = Codec("remove the file and run the task again", rows=frozenset({TableKey}))
 
 
-def keep_for_lanes(situation: Situation) -> None:
-    """Write what the lanes need to know beside the plan; what an earlier check has left, stays."""
-    plan, plans = situation.plan, situation.plans
+def keep_for_lanes(situation: Situation) -> Digests:
+    """Write what the lanes need to know beside the plan; what an earlier check has left and the target knows, stays.
+    Returns the digests of what it has written."""
+    plan, plans, written = situation.plan, situation.plans, dict[str, str]()
     altered = _known_definitions(situation)
-    if altered.tables and not plans.exists(files.SOURCE_TABLES):
-        plans.write_once(files.SOURCE_TABLES, schema_to_json(altered))
-    # MariaDB counts the rows of partitioned tables twice; a lane that finds no file, or a damaged one, asks
-    if situation.target.flavor is Flavor.MARIADB and not plans.exists(files.PARTITIONED):
-        known = read_definitions(WorkFolder(posixpath.dirname(plans.uri)))
+    if altered.tables and not plans.has(files.SOURCE_TABLES):
+        written |= plans.replace(files.SOURCE_TABLES, schema_to_json(altered))
+    # MariaDB counts the rows of partitioned tables twice; a lane without the file asks
+    if situation.target.flavor is Flavor.MARIADB and not plans.has(files.PARTITIONED):
+        known = read_definitions(plans.window)
         tables = situation.target.ask(partitioned_as_it_is, databases_of(plan), known) & plan.applied_tables
-        plans.write_once(files.PARTITIONED, canonical_json(LEFT.dump(Partitioned(tables))))
+        written |= plans.replace(files.PARTITIONED, canonical_json(LEFT.dump(Partitioned(tables))))
+    return written
 
 
-def keep_for_next_window(situation: Situation) -> None:
-    """Write what this precheck knows and the next one cannot ask; a window that has begun has it already."""
-    folder = WorkFolder(posixpath.dirname(situation.plans.uri))
-    if situation.begun or situation.source is None or folder.exists(files.PROGRAMS):
-        return
+def keep_for_next_window(situation: Situation) -> Digests:
+    """Write what this precheck knows and the next one cannot ask; a window that has begun has it already. Returns the
+    digests of what it has written."""
+    folder = situation.plans.window
+    if situation.begun or situation.source is None or folder.has(files.PROGRAMS):
+        return {}
     programs, plan = alike_behind(situation), situation.plan
-    if programs:
-        keep_known(folder, KnownPrograms(plan.source, plan.last_seqno, programs))
+    return keep_known(folder, KnownPrograms(plan.source, plan.last_seqno, programs)) if programs else {}
 
 
 def _known_definitions(situation: Situation) -> Schema:
@@ -78,9 +79,9 @@ def _known_definitions(situation: Situation) -> Schema:
 def checked_of(plans: WorkFolder) -> Checked:
     """What was left. Raises PlanError for a damaged file."""
     definitions = partitioned = None
-    if plans.exists(files.SOURCE_TABLES):
+    if plans.has(files.SOURCE_TABLES):
         definitions = schema_from_json(plans.read(files.SOURCE_TABLES), plans.path(files.SOURCE_TABLES))
-    if plans.exists(files.PARTITIONED):
+    if plans.has(files.PARTITIONED):
         left = LEFT.read(Partitioned, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
         partitioned = left.partitioned
     return Checked(definitions, partitioned)

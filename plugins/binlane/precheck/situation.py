@@ -6,7 +6,6 @@ comparing source, log and target is a property here, so that a check is a functi
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -63,7 +62,7 @@ from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import Logged, every_ddl, every_statement, first_rows, first_statement
-from binlane.work.plan_inputs import Inputs, read_routing
+from binlane.work.plan_inputs import Inputs, read_context
 from binlane.work.planned import PlannedLanes
 
 _QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
@@ -248,7 +247,7 @@ class Situation(TargetSituation):
     @cached_property
     def has_late_ends(self) -> bool:
         """Whether an XA transaction's end, where its changes are applied, is not directly behind its XA PREPARE."""
-        prepared = read_routing(*posixpath.split(self.plans.uri)).prepared
+        prepared = read_context(self.plans).prepared
         ended = ((end, group) for end, group in prepared.items() if group is not None)
         return bool(self.plan.carried_out) or any(group.seqno != end - 1 for end, group in ended)
 
@@ -453,7 +452,7 @@ def situation_of(
     selection: Selection,
 ) -> Iterator[Situation]:
     """The situation of a plan in its folder ``plans``, for as long as the block runs. The servers are asked at once."""
-    databases, window_folder = databases_of(plan), WorkFolder(posixpath.dirname(plans.uri))
+    databases, window_folder = databases_of(plan), plans.window
     engine, known = engine_of(endpoints.target), read_definitions(window_folder)
     with ExitStack() as stack:
         target, source = stack.enter_context(Target(engine)), None

@@ -8,7 +8,7 @@ from typing import Final
 
 from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
-from binlane.precheck.account.privileges import ALL, EVERYWHERE, Need, Order, scope_of
+from binlane.precheck.account.privileges import ALL, DDL, EVERYWHERE, Need, Order, Revocation, scope_of
 from binlane.shards.renaming import Renaming
 
 OF_THE_CHANNEL: Final = frozenset({"*"})
@@ -50,6 +50,13 @@ def orders(needs: Iterable[Need], scopes: Iterable[str], account: str) -> Iterat
                 everywhere.add(need.name)
     for (scope, why), names in grouped.items():
         yield Order(tuple(dict.fromkeys(names)), scope, account), why
+
+
+def taken_back(needs: Iterable[Need], database: str, account: str) -> Iterator[Revocation]:
+    """What changes a database, of the privileges that ``needs`` gives on all: a partial revoke of MySQL."""
+    names = tuple(dict.fromkeys(need.name for need in needs if need.databases == OF_THE_CHANNEL and need.name in DDL))
+    if names:
+        yield Revocation(names, scope_of(database), account)
 
 
 def _places(need: Need, scopes: Iterable[str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from binlane.source.protocol import LOG_START, LogChunk, LogState
 from binlane.source.segment_writer import Nowhere
 from binlane.source.segments import Extraction
 from binlane.work.files import WorkFolder
-from binlane.work.plan_inputs import check_content, segment_bytes
+from binlane.work.plan_inputs import segment_bytes
 
 _CHUNK: Final = 4 << 20
 """Minimum bytes of events read at once, in whole events."""
@@ -91,7 +91,6 @@ def _chunks(folder: WorkFolder, manifest: Manifest) -> Generator[LogChunk, None,
     file = ""
     for segment in manifest.segments:
         with segment_bytes(folder, segment) as data:
-            check_content(folder.uri, segment, data)
             left_out = 0
             if segment.source_file != file:
                 # where a server decrypts its log, an event of each file's beginning is in no segment

@@ -17,6 +17,7 @@ from binlane.spark_engine import SubmittedEngine
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import as_line
 from binlane.work.filter.job import run_filter
+from binlane.work.filter.made import TOKEN, answer
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     spark = SparkSession.builder.appName("binlane.event_metadata_filter").getOrCreate()
     try:
         plan = run_filter(WorkFolder(arguments.work), SubmittedEngine(spark))
+        if (token := spark.conf.get(TOKEN, None)) is not None:
+            answer(arguments.work, token)
     except BinlaneError as exc:
         print(as_line(exc))  # noqa: T201
         sys.exit(1)

@@ -7,7 +7,7 @@ record decides nothing: no file is read, fetched or removed at a place that only
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from binlane.errors import PlanError
@@ -49,9 +49,9 @@ class WindowFolders:
         return self.all.child(window)
 
     def of(self, window: str, record: FolderRecord) -> WorkFolder:
-        """The folder of a window whose files are needed. Raises PlanError if the record names another place, and the
-        window's files are not at its own."""
-        folder = self.named(window)
+        """The folder of a window whose files are needed: those of the recorded digests. Raises PlanError if the record
+        names another place, and the window's files are not at its own."""
+        folder = replace(self.named(window), digests=record.digests)
         if record.uri == folder.uri or folder.exists(files.MANIFEST):
             return folder
         raise PlanError(

@@ -7,7 +7,7 @@ graceful stop moves the watermark once more, before that, into the window (stops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -45,8 +45,8 @@ class WindowBounds:
     """Where the window's folder was when the window was opened."""
 
     @classmethod
-    def of(cls, manifest: Manifest, work: str) -> WindowBounds:
-        """The bounds of an extracted window whose files are in the folder ``work``."""
+    def of(cls, manifest: Manifest, work: str, digests: Mapping[str, str] | None = None) -> WindowBounds:
+        """The bounds of an extracted window whose files are in the folder ``work``, and have these digests."""
         return cls(
             channel=manifest.channel,
             window_id=manifest.window,
@@ -57,7 +57,7 @@ class WindowBounds:
             end_gtid_set=manifest.gtid_set,
             end_time=manifest.end_time,
             end_fingerprint=manifest.fingerprint,
-            work=FolderRecord(work),
+            work=FolderRecord(work, digests),
         )
 
 
@@ -232,11 +232,13 @@ def set_plan(
     record: Callable[[Connection, Window], None] | None = None,
     filter_engine: str = "",
     folder: str = "the window's folder",
+    digests: Mapping[str, str] | None = None,
 ) -> Window:
     """Store the plan's digest with the open window and set its lanes before its first seqno. Repeated: a no-op.
 
     ``record`` is called once in that transaction, if the window had no plan. ``filter_engine``: what made the plan,
-    for people; ``folder``: where the window's files are, for them, too.
+    for people; ``folder``: where the window's files are, for them, too; ``digests``: of all files that its lanes and
+    the next window read.
 
     Raises PlanError if the window has another plan or other bounds, PositionError if there is no such window.
     """
@@ -274,7 +276,23 @@ def set_plan(
                 f"{plan.digest}: a window keeps its plan until it is finished; put shard list, filter and settings "
                 f"back as they were, remove {folder}, and run again: the same stretch of the log is read once more"
             )
+        if digests is not None and digests != window.bounds.work.digests:
+            _record_files(connection, plan.channel, plan.window_id, digests)
         return required_window(connection, plan.channel, plan.window_id)
+
+
+def record_files(engine: Engine, channel: str, window_id: str, digests: Mapping[str, str]) -> None:
+    """Record the digests of an open window's files; no others are read from now on."""
+    with engine.begin() as connection:
+        _record_files(connection, channel, window_id, digests)
+
+
+def _record_files(connection: Connection, channel: str, window_id: str, digests: Mapping[str, str]) -> None:
+    connection.execute(
+        update(windows)
+        .where(windows.c.channel == channel, windows.c.window_id == window_id, windows.c.state == OPEN)
+        .values(files=text_of(dict(digests)))
+    )
 
 
 def read_window(connection: Connection, channel: str, window_id: str, *, for_update: bool = False) -> Window | None:
@@ -399,6 +417,11 @@ def required_window(connection: Connection, channel: str, window_id: str, *, for
     return window
 
 
+def folder_record(work: str, digests: str | None) -> FolderRecord:
+    """The columns ``work`` and ``files`` of a window's row."""
+    return FolderRecord(work, optional_value_of(dict[str, str], digests, windows.c.files))
+
+
 def _window(row: Row[Any]) -> Window:
     bounds = WindowBounds(
         channel=row.channel,
@@ -410,7 +433,7 @@ def _window(row: Row[Any]) -> Window:
         end_gtid_set=row.end_gtid_set,
         end_time=row.end_time,
         end_fingerprint=row.end_fingerprint,
-        work=FolderRecord(row.work),
+        work=folder_record(row.work, row.files),
     )
     return Window(
         bounds,
@@ -441,4 +464,5 @@ def _bounds_values(bounds: WindowBounds) -> dict[str, object]:
         "end_time": bounds.end_time,
         "end_fingerprint": bounds.end_fingerprint,
         "work": bounds.work.uri,
+        "files": None if bounds.work.digests is None else text_of(dict(bounds.work.digests)),
     }

@@ -2,6 +2,10 @@
 
 A file appears under its name only when it is complete: local files are written beside it, fsynced and renamed; object
 stores show an object only when its upload has ended. Writing the same bytes again is a no-op, other bytes an error.
+
+Others may be able to write there, too. So the target has the digests of an open window's files
+(``binlane.windows.files``), and a folder that was opened with them reads a file with another digest as little as one
+that is not among them. Segments have their digests in manifest.json, lane files in plan.json.
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ import os
 import posixpath
 import tempfile
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -43,6 +47,8 @@ PARTITIONED = "partitioned.json"
 """Next to the plan: the partitioned ones of the target's tables that the window writes."""
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
+Digests = Mapping[str, str]
+"""SHA-256 of a window's files, in hex, by their names in the window's folder."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """Errno values of files; errors of sockets have other values."""
 
@@ -61,11 +67,20 @@ def room_needed(uri: str) -> Iterator[None]:
         ) from exc
 
 
+def digest_of(data: bytes) -> str:
+    """SHA-256, in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
 @dataclass(frozen=True)
 class WorkFolder:
     """A folder of the work directory, by URI: a local path, ``file://``, ``s3://`` or another that fsspec knows."""
 
     uri: str
+    digests: Digests | None = field(default=None, compare=False)
+    """Of the files of the window that ``read`` returns; None: they are not known, and every file is read."""
+    below: str = field(default="", compare=False)
+    """This folder's place in the window's folder, with a slash behind it; empty for the window's folder."""
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
@@ -81,10 +96,19 @@ class WorkFolder:
         """A folder below this one."""
         return WorkFolder(posixpath.join(self.uri, name))
 
+    def plans(self, key: str) -> WorkFolder:
+        """The folder of a plan, in its window's folder."""
+        return WorkFolder(posixpath.join(self.uri, key), self.digests, f"{key}/")
+
     @property
-    def parent_name(self) -> str:
-        """The name of this folder's parent."""
-        return posixpath.basename(posixpath.dirname(self.uri.rstrip("/")))
+    def window(self) -> WorkFolder:
+        """The window's folder, of a plan's folder."""
+        return WorkFolder(posixpath.dirname(self.uri.rstrip("/")), self.digests)
+
+    @property
+    def name(self) -> str:
+        """This folder's own name."""
+        return posixpath.basename(self.uri.rstrip("/"))
 
     def children(self) -> tuple[str, ...]:
         """The names of the folders directly below this one, sorted; empty if this folder does not exist."""
@@ -113,10 +137,23 @@ class WorkFolder:
         """Whether the complete file exists."""
         return bool(self._place[0].exists(self.path(name)))
 
+    def has(self, name: str) -> bool:
+        """Whether the window has the file: by the digests that the target has of its files, if these are known."""
+        return self.exists(name) if self.digests is None else f"{self.below}{name}" in self.digests
+
     def read(self, name: str) -> bytes:
-        """The content of the file. Raises PlanError if it does not exist."""
+        """The content of the file. Raises PlanError if it does not exist, or is not the one whose digest is known."""
         with self._present(name):
-            return bytes(self._place[0].cat_file(self.path(name)))
+            data = bytes(self._place[0].cat_file(self.path(name)))
+        if self.digests is not None and (expected := self.digests.get(f"{self.below}{name}")) != digest_of(data):
+            known = "none of this name" if expected is None else f"SHA-256 {expected}"
+            raise PlanError(
+                f"{self.uri}/{name}: expected {known}, as the target has recorded of the window's files, found "
+                f"{digest_of(data)}: the file was changed or is damaged; find out who can write to the work folder, "
+                f"remove {self.window.uri if self.below else self.uri}, and run again: an open window's log is read "
+                "once more, and a finished window needs no files"
+            )
+        return data
 
     def open(self, name: str) -> IO[bytes]:
         """The file, for reading piece by piece. Raises PlanError if it does not exist."""
@@ -143,17 +180,24 @@ class WorkFolder:
                 "the window again: it writes the same files"
             ) from None
 
-    def write_once(self, name: str, data: bytes) -> None:
-        """Write the whole file. Raises PlanError if it exists with other bytes: a window's files never change."""
+    def write_once(self, name: str, data: bytes) -> dict[str, str]:
+        """Write the whole file. Raises PlanError if it exists with other bytes: a window's files never change. Returns
+        its digest by its name in the window's folder."""
         if self.exists(name):
-            if self.read(name) != data:
+            if WorkFolder(self.uri).read(name) != data:
                 raise PlanError(
                     f"{self.uri}/{name}: exists with other content, and a window's files are never rewritten; remove "
                     f"the folder {self.uri} and run the window again"
                 )
-            return
+            return {f"{self.below}{name}": digest_of(data)}
+        return self.replace(name, data)
+
+    def replace(self, name: str, data: bytes) -> dict[str, str]:
+        """Write the whole file, also in place of another one: of those that decide nothing about the plan. Returns its
+        digest by its name in the window's folder."""
         with self.create(name) as file:
             file.write(data)
+        return {f"{self.below}{name}": digest_of(data)}
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:

@@ -14,7 +14,7 @@ def write_formats(folder: WorkFolder, names: Collection[str], *, last: str) -> N
     A folder that has its ``last`` file is complete, and keeps what it has.
     """
     data = written_formats(names)
-    if folder.exists(last) or (folder.exists(FORMATS_FILE) and folder.read(FORMATS_FILE) == data):
+    if folder.exists(last) or read_formats(folder) == data:
         return
     with folder.create(FORMATS_FILE) as file:
         file.write(data)
@@ -22,5 +22,9 @@ def write_formats(folder: WorkFolder, names: Collection[str], *, last: str) -> N
 
 def check_formats(folder: WorkFolder, names: Collection[str]) -> None:
     """Raises PlanError unless this binlane reads the folder's files, naming the release that has written them."""
-    data = folder.read(FORMATS_FILE) if folder.exists(FORMATS_FILE) else None
-    require_formats(data, names, folder.uri)
+    require_formats(read_formats(folder), names, folder.uri)
+
+
+def read_formats(folder: WorkFolder) -> bytes | None:
+    """formats.json; None if the folder has none. The target has no digest of it: it decides nothing but a refusal."""
+    return WorkFolder(folder.uri).read(FORMATS_FILE) if folder.exists(FORMATS_FILE) else None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import json
 from collections.abc import Generator, Iterable, Iterator
 from itertools import groupby
@@ -27,6 +28,7 @@ from binlane.json_codec.codec import Codec
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, SessionContext
 from binlane.plan.window_plan import Block, LaneFile
 from binlane.work.arrow_arrays import array
+from binlane.work.checked_file import CheckedFile
 from binlane.work.files import WorkFolder
 
 SCHEMA = pa.schema(
@@ -144,12 +146,7 @@ def read_rows(
     ``digest``: the file's BLAKE3, compared before the first row. Raises PlanError if the file is missing, has another
     digest or is not a lane file.
     """
-    if digest is not None and (found := folder.digest(name)) != digest:
-        raise PlanError(
-            f"{folder.uri}/{name}: expected BLAKE3 {digest} as in the plan, found {found}: the file was changed "
-            "or is damaged; remove the plan's folder and run the filter step again: it writes the same file"
-        )
-    with open_parquet(folder, name) as parquet:
+    with open_parquet(folder, name, digest) as parquet:
         if not parquet.schema_arrow.equals(SCHEMA) or _FORMAT_KEY not in (parquet.schema_arrow.metadata or {}):
             raise PlanError(f"{folder.uri}/{name}: not a lane file of this version; run the filter step again")
         format_event = bytes.fromhex(parquet.schema_arrow.metadata[_FORMAT_KEY].decode())
@@ -158,11 +155,15 @@ def read_rows(
 
 
 @contextlib.contextmanager
-def open_parquet(folder: WorkFolder, name: str) -> Iterator[pq.ParquetFile]:
-    """A lane file as Parquet. Raises PlanError if it is missing or is not a lane file."""
+def open_parquet(folder: WorkFolder, name: str, digest: str | None = None) -> Iterator[pq.ParquetFile]:
+    """A lane file as Parquet. ``digest``: the file's BLAKE3, compared with all that is read of it. Raises PlanError if
+    the file is missing, has another digest or is not a lane file."""
     with folder.open(name) as file:
+        checked: IO[bytes] = file
+        if digest is not None:
+            checked = io.BufferedReader(CheckedFile(file, digest, f"{folder.uri}/{name}"))
         try:
-            parquet = pq.ParquetFile(file, pre_buffer=False)
+            parquet = pq.ParquetFile(checked, pre_buffer=False)
         except pa.ArrowInvalid as exc:
             raise PlanError(
                 f"{folder.uri}/{name}: not a readable lane file ({exc}); run the filter step again"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.sql.charset import decoded
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import context_of, open_parquet, read_rows
@@ -79,7 +79,7 @@ def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged
     forms = 0
     for lane in plan.all_lanes:
         for file in plan.files[lane] if plan.files else ():
-            for kind, key, logged in _file(folder, lane, file.name):
+            for kind, key, logged in _file(folder, lane, file):
                 if key in seen or (kind != _WHOLE and forms >= MOST_FORMS):
                     continue
                 seen.add(key)
@@ -96,7 +96,7 @@ def every_form(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
     seen: set[tuple[bytes, bytes]] = set()
     for lane in plan.all_lanes:
         for file in plan.files[lane] if plan.files else ():
-            for _, key, logged in _file(folder, lane, file.name, trusts=False):
+            for _, key, logged in _file(folder, lane, file, trusts=False):
                 if key not in seen:
                     seen.add(key)
                     yield logged
@@ -108,7 +108,14 @@ def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) 
     # in the format of TABLE_MAP
     wanted = b"".join(bytes((len(name),)) + name + b"\0" for name in names)
     found = [
-        next((row.header.last_seqno for _, row in read_rows(folder, file.name, after) if wanted in row.item.payload), 0)
+        next(
+            (
+                row.header.last_seqno
+                for _, row in read_rows(folder, file.name, after, file.blake3)
+                if wanted in row.item.payload
+            ),
+            0,
+        )
         for files in plan.files
         for file in files
         if file.last_seqno > after
@@ -139,7 +146,7 @@ def _every(
 
     for lane in plan.all_lanes:
         for file in plan.files[lane] if plan.files else ():
-            for table in _groups(folder, file.name):
+            for table in _groups(folder, file):
                 found = table.filter(pc.is_in(table["kind"], pa.array(kinds)))
                 for row in range(found.num_rows):
                     if pattern is None or pattern.search(found["payload"][row].as_py()) is not None:
@@ -153,7 +160,7 @@ def first_statement(folder: WorkFolder, plan: WindowPlan, after: int, is_wanted:
         next(
             (
                 row.header.last_seqno
-                for _, row in read_rows(folder, file.name, after)
+                for _, row in read_rows(folder, file.name, after, file.blake3)
                 if row.item.kind.value in _FORMED and is_wanted(row.item)
             ),
             0,
@@ -166,9 +173,9 @@ def first_statement(folder: WorkFolder, plan: WindowPlan, after: int, is_wanted:
 
 
 def _file(
-    folder: WorkFolder, lane: int, name: str, *, trusts: bool = True
+    folder: WorkFolder, lane: int, file: LaneFile, *, trusts: bool = True
 ) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
-    for table in _groups(folder, name, trusts=trusts):
+    for table in _groups(folder, file, trusts=trusts):
         # here and below: most windows have no statement, and this import is slow
         import pyarrow.compute as pc
 
@@ -178,9 +185,9 @@ def _file(
                 yield from _distinct(found, lane, kind)
 
 
-def _groups(folder: WorkFolder, name: str, *, trusts: bool = True) -> Iterator[pa.Table]:
+def _groups(folder: WorkFolder, file: LaneFile, *, trusts: bool = True) -> Iterator[pa.Table]:
     """The row groups of a lane file that hold a statement. ``trusts``: by the file's statistics, else by its rows."""
-    with open_parquet(folder, name) as parquet:
+    with open_parquet(folder, file.name, file.blake3) as parquet:
         at = parquet.schema_arrow.get_field_index("kind")
         for group in range(parquet.num_row_groups):
             kinds = parquet.metadata.row_group(group).column(at).statistics

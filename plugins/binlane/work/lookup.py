@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from binlane.binlog.reader import LogReader
@@ -15,7 +15,7 @@ from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest, Segment
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.plan_inputs import check_content, segment_bytes
+from binlane.work.plan_inputs import segment_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,9 @@ class StoredSegment:
         """The source's log file that it is a part of."""
         return self.segment.source_file
 
-    @contextmanager
-    def opened(self) -> Iterator[Buffer]:
-        """``segment_bytes``. Raises PlanError for a changed segment, too."""
-        with segment_bytes(self.folder, self.segment) as data:
-            check_content(self.folder.uri, self.segment, data)
-            yield data
+    def opened(self) -> AbstractContextManager[Buffer]:
+        """``segment_bytes``."""
+        return segment_bytes(self.folder, self.segment)
 
 
 def stored_segments(folder: WorkFolder) -> list[StoredSegment]:
@@ -73,7 +70,6 @@ def find_seqnos(folder: WorkFolder, first: int, last: int) -> Iterator[Found]:
     for segment in manifest.segments:
         if segment.first_seqno <= last and first <= segment.last_seqno:
             with segment_bytes(folder, segment) as data:
-                check_content(folder.uri, segment, data)
                 for seqno, transaction in _numbered(data, segment):
                     if first <= seqno <= last:
                         yield _found(seqno, transaction, segment, bytes(data[: segment.header_length]), data)

@@ -1,4 +1,7 @@
-"""A segment's bytes, mapped into memory from a local file, with few pages resident at a time.
+"""A segment's bytes: read into memory, or, of a large one, mapped from a local file with few pages resident at a time.
+
+Others may be able to write to the work folder. What was read or fetched cannot be changed behind the comparison of its
+digest; a large file of a folder of this machine can.
 
 Mapped pages count as a process's memory until they are dropped, although the kernel could reclaim them at any time;
 container and cluster managers kill processes for them. A segment of one huge transaction may be larger than the
@@ -25,10 +28,14 @@ _INTERVAL: Final = 0.05
 
 @contextlib.contextmanager
 def mapped(folder: WorkFolder, name: str, large: int = LARGE) -> Iterator[memoryview]:
-    """The file's bytes. A remote file is first fetched into a temporary file.
+    """The file's bytes. A large remote file is first fetched into a temporary file.
 
     Raises PlanError if the file is missing.
     """
+    if folder.size(name) < large:
+        with folder.open(name) as content:
+            yield memoryview(content.read())
+        return
     with contextlib.ExitStack() as stack:
         if folder.is_local:
             path = Path(folder.path(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Final
 
@@ -28,7 +29,7 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_from_json
 from binlane.work import files
-from binlane.work.files import WorkFolder
+from binlane.work.files import Digests, WorkFolder, digest_of
 from binlane.work.folder_formats import check_formats
 from binlane.work.memory_map import mapped
 from binlane.work.prepared_groups import SegmentGroups
@@ -43,6 +44,7 @@ class Inputs:
         self.schema = schema_from_json(data[files.SCHEMA], f"{folder.uri}/{files.SCHEMA}")
         self.is_critical = critical_databases(self.settings, self.schema)
         self.key = _key(data)
+        self.digests: Digests = {name: digest_of(each) for name, each in data.items()}
 
     def reducer(self, routing: Routing) -> Reducer | None:
         """The reducer of blocks; None if the channel sends row events as logged."""
@@ -107,7 +109,7 @@ def plan_digest(work: str) -> str | None:
     """The digest of the plan in a window's folder, None if there is no plan. Raises PlanError for files of another
     release that this one cannot read."""
     folder = WorkFolder(work)
-    plans = folder.child(read_inputs(folder).key)
+    plans = folder.plans(read_inputs(folder).key)
     if not plans.exists(files.PLAN):
         return None
     check_formats(plans, OF_PLAN)
@@ -124,7 +126,7 @@ def inputs_of(uri: str, key: str) -> Inputs:
             "run the filter step again"
         )
     # the job's driver may be of another release than its workers
-    check_formats(WorkFolder(uri).child(key), OF_PLAN)
+    check_formats(WorkFolder(uri).plans(key), OF_PLAN)
     return inputs
 
 
@@ -146,57 +148,81 @@ _NEWEST: Final[dict[tuple[str, str], Inputs]] = {}
 """No more than one: of a folder and a key."""
 
 
-@lru_cache(maxsize=2)
-def read_routing(uri: str, key: str) -> Routing:
-    """The window's routes, as written by the fold."""
-    plans = WorkFolder(uri).child(key)
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What a worker gets of a window besides its files: names by which it knows that these are the driver's."""
+
+    uri: str
+    """The window's folder."""
+    key: str
+    """Of the inputs (``Inputs.key``)."""
+    context: str
+    """SHA-256 of context.json."""
+
+    @classmethod
+    def of(cls, folder: WorkFolder, key: str, context: bytes) -> Planning:
+        """Of a window's folder, and the bytes of context.json as the driver has written them."""
+        return cls(folder.uri, key, digest_of(context))
+
+    @property
+    def plans(self) -> WorkFolder:
+        """The plan's folder."""
+        return WorkFolder(self.uri, {f"{self.key}/{files.CONTEXT}": self.context}).plans(self.key)
+
+
+def read_context(plans: WorkFolder) -> Routing:
+    """The window's routes, as written by the fold into the plan's folder."""
     return Routing.from_json(plans.read(files.CONTEXT), f"{plans.uri}/{files.CONTEXT}")
 
 
 @lru_cache(maxsize=2)
-def reducer_of(uri: str, key: str) -> Reducer | None:
-    """``Inputs.reducer`` by these routes: a worker makes the rules of a fleet's tables once."""
-    return inputs_of(uri, key).reducer(read_routing(uri, key))
+def routing_of(planning: Planning) -> Routing:
+    """``read_context``, for a worker."""
+    return read_context(planning.plans)
 
 
 @lru_cache(maxsize=2)
-def modes_of(uri: str, key: str) -> ComputedModes | None:
-    """``Inputs.modes`` by these routes, as ``reducer_of``."""
-    return inputs_of(uri, key).modes(read_routing(uri, key))
+def reducer_of(planning: Planning) -> Reducer | None:
+    """``Inputs.reducer`` by the window's routes: a worker makes the rules of a fleet's tables once."""
+    return inputs_of(planning.uri, planning.key).reducer(routing_of(planning))
 
 
 @lru_cache(maxsize=2)
-def bound_of(uri: str, key: str) -> BoundStatements | None:
-    """``Inputs.bound`` by these routes, as ``reducer_of``."""
-    return inputs_of(uri, key).bound(read_routing(uri, key))
+def modes_of(planning: Planning) -> ComputedModes | None:
+    """``Inputs.modes`` by the window's routes, as ``reducer_of``."""
+    return inputs_of(planning.uri, planning.key).modes(routing_of(planning))
 
 
 @lru_cache(maxsize=2)
-def chains_of(uri: str, key: str) -> KeylessTables | None:
-    """``Inputs.chains`` by these routes, as ``reducer_of``."""
-    return inputs_of(uri, key).chains(read_routing(uri, key))
+def bound_of(planning: Planning) -> BoundStatements | None:
+    """``Inputs.bound`` by the window's routes, as ``reducer_of``."""
+    return inputs_of(planning.uri, planning.key).bound(routing_of(planning))
+
+
+@lru_cache(maxsize=2)
+def chains_of(planning: Planning) -> KeylessTables | None:
+    """``Inputs.chains`` by the window's routes, as ``reducer_of``."""
+    return inputs_of(planning.uri, planning.key).chains(routing_of(planning))
 
 
 @contextmanager
-def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
+def segment_bytes(folder: WorkFolder, segment: Segment, *, verifies: bool = True) -> Iterator[Buffer]:
     """A segment's bytes: usually about 64 MB, but at least as many as its largest transaction has.
 
-    Raises PlanError if the file's size is not the manifest's.
+    Raises PlanError if the file's size is not the manifest's; if ``verifies``, also if its digest is not. The events'
+    own checksums were compared when that digest was taken.
     """
     _check(folder, segment, folder.size(segment.name))
     with mapped(folder, segment.name) as data:
+        _check(folder, segment, len(data))
+        found = blake3(data).hexdigest() if verifies else segment.blake3
+        if found != segment.blake3:
+            raise PlanError(
+                f"{folder.uri}/{segment.name}: expected BLAKE3 {segment.blake3} as in the manifest, found {found}: the "
+                "file was changed or is damaged; remove the window's folder and run the extract step again: it reads "
+                "the same part of the log"
+            )
         yield data
-
-
-def check_content(uri: str, segment: Segment, data: Buffer) -> None:
-    """Raises PlanError for a changed segment. The events' own checksums were compared when its digest was taken."""
-    found = blake3(data).hexdigest()
-    if found != segment.blake3:
-        raise PlanError(
-            f"{uri}/{segment.name}: expected BLAKE3 {segment.blake3} as in the manifest, found {found}: the file "
-            "was changed or is damaged; remove the window's folder and run the extract step again: it reads the "
-            "same part of the log"
-        )
 
 
 def _check(folder: WorkFolder, segment: Segment, size: int) -> None:

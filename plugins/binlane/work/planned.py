@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -21,7 +20,7 @@ from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneRow, blocks_of, read_rows
-from binlane.work.plan_inputs import Inputs, check_content, read_inputs, segment_bytes
+from binlane.work.plan_inputs import Inputs, read_inputs, segment_bytes
 from binlane.work.read_ahead import ahead
 
 if TYPE_CHECKING:
@@ -131,7 +130,6 @@ class PlannedLanes:
         found = TimestampDefaults()
         for segment in self._inputs.manifest.segments:
             with segment_bytes(self._window, segment) as data:
-                check_content(self._window.uri, segment, data)
                 found.take(data, segment)
         return found
 
@@ -145,7 +143,7 @@ class PlannedLanes:
 
     @property
     def _window(self) -> WorkFolder:
-        return WorkFolder(posixpath.dirname(self._folder.uri))
+        return self._folder.window
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -169,8 +167,6 @@ def read_transactions(
     """
     for segment in inputs.manifest.segments:
         if segment.first_seqno <= last and first <= segment.last_seqno:
-            with segment_bytes(window, segment) as data:
-                if verifies:
-                    check_content(window.uri, segment, data)
+            with segment_bytes(window, segment, verifies=verifies) as data:
                 groups = inputs.groups(window, routing, segment, data)
                 yield from SegmentReader(data, segment, routing, inputs.settings, groups).read(first, last, block)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pymysql
 import pytest
 
 from tests.integration.precheck.helpers import setting
+from tests.integration.readiness.conftest import TARGET
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
 
@@ -17,7 +23,7 @@ def printed(channel: Channel, capsys: pytest.CaptureFixture[str], *options: str)
 
 
 def _statements(text: str) -> list[str]:
-    return [line.split(";  -- ")[0] for line in text.splitlines() if line.startswith("GRANT ")]
+    return [line.split(";  -- ")[0] for line in text.splitlines() if line.startswith(("GRANT ", "REVOKE "))]
 
 
 def grant(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,12 +50,20 @@ def test_accounts_with_exactly_these_grants_copy_apply_and_verify(
             "INSERT INTO tenant_1.t VALUES (1), (2)",
             "UPDATE shop.parent SET name = 'changed' WHERE id = 3",
             "ALTER TABLE shop.bare ADD c INT",
+            "CREATE PROCEDURE tenant_1.more() UPDATE tenant_1.t SET id = id + 10",
+            "CREATE FUNCTION tenant_1.one() RETURNS INT DETERMINISTIC RETURN 1",
+            "CREATE TRIGGER tenant_1.trg BEFORE INSERT ON tenant_1.t FOR EACH ROW SET NEW.id = NEW.id + 100",
         )
         assert limited.run() is not None
+        run_on(limited.source, "CALL tenant_1.more()", "INSERT INTO tenant_1.t VALUES (tenant_1.one())")
+        assert limited.run() is not None
         assert limited.cli("verify", CHANNEL, "--full") == 0
-    said = capsys.readouterr().out
-    assert "clean" in said
-    assert "not compared" not in said
+        said = capsys.readouterr().out
+        assert "clean" in said
+        assert "not compared" not in said
+        run_on(limited.target, "DELETE FROM shop.parent WHERE id = 3", log=False)
+        assert limited.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0, capsys.readouterr()
+        assert limited.cli("verify", CHANNEL, "--full") == 0
 
 
 def test_a_first_copy_of_accounts_has_its_own_grants_where_windows_leave_accounts_out(
@@ -120,3 +134,107 @@ def test_a_channel_with_a_filter_gets_its_databases_alone(limited: Channel, caps
         assert limited.run() is not None
         assert limited.cli("verify", CHANNEL, "--full") == 0
     assert "not compared" not in capsys.readouterr().out
+
+
+@contextlib.contextmanager
+def as_target(channel: Channel) -> Iterator[Callable[[str], int]]:
+    """Runs statements as the channel's account on the target; the number of the server's error, 0 without one."""
+    endpoint = channel.endpoints.target
+    with pymysql.connect(
+        host=endpoint.host, port=endpoint.port, user=endpoint.user, password=endpoint.password, autocommit=True
+    ) as connection:
+
+        def run(statement: str) -> int:
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute(statement)
+            except pymysql.err.MySQLError as exc:
+                return int(exc.args[0])
+            return 0
+
+        yield run
+
+
+OUTSIDE: Final = (
+    "INSERT INTO other.t VALUES (1)",
+    "SELECT * FROM other.t",
+    "CREATE TABLE other.u (id INT)",
+    "DROP TABLE other.t",
+    "CREATE DATABASE another",
+    "CREATE PROCEDURE other.p() SELECT 1",
+    "CREATE USER test_eve IDENTIFIED BY 'eve'",
+    "GRANT SELECT ON *.* TO test_ann",
+    "INSERT INTO mysql.db (Host, Db, User) VALUES ('%', 'shop', 'eve')",
+    "DELETE FROM mysql.db",
+    "UPDATE mysql.tables_priv SET Db = 'shop'",
+    "DROP TABLE mysql.tables_priv",
+    "CREATE TABLE mysql.t (id INT)",
+    "SELECT LOAD_FILE('/etc/hostname') INTO OUTFILE '/tmp/binlane-grants'",
+    "SHUTDOWN",
+    "SET GLOBAL general_log = 1",
+    "INSTALL PLUGIN x SONAME 'x.so'",
+)
+"""What an account of a channel with a list of databases, which leaves accounts alone, may not do. A line more is an
+attempt more."""
+_DENIED: Final = frozenset({1044, 1045, 1142, 1227, 1410, 1370})
+
+
+def test_nothing_is_granted_outside_of_a_list_of_databases(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited.write_channel('[filter]\ninclude_databases = ["shop"]\n[filter.kinds]\naccounts = "ignore"\n')
+    grant(limited, capsys)
+    run_on(limited.target, "CREATE DATABASE other", "CREATE TABLE other.t (id INT)", log=False)
+    with as_target(limited) as run:
+        found = {statement: run(statement) for statement in OUTSIDE}
+        assert run("SELECT 1") == 0
+    assert {statement: number for statement, number in found.items() if number not in _DENIED} == {}
+
+
+def test_an_account_for_all_databases_writes_no_accounts_with_partial_revokes(
+    mysql: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mysql.write_channel('[filter.kinds]\naccounts = "ignore"\n')
+    run_on(mysql.target, f"CREATE USER {TARGET} IDENTIFIED BY '{mysql.target.password}'", log=False)
+    mysql.connect("target_server", mysql.target, TARGET)
+    assert "INSERT, UPDATE and DELETE on *.* include mysql.*" in _said(mysql, capsys)
+    with setting(mysql.target, "partial_revokes", "ON"):
+        try:
+            _assert_no_accounts(mysql, capsys)
+        finally:
+            run_on(mysql.target, f"DROP USER {TARGET}", log=False)
+
+
+def _assert_no_accounts(mysql: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        _, given = printed(mysql, capsys)
+        run_on(mysql.target, *given, log=False)
+    assert [each for each in given if each.startswith("REVOKE INSERT") or "INSERT" in each.partition(" ON ")[0]]
+    run_on(mysql.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
+    with setting(mysql.target, "log_bin_trust_function_creators", "ON"):
+        assert mysql.cli("bootstrap", CHANNEL) == 0, capsys.readouterr().err
+        run_on(mysql.source, "INSERT INTO tenant_1.t VALUES (1)", "CREATE TABLE tenant_1.u LIKE tenant_1.t")
+        assert mysql.run() is not None
+        assert mysql.cli("verify", CHANNEL, "--full") == 0, capsys.readouterr()
+    of_mysql = [each for each in OUTSIDE if "mysql." in each]
+    with as_target(mysql) as run:
+        assert {each: number for each in of_mysql if (number := run(each)) not in _DENIED} == {}
+        assert run("INSERT INTO tenant_1.t VALUES (2)") == 0
+
+
+def test_mariadb_is_told_how_its_account_is_kept_from_accounts(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited.write_channel('[filter.kinds]\naccounts = "ignore"\n')
+    assert "include mysql.*" in _said(limited, capsys)
+    assert "name the channel's databases in filter.include_databases" in _said(limited, capsys)
+    limited.write_channel('[filter]\ninclude_databases = ["shop"]\n[filter.kinds]\naccounts = "ignore"\n')
+    assert "include mysql.*" not in _said(limited, capsys)
+    limited.write_channel("")
+    assert "include mysql.*" not in _said(limited, capsys)
+
+
+def _said(channel: Channel, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert channel.cli("grants", CHANNEL) == 0
+    return capsys.readouterr().out

@@ -139,5 +139,5 @@ def test_windows_and_groups_of_rows_alone_are_not_read(folder: WorkFolder, monke
 def test_a_damaged_file_is_named(folder: WorkFolder) -> None:
     file = write(folder)
     Path(folder.path(file.name)).write_bytes(b"nothing")
-    with pytest.raises(PlanError, match="not a readable lane file"):
+    with pytest.raises(PlanError, match="the file was changed or is damaged"):
         list(distinct_statements(folder, planned(file)))

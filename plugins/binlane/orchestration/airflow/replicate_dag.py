@@ -28,7 +28,7 @@ from binlane.orchestration.airflow.releases import (
     CronDataIntervalTimetable,
     deadline_alert,
 )
-from binlane.orchestration.airflow.spark_operator import ENGINE_KEY, FilterJobOperator
+from binlane.orchestration.airflow.spark_operator import ENGINE_KEY, MADE_KEY, FilterJobOperator
 from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note, resolve_connection
 from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
 from binlane.orchestration.filter_job.spark_submit import FILTER_JOB, spark_properties
@@ -254,7 +254,8 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             work, stop_at = _window(context)["work"], _form(context).stop_at
             # empty if the window had its plan already
             engine = context["ti"].xcom_pull(task_ids=Kind.FILTER.value, key=ENGINE_KEY) or ""
-            adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at, engine)
+            made = context["ti"].xcom_pull(task_ids=Kind.FILTER.value, key=MADE_KEY)
+            adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at, engine, made)
         context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
         if adopted["plan"] is None:
             note(context, f"a dry run: the plan is in the log of {step.task_id}")

@@ -28,6 +28,7 @@ from binlane.orchestration.filter_job.spark_submit import (
     JobOutput,
     properties_file,
     secrets_of,
+    with_token,
     without_airflow,
 )
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 ENGINE_KEY: Final = "engine"
 """XCom key of the task: what ran the filter job, for people."""
+MADE_KEY: Final = "made"
+"""XCom key of the task: the digests of the files that the job has read and made."""
 _SPARK_CONNECT: Final = "spark_connect"
 """The type of a Spark Connect server's connection."""
 
@@ -72,24 +75,36 @@ class _FilterJob(SparkSubmitOperator):
         context["ti"].xcom_push(ENGINE_KEY, name)
         with airflow_errors():
             run(context)
+        # imported only if needed, as below
+        from binlane.orchestration.filter_job import engines
+
+        context["ti"].xcom_push(MADE_KEY, engines.made_of(self._work))
 
     def _way(self, word: str) -> tuple[str, Callable[[Context], object]]:
         """What runs the job, in words, and the call that runs it."""
         # imported only if needed: a DAG file is parsed in every task process
         from binlane.orchestration.filter_job import engines
 
-        assert self.application_args is not None
-        work = self.application_args[-1]
+        work = self._work
         if word != FilterEngine.SPARK:
             return f"on {socket.gethostname()}", lambda _: engines.run_by(word, self._channel, work)
         if (remote := _connect_url(str(self._conn_id))) is not None:
             return "Spark Connect", lambda _: engines.connect(self._channel, work, remote)
         return "spark-submit", self._submit
 
+    @property
+    def _work(self) -> str:
+        """The URI of the window's folder."""
+        assert self.application_args is not None
+        return str(self.application_args[-1])
+
     def _submit(self, context: Context) -> None:
-        for value in secrets_of(self._given):
+        from binlane.orchestration.filter_job import engines
+
+        given = with_token(self._given)
+        for value in secrets_of(given):
             mask_secret(value)
-        with properties_file(self._given) as path:
+        with properties_file(given) as path:
             self.properties_file = path
             try:
                 super().execute(context)
@@ -99,6 +114,7 @@ class _FilterJob(SparkSubmitOperator):
                 if self._output.error is None:
                     raise
                 raise self._output.error from exc
+        engines.take_answer_of(self._work, given)
 
     def on_kill(self) -> None:
         """Ends a spark-submit; the other engines' processes and sessions end with this one."""

@@ -106,7 +106,7 @@ def plan(call: Call, console: Terminal) -> View:
     try:
         engine = _filter(channel, call.engine, work, window["segments"])
         inputs = read_inputs(work)
-        found = steps.read_plan(work.child(inputs.key).uri)
+        found = steps.read_plan(work.plans(inputs.key))
         console.print(report.plan_view(found, engine, by_load=inputs.settings.places_by_load))
         begun = read_channel_status(endpoints, call.channel).window
         if begun is not None and begun.plan_digest is not None:

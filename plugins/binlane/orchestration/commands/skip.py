@@ -207,8 +207,8 @@ def _open_window(endpoints: Endpoints, channel: ChannelConfig) -> tuple[WorkFold
             "transaction that is refused before the first write` in docs/control.md"
         )
     work = WindowFolders(channel.work.uri, name).of(window.bounds.window_id, window.bounds.work)
-    plans = work.child(read_inputs(work).key)
-    plan = read_plan(plans.uri)
+    plans = work.plans(read_inputs(work).key)
+    plan = read_plan(plans)
     if plan.digest != window.plan_digest:
         raise PlanError(
             f"{plans.uri}: expected the plan {window.plan_digest}, which is stored on the target, found "

@@ -19,14 +19,16 @@ from binlane.orchestration.filter_job.spark_submit import (
     WITH_DEFAULTS,
     properties_file,
     spark_properties,
+    with_token,
     without_airflow,
     without_secrets,
 )
-from binlane.work.files import PLAN, WorkFolder
+from binlane.work.files import PLAN, Digests, WorkFolder
 from binlane.work.filter.early_scans import EarlyScans
 from binlane.work.filter.errors import error_of
 from binlane.work.filter.fork_server import fork_server_here
 from binlane.work.filter.job import WORKERS, LocalProcesses, Scanned, run_filter
+from binlane.work.filter.made import TOKEN, made_here, take_answer
 from binlane.work.plan_inputs import read_inputs
 
 log = logging.getLogger(__name__)
@@ -81,7 +83,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         return
     from binlane.readiness.machine import spark_submit
 
-    given = spark_properties(channel.spark.conf)
+    given = with_token(spark_properties(channel.spark.conf))
     program, path = spark_submit()
     if program is None:
         raise ConfigError(
@@ -91,14 +93,16 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     with properties_file(given) as file:
         command = [program, WITH_DEFAULTS, "--properties-file", file, str(FILTER_JOB), "--work", work.uri]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0 or not work.child(read_inputs(work).key).exists(PLAN):
+    if done.returncode != 0 or not work.plans(read_inputs(work).key).exists(PLAN):
         # Spark redirects the driver's standard error to its own standard output
         told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
         raise error_of(" ".join(command), done.returncode, told)
+    take_answer_of(work.uri, given)
 
 
 class FilterRunner(Protocol):
-    """Runs the filter job of a window's folder; the plan is written when the call returns."""
+    """Runs the filter job of a window's folder; the plan is written when the call returns, and this process knows what
+    was made (``work.filter.made``): ``run_filter`` notes it, where it is called."""
 
     def __call__(self, channel: ChannelConfig, work: WorkFolder) -> None:
         """Raises the errors of ``work.filter.job.run_filter``."""
@@ -109,6 +113,16 @@ FILTER_ENGINES: Final[Mapping[str, FilterRunner]] = {
     FilterEngine.SPARK: submit,
 }
 """Engines by the word of ``spark.engine`` and ``--engine``; ``engine_for`` gives the one that "auto" means."""
+
+
+def made_of(work: str) -> Digests | None:
+    """The digests of what the filter job of the folder ``work`` (a URI) has read and made, for the step behind it."""
+    return made_here(work)
+
+
+def take_answer_of(work: str, given: Mapping[str, str]) -> None:
+    """Take what a submitted job has told of its files. ``given``: its properties. Raises PlanError for another's."""
+    take_answer(work, given[TOKEN])
 
 
 def runner_of(word: str, key: str) -> FilterRunner:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -39,6 +40,14 @@ def spark_properties(given: Mapping[str, str]) -> dict[str, str]:
     """
     daemon = {} if _CARRIED in given else {_DAEMON: "binlane.spark_daemon"}
     return {"spark.ui.enabled": "false", **daemon, **given}
+
+
+def with_token(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of one job, with a token of its own: its answer has a code that only this job can make."""
+    # a DAG file, which is parsed in every task process, imports this module
+    from binlane.work.filter.made import TOKEN
+
+    return {**properties, TOKEN: secrets.token_hex(32)}
 
 
 def without_airflow(environment: Mapping[str, str]) -> dict[str, str]:

@@ -206,6 +206,20 @@ class Order(NamedTuple):
         return f"GRANT {', '.join(self.names)} ON {self.scope} TO {quoted(user)}@{quoted(host)}{option}"
 
 
+class Revocation(NamedTuple):
+    """A REVOKE statement that takes a part of what was granted on all databases back (MySQL's partial revokes)."""
+
+    names: tuple[str, ...]
+    scope: str
+    """Of ``scope_of``."""
+    account: str
+    """``user@host``."""
+
+    def __str__(self) -> str:
+        user, _, host = self.account.rpartition("@")
+        return f"REVOKE {', '.join(self.names)} ON {self.scope} FROM {quoted(user)}@{quoted(host)}"
+
+
 def held_on(grants: Grants, name: str, database: str, table: str) -> bool:
     """Whether the account holds a privilege on a database (as a GRANT names it; "" for all) or a table."""
     unescaped = grants.unescaped(database)

@@ -18,7 +18,7 @@ from binlane.choices import Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, WorkError
-from binlane.formats import FORMATS_FILE, OF_WINDOW, written_formats
+from binlane.formats import OF_WINDOW, written_formats
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import sources_of
 from binlane.precheck.definitions.noted import (
@@ -39,6 +39,7 @@ from binlane.state.records.retention import newest_finished_work
 from binlane.state.window_folders import WindowFolders
 from binlane.work import files
 from binlane.work.files import WorkFolder
+from binlane.work.folder_formats import read_formats
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class _Earlier:
             folder = None if newest is None else folders.found(*newest)
             if folder is None:
                 return None
-            if not folder.exists(FORMATS_FILE) or folder.read(FORMATS_FILE) != written_formats(OF_WINDOW):
+            if read_formats(folder) != written_formats(OF_WINDOW):
                 return None
             return cls(folder, read_definitions(folder))
         except (PlanError, WorkError) as exc:

@@ -29,7 +29,7 @@ from binlane.servers.statement_counts import may_be_changing, read_statement_cou
 from binlane.shards.renaming import Renaming
 from binlane.source.server import translated
 from binlane.work import files
-from binlane.work.files import WorkFolder
+from binlane.work.files import Digests, WorkFolder
 
 _Answer = TypeVar("_Answer")
 _OWN_ENGINES: Final = frozenset(
@@ -80,21 +80,23 @@ def counts_of_source(connection: Connection) -> tuple[StatementCounts | None, bo
     return counts, is_settled
 
 
-def note_definitions(folder: WorkFolder, found: ReadDefinitions, target: Schema, source: Schema | None) -> None:
-    """Write into a window's folder what its precheck may take again. ``source``: in its own names."""
+def note_definitions(folder: WorkFolder, found: ReadDefinitions, target: Schema, source: Schema | None) -> Digests:
+    """Write into a window's folder what its precheck may take again; the digests. ``source``: in its own names."""
     known = replace(
         found,
         target=found.target if _is_own(target) else None,
         source=found.source if source is not None and _is_own(source) else None,
     )
+    written = dict[str, str]()
+    # the counts of a second attempt in the same folder are others, and none of the two decides about the plan
     if source is not None and known.source is not None:
-        _replace(folder, files.SOURCE_SCHEMA, schema_to_json(source))
-    _replace(folder, files.DEFINITIONS, canonical_json(FILE.dump(known)))
+        written |= folder.replace(files.SOURCE_SCHEMA, schema_to_json(source))
+    return written | folder.replace(files.DEFINITIONS, canonical_json(FILE.dump(known)))
 
 
 def read_definitions(folder: WorkFolder) -> ReadDefinitions:
     """What was noted; nothing in a folder of an older binlane. Raises PlanError for a damaged file."""
-    if not folder.exists(files.DEFINITIONS):
+    if not folder.has(files.DEFINITIONS):
         return ReadDefinitions()
     return FILE.read(ReadDefinitions, folder.read(files.DEFINITIONS), folder.path(files.DEFINITIONS))
 
@@ -136,12 +138,6 @@ def with_settings_of_now(connection: Connection, known: Schema) -> Schema:
 
 def _is_own(schema: Schema) -> bool:
     return all(engine.lower() in _OWN_ENGINES for engine in {table.engine for table in schema.tables.values()})
-
-
-def _replace(folder: WorkFolder, name: str, data: bytes) -> None:
-    """The counts of a second attempt in the same folder are others, and none of the two decides about the plan."""
-    with folder.create(name) as file:
-        file.write(data)
 
 
 def source_schema_of(

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import ProgrammingError
 
 from binlane.errors import PlanError, WorkError
-from binlane.formats import FORMATS_FILE, OF_WINDOW, require_formats
+from binlane.formats import OF_WINDOW, require_formats
 from binlane.json_codec.codec import Codec
 from binlane.model import LogPosition
 from binlane.schema.canonical import canonical_json
@@ -21,7 +21,8 @@ from binlane.state.orders.skips import has_skips
 from binlane.state.records.retention import newest_finished_work
 from binlane.state.window_folders import WindowFolders
 from binlane.work import files
-from binlane.work.files import WorkFolder
+from binlane.work.files import Digests, WorkFolder
+from binlane.work.folder_formats import read_formats
 
 _log = logging.getLogger(__name__)
 FILE: Final = Codec("remove the file and run the task again", rows=frozenset({KnownProgram}))
@@ -35,9 +36,9 @@ def read_known(connection: Connection, folders: WindowFolders, source: str, firs
         return NOTHING
     try:
         folder = folders.found(*newest)
-        if folder is None or not folder.exists(files.PROGRAMS) or not folder.exists(FORMATS_FILE):
+        if folder is None or not folder.has(files.PROGRAMS) or (formats := read_formats(folder)) is None:
             return NOTHING
-        require_formats(folder.read(FORMATS_FILE), OF_WINDOW, folder.uri)
+        require_formats(formats, OF_WINDOW, folder.uri)
         found = FILE.read(KnownPrograms, folder.read(files.PROGRAMS), folder.path(files.PROGRAMS))
     except (PlanError, WorkError) as exc:
         _log.warning("precheck: what the window before knows of programs is left out: %s", exc)
@@ -45,10 +46,9 @@ def read_known(connection: Connection, folders: WindowFolders, source: str, firs
     return on_source(found, source, first_seqno)
 
 
-def keep_known(folder: WorkFolder, known: KnownPrograms) -> None:
-    """Leave it in the window's folder."""
-    with folder.create(files.PROGRAMS) as file:
-        file.write(canonical_json(FILE.dump(known)))
+def keep_known(folder: WorkFolder, known: KnownPrograms) -> Digests:
+    """Leave it in the window's folder; its digest."""
+    return folder.replace(files.PROGRAMS, canonical_json(FILE.dump(known)))
 
 
 def read_log_end(connection: Connection) -> LogPosition:

@@ -3,7 +3,6 @@ files."""
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +17,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.state.carried.prepared import CHUNK, CarriedOut, OpenXa, file_of, read_chunks, settle_prepared
 from binlane.work import files
 from binlane.work.files import WorkFolder
+from binlane.work.plan_inputs import segment_bytes
 
 
 def with_carried(
@@ -58,11 +58,6 @@ class Settlement:
     folder: WorkFolder
     """The window's folder."""
 
-    @classmethod
-    def of(cls, plan: WindowPlan, plan_uri: str) -> Settlement:
-        """``plan_uri``: the plan's folder, inside the window's folder."""
-        return cls(plan, WorkFolder(posixpath.dirname(plan_uri.rstrip("/"))))
-
     def __call__(self, connection: Connection) -> None:
         """Store the transactions that stay prepared, delete those that have ended. Raises PlanError for a missing
         segment."""
@@ -101,13 +96,9 @@ class Settlement:
 
     def _chunks(self, group: PreparedGroup, held_by: Segment) -> Iterator[bytes]:
         """Magic and FORMAT_DESCRIPTION of the segment, then the transaction's events."""
-        with self.folder.open(held_by.name) as file:
-            yield file.read(held_by.header_length)
-            file.seek(group.start)
-            left = group.end - group.start
-            while left > 0:
-                chunk = file.read(min(CHUNK, left))
-                if not chunk:
-                    raise PlanError(f"{self.folder.uri}/{held_by.name}: it ends before the XA PREPARE of {group.xid}")
-                left -= len(chunk)
-                yield chunk
+        with segment_bytes(self.folder, held_by) as data:
+            if group.end > len(data):
+                raise PlanError(f"{self.folder.uri}/{held_by.name}: it ends before the XA PREPARE of {group.xid}")
+            yield bytes(data[: held_by.header_length])
+            for at in range(group.start, group.end, CHUNK):
+                yield bytes(data[at : min(at + CHUNK, group.end)])

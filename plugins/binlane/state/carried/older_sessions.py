@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from sqlalchemy import Connection
 
 from binlane.plan.manifest import Manifest
@@ -12,11 +10,10 @@ from binlane.work import files
 from binlane.work.files import WorkFolder
 
 
-def settle_older_sessions(connection: Connection, channel: str, plan_uri: str) -> None:
-    """To be called when the watermark moves. ``plan_uri``: the plan's folder, inside the window's folder."""
+def settle_older_sessions(connection: Connection, channel: str, folder: WorkFolder) -> None:
+    """To be called when the watermark moves. ``folder``: the window's."""
     if not read_channel(connection, channel).older_sessions:
         return
-    folder = WorkFolder(posixpath.dirname(plan_uri.rstrip("/")))
     manifest = Manifest.from_json(folder.read(files.MANIFEST), f"{folder.uri}/{files.MANIFEST}")
     if manifest.restarted is not None:
         forget_older_sessions(connection, channel)

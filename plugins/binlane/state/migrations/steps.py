@@ -301,4 +301,5 @@ STEPS: Final = (
             AddColumn(tables.verified.c.uncovered_at),
         ),
     ),
+    Step("the digests of a window's files", (AddColumn(tables.windows.c.files),)),
 )

@@ -16,7 +16,7 @@ from binlane.model import FolderRecord, TableKey
 from binlane.state.json_columns import optional_value_of
 from binlane.state.records.verifications import RUNNING
 from binlane.state.tables import NOW, verifications, verified, verified_tables, windows
-from binlane.state.windows import FINISHED
+from binlane.state.windows import FINISHED, folder_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def windows_to_verify(connection: Connection, channel: str, rules: str = "") -> 
     are there without a gap; oldest first."""
     through = read_covered(connection, channel, rules).through
     rows = connection.execute(
-        select(windows.c.window_id, windows.c.first_seqno, windows.c.last_seqno, windows.c.work)
+        select(windows.c.window_id, windows.c.first_seqno, windows.c.last_seqno, windows.c.work, windows.c.files)
         .where(windows.c.channel == channel, windows.c.state == FINISHED)
         .order_by(windows.c.number.desc())
     )
@@ -145,7 +145,14 @@ def windows_to_verify(connection: Connection, channel: str, rules: str = "") -> 
     for row in rows:
         if found and (row.last_seqno <= through or row.work == ""):
             break
-        found.append(FinishedWindow(row.window_id, row.first_seqno, row.last_seqno, FolderRecord(row.work)))
+        found.append(
+            FinishedWindow(
+                row.window_id,
+                row.first_seqno,
+                row.last_seqno,
+                folder_record(row.work, row.files),
+            )
+        )
     return tuple(reversed(found))
 
 

@@ -22,7 +22,7 @@ from binlane.model import FolderRecord
 from binlane.state.records.coverage import note_uncovered
 from binlane.state.records.verifications import CLEAN, RUNNING
 from binlane.state.tables import channels, conflicts, epochs, errors, skips, splits, verifications, windows
-from binlane.state.windows import FINISHED
+from binlane.state.windows import FINISHED, folder_record
 
 _BATCH: Final = 1_000
 """Rows deleted in one transaction."""
@@ -44,12 +44,12 @@ def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[t
 def newest_finished_work(connection: Connection, channel: str) -> tuple[str, FolderRecord] | None:
     """The newest finished window whose folder has not been removed; None if there is none."""
     found = connection.execute(
-        select(windows.c.window_id, windows.c.work)
+        select(windows.c.window_id, windows.c.work, windows.c.files)
         .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work != "")
         .order_by(windows.c.number.desc())
         .limit(1)
     ).first()
-    return None if found is None else (found.window_id, FolderRecord(found.work))
+    return None if found is None else (found.window_id, folder_record(found.work, found.files))
 
 
 def forget_work(connection: Connection, channel: str, window: str) -> None:
@@ -57,7 +57,7 @@ def forget_work(connection: Connection, channel: str, window: str) -> None:
     connection.execute(
         update(windows)
         .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.window_id == window)
-        .values(work="")
+        .values(work="", files=None)
     )
 
 

@@ -24,7 +24,7 @@ from binlane.shards.shard_list import parse_shard_list
 from binlane.work.files import WorkFolder
 from binlane.work.filter.processes import ForkedProcesses, end_with_parent
 from binlane.work.filter.tasks import packed
-from binlane.work.plan_inputs import check_content, segment_bytes
+from binlane.work.plan_inputs import segment_bytes
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +122,5 @@ def _comparable(settings: FilterSettings) -> FilterSettings:
 def early_scan(uri: str, segment: Segment, settings: FilterSettings) -> bytes:
     """As ``scan_task``, without the window's inputs; only for channels without critical shards."""
     with segment_bytes(WorkFolder(uri), segment) as data:
-        check_content(uri, segment, data)
         nothing = Schema(segment.flavor, segment.server_version)
         return packed(scan_segment(data, segment, settings, critical_databases(settings, nothing)))

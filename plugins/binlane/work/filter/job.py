@@ -30,10 +30,11 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
 from binlane.work.filter.fork_server import begin_fork_server
+from binlane.work.filter.made import note_made
 from binlane.work.filter.processes import ForkedProcesses, end_with_parent
 from binlane.work.filter.tasks import fold_task, map_task, scan_task, unpacked
 from binlane.work.folder_formats import write_formats
-from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_inputs import Planning, read_inputs
 
 Task = Callable[[str], bytes]
 Scanned = Callable[[FilterSettings], Mapping[Segment, bytes]]
@@ -154,7 +155,7 @@ def run_filter(folder: WorkFolder, engine: Engine, scanned: Scanned | None = Non
 @uncollected()
 def _planned(folder: WorkFolder, engine: Engine, scanned: Scanned | None) -> WindowPlan:
     inputs = read_inputs(folder)
-    plans = folder.child(inputs.key)
+    plans = folder.plans(inputs.key)
     write_formats(plans, OF_PLAN, last=files.PLAN)
     segments = inputs.manifest.segments
     early = {} if scanned is None else scanned(inputs.settings)
@@ -167,18 +168,22 @@ def _planned(folder: WorkFolder, engine: Engine, scanned: Scanned | None) -> Win
     routing, of_one_kind = fold_window(
         inputs.manifest, islice(scans, len(segments)), inputs.settings, inputs.schema, scans
     )
-    plans.write_once(files.CONTEXT, routing.to_json())
-    mapped = engine.run("map", partial(map_task, folder.uri, inputs.key), batches_of(segments))
+    context = routing.to_json()
+    plans.write_once(files.CONTEXT, context)
+    planning = Planning.of(folder, inputs.key, context)
+    mapped = engine.run("map", partial(map_task, planning), batches_of(segments))
     window = MappedWindow.of(map(unpacked, mapped))
     folded = None
     if inputs.settings.chosen(routing.size).reduce == Reduce.WINDOW:
         parts = {str(lane): window.files[lane] for lane in sorted(window.files)}
-        task = partial(fold_task, folder.uri, inputs.key, parts)
+        task = partial(fold_task, planning, parts)
         folded = [unpacked(row) for row in engine.run("fold", task, [[lane] for lane in parts])]
     known = inputs.schema.tables
     unsealed = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming, known, of_one_kind)
     plan, data = unsealed.sealed()
     # before the plan, whose presence says that everything is there
-    plans.write_once(files.DATABASES, window.activity.to_json())
+    activity = window.activity.to_json()
+    plans.write_once(files.DATABASES, activity)
     plans.write_once(files.PLAN, data)
+    note_made(folder, plans, inputs.digests, {files.CONTEXT: context, files.DATABASES: activity, files.PLAN: data})
     return plan

@@ -23,13 +23,13 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter.folded_files import fold_files
 from binlane.work.lane_files import LaneFileWriter
 from binlane.work.plan_inputs import (
+    Planning,
     bound_of,
     chains_of,
-    check_content,
     inputs_of,
     modes_of,
-    read_routing,
     reducer_of,
+    routing_of,
     segment_bytes,
 )
 
@@ -61,31 +61,30 @@ def scan_task(uri: str, key: str, name: str) -> bytes:
     inputs = inputs_of(uri, key)
     segment = inputs.segment(name)
     with segment_bytes(WorkFolder(uri), segment) as data:
-        check_content(uri, segment, data)
         return packed(scan_segment(data, segment, inputs.settings, inputs.is_critical))
 
 
 @uncollected()
-def map_task(uri: str, key: str, name: str) -> bytes:
+def map_task(planning: Planning, name: str) -> bytes:
     """Write one segment's lane files; returns its MapSummary, packed."""
-    inputs, folder = inputs_of(uri, key), WorkFolder(uri)
+    inputs, folder = inputs_of(planning.uri, planning.key), WorkFolder(planning.uri)
     segment = inputs.segment(name)
     ordinal = inputs.ordinal(name)
-    routing = read_routing(uri, key)
+    routing = routing_of(planning)
     settings = inputs.settings.chosen(routing.size)
     place = "parts" if settings.reduce == Reduce.WINDOW else "lanes"
 
     writers: list[LaneFileWriter] = []
 
     def sink(lane: int, format_event: bytes) -> LaneSink:
-        writers.append(LaneFileWriter(folder.child(key), f"{place}/{lane:04d}/{ordinal:06d}.parquet", format_event))
+        writers.append(LaneFileWriter(planning.plans, f"{place}/{lane:04d}/{ordinal:06d}.parquet", format_event))
         return writers[-1]
 
     with segment_bytes(folder, segment) as data:
         try:
             groups = inputs.groups(folder, routing, segment, data)
-            rules = reducer_of(uri, key), groups, modes_of(uri, key), bound_of(uri, key), chains_of(uri, key)
-            return packed(map_segment(data, segment, routing, settings, sink, *rules))
+            tables = modes_of(planning), bound_of(planning), chains_of(planning)
+            return packed(map_segment(data, segment, routing, settings, sink, reducer_of(planning), groups, *tables))
         except BaseException as exc:
             for writer in writers:
                 writer.abandon(exc)
@@ -93,13 +92,13 @@ def map_task(uri: str, key: str, name: str) -> bytes:
 
 
 @uncollected()
-def fold_task(uri: str, key: str, parts: Mapping[str, Sequence[LaneFile]], lane: str) -> bytes:
+def fold_task(planning: Planning, parts: Mapping[str, Sequence[LaneFile]], lane: str) -> bytes:
     """Fold one lane's ``parts`` into its files, across segments; returns its FoldedLane, packed."""
-    inputs, routing = inputs_of(uri, key), read_routing(uri, key)
-    reducer = reducer_of(uri, key)
+    inputs, routing = inputs_of(planning.uri, planning.key), routing_of(planning)
+    reducer = reducer_of(planning)
     assert reducer is not None
     edges = LaneEdges(routing.by_lane[int(lane)])
     settings = inputs.settings.chosen(routing.size)
-    limits = replace(settings.limits, bound=bound_of(uri, key), chains=chains_of(uri, key))
+    limits = replace(settings.limits, bound=bound_of(planning), chains=chains_of(planning))
     folding = LaneFolder(reducer, limits, settings.window_bytes, edges.stretch)
-    return packed(fold_files(WorkFolder(uri).child(key), int(lane), parts[lane], folding))
+    return packed(fold_files(planning.plans, int(lane), parts[lane], folding))

@@ -11,12 +11,13 @@ from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
 from binlane.errors import ConfigError
+from binlane.model import Flavor
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.precheck.account.privileges import EVERYWHERE, Need
 from binlane.readiness.checks import answer
-from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
+from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of, taken_back
 from binlane.readiness.held import check_accounts, check_definers
 from binlane.readiness.needs import (
     COMPARED_ACCOUNTS,
@@ -32,6 +33,7 @@ from binlane.shards.renaming import Renaming
 from binlane.source.server import translated
 
 _ANY_HOST: Final = "%"
+_OR_REVOKE: Final = "; or SET PERSIST partial_revokes = ON first"
 _OF_WHAT_IS_THERE: Final = {
     "definers of the source's views, routines, triggers and events": check_definers,
     "granted to accounts of the source, and so on the target": check_accounts,
@@ -68,11 +70,13 @@ def grants(name: str, folder: Path, *, compares_accounts: bool = False, copies_u
         lines += _server("source", endpoints.source, source, given)
     scopes = scopes_of(channel, Renaming(channel.rename), has_patterns=target.has_patterns)
     asked = channel_needs(channel, OF_THE_CHANNEL, copies=copies, users=users)
-    needs = account_privileges(target.flavor, target.number, asked)
-    given = _statements((*needs, *compared), scopes, target, endpoints.target)
+    of_target = tuple(account_privileges(target.flavor, target.number, asked))
+    given = _statements((*of_target, *compared), scopes, target, endpoints.target)
     if source is not None and copies:
         held = [statement for statement, _ in given]
         given += _for_what_is_there(channel, endpoints, held, (source, target), users=users)
+    if not users and scopes == (EVERYWHERE,):
+        given += _without_accounts(of_target, target, endpoints.target)
     lines += _server("target", endpoints.target, target, given)
     return "\n".join(lines)
 
@@ -90,6 +94,18 @@ def _server(part: str, endpoint: Endpoint, greeting: Greeting, statements: Lines
     for statement, why in statements:
         yield f"{one_line(statement)};  -- {why}" if statement else f"-- {why}"
     yield ""
+
+
+def _without_accounts(needs: Iterable[Need], target: Greeting, endpoint: Endpoint) -> Lines:
+    """What keeps an account with privileges on all databases from changing accounts, which are rows of ``mysql``."""
+    why = "accounts are rows of mysql.*, and the channel leaves accounts alone"
+    if target.flavor is Flavor.MYSQL and not target.has_patterns:
+        account = target.account or f"{endpoint.user}@{_ANY_HOST}"
+        return [(str(each), why) for each in taken_back(needs, "mysql", account)]
+    way = f"name the channel's databases in filter.include_databases, and run `binlane grants` again{_OR_REVOKE}"
+    if target.flavor is Flavor.MARIADB:
+        way = way.removesuffix(_OR_REVOKE)
+    return [("", f"INSERT, UPDATE and DELETE on *.* include mysql.*: {why}; to keep it from them, {way}")]
 
 
 def _for_what_is_there(
