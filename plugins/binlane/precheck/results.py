@@ -36,14 +36,19 @@ def keep_for_lanes(situation: Situation) -> Digests:
     Returns the digests of what it has written."""
     plan, plans, written = situation.plan, situation.plans, dict[str, str]()
     altered = _known_definitions(situation)
-    if altered.tables and not plans.has(files.SOURCE_TABLES):
+    if altered.tables and not _is_left(plans, files.SOURCE_TABLES):
         written |= plans.replace(files.SOURCE_TABLES, schema_to_json(altered))
     # MariaDB counts the rows of partitioned tables twice; a lane without the file asks
-    if situation.target.flavor is Flavor.MARIADB and not plans.has(files.PARTITIONED):
+    if situation.target.flavor is Flavor.MARIADB and not _is_left(plans, files.PARTITIONED):
         known = read_definitions(plans.window)
         tables = situation.target.ask(partitioned_as_it_is, databases_of(plan), known) & plan.applied_tables
         written |= plans.replace(files.PARTITIONED, canonical_json(LEFT.dump(Partitioned(tables))))
     return written
+
+
+def _is_left(plans: WorkFolder, name: str) -> bool:
+    """Whether an earlier check has left a file, and the folder has not been lost since."""
+    return plans.has(name) and plans.exists(name)
 
 
 def keep_for_next_window(situation: Situation) -> Digests:
