@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pymysql
 import pytest
 
 from binlane.errors import BinlaneError
+from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
@@ -170,15 +174,17 @@ VIEW = "CREATE SQL SECURITY INVOKER VIEW app.v AS SELECT ROUND(1.5, app.f()) AS 
 
 @pytest.mark.parametrize("later", [(), ("INSERT INTO app.t VALUES (1)", "ANALYZE TABLE app.v")])
 def test_no_function_runs_because_a_view_is_made_or_looked_at(later: tuple[str, ...], channel: Channel) -> None:
-    made(channel, "IF IS_FREE_LOCK('binlane_test') THEN DELETE FROM other.victim; END IF")
+    body = "IF IS_FREE_LOCK('binlane_test') THEN DELETE FROM other.victim; END IF"
+    made(channel, "SET @x = 1" if later else body)
     with channel.source.connect() as holder, holder.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK('binlane_test', 1)")
         if later:
-            # from a copy, which the source's own user has made
-            run_on(channel.source, VIEW, log=False)
-            run_on(channel.target, VIEW.replace("app.f()", "1"), log=False)
+            # from a copy, whose function and view the source's own user has made
             assert channel.run() is not None
-            run_on(channel.target, "SELECT GET_LOCK('binlane_test', 1)", VIEW.replace("CREATE", "ALTER"), log=False)
+            function = "CREATE OR REPLACE FUNCTION app.f() RETURNS INT DETERMINISTIC MODIFIES SQL DATA"
+            function += f" SQL SECURITY INVOKER BEGIN {body}; RETURN 1; END"
+            run_on(channel.source, function, VIEW, log=False)
+            run_on(channel.target, function, "SELECT GET_LOCK('binlane_test', 1)", VIEW, log=False)
             as_user(channel, *later)
         else:
             as_user(channel, VIEW)
@@ -187,3 +193,43 @@ def test_no_function_runs_because_a_view_is_made_or_looked_at(later: tuple[str, 
             channel.run()
 
     assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
+
+
+def test_a_function_is_refused_where_a_later_look_at_a_view_would_call_it(channel: Channel) -> None:
+    made(channel, "SET @x = 1")
+    as_user(channel, VIEW)
+    assert channel.run() is not None
+    body = "BEGIN IF IS_FREE_LOCK('binlane_test') THEN DELETE FROM other.victim; END IF; RETURN 1; END"
+    as_user(channel, f"CREATE OR REPLACE FUNCTION app.f() RETURNS INT DETERMINISTIC SQL SECURITY INVOKER {body}")
+
+    with pytest.raises(BinlaneError, match=r"expected no table .*, found a table of other"):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
+
+
+def test_no_function_runs_because_a_first_copy_makes_a_view(
+    mariadb_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    for server in (mariadb_source, mariadb_target):
+        clean_servers(server)
+        other = ("CREATE DATABASE other", "CREATE TABLE other.victim (n INT)", "INSERT INTO other.victim VALUES (42)")
+        run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", *other, log=False)
+    channel = Channel(mariadb_source, mariadb_target, tmp_path)
+    with mariadb_source.connect() as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK('binlane_test', 1)")
+        function = (
+            "CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC SQL SECURITY INVOKER BEGIN "
+            "IF IS_FREE_LOCK('binlane_test') THEN DELETE FROM other.victim; END IF; RETURN 1; END"
+        )
+        # a view that is made while the lock is free would do it on the source
+        cursor.execute("CREATE DATABASE app")
+        for statement in ("CREATE TABLE app.t (n INT)", function, VIEW):
+            cursor.execute(statement)
+
+        assert channel.cli("bootstrap", "orders", "--databases", "app") != 0
+
+        assert mariadb_target.query("SELECT n FROM other.victim") == [(42,)]

@@ -6,11 +6,15 @@ import fnmatch
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from binlane.bootstrap.definitions import Definition
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
-from binlane.model import SchemaObject, plural
+from binlane.model import Flavor, SchemaObject, plural
 from binlane.schema.model import Schema
 from binlane.servers.catalog import SYSTEM_DATABASES
+from binlane.sql.parse.lexer import UNDECODED
+from binlane.sql.programs.of_server import OF_INVOKER, kept_database
+from binlane.sql.temporary_routines import tokens_of
 
 _SHOWN: Final = 20
 _ENGINES: Final = frozenset({"innodb"})
@@ -40,6 +44,35 @@ def check_tables(schema: Schema, endpoint: Endpoint) -> None:
         raise PrecheckError(
             f"{endpoint}: {plural(len(wrong), 'table')} cannot be copied; leave their databases out with "
             f"--databases, or load a backup taken by the server's own tools, then `binlane init`:\n{_list(wrong)}"
+        )
+
+
+def check_functions(definitions: Sequence[Definition], others: Iterable[str], target: Endpoint, flavor: Flavor) -> None:
+    """Raises PrecheckError for routines with their invoker's privileges that name a database which is not copied.
+
+    MariaDB calls a function to make a view that has it in ROUND() and the like, as the account that makes the view:
+    whoever can write routines of a copied database could change what is not copied. ``others``: the target's databases
+    that are not copied; ``flavor``: the source's.
+    """
+    if not any(each.kind == "VIEW" for each in definitions):
+        return
+    names, wrong = frozenset(name.lower() for name in others), []
+    for each in definitions:
+        if each.kind in ("VIEW", "TRIGGER", "EVENT"):
+            continue
+        tokens = tokens_of(each.statement.decode("utf-8", "replace").replace(UNDECODED, "x"), flavor, each.sql_mode)
+        if tokens is None or OF_INVOKER.isdisjoint(token.upper for token in tokens):
+            found = "a text that binlane does not read" if tokens is None else None
+        else:
+            database = kept_database(tokens, names)
+            found = None if database is None else f"it names {database}, and has its invoker's privileges"
+        if found is not None:
+            wrong.append(f"{each.schema_object}: {found}")
+    if wrong:
+        raise PrecheckError(
+            f"{target}: MariaDB may call {plural(len(wrong), 'routine')} of the source as the target's account to make "
+            "views: make them SQL SECURITY DEFINER on the source, or leave their databases out with --databases; "
+            f"nothing was written:\n{_list(wrong)}"
         )
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import Engine, select
 from binlane.apply.refusals import driver_errors
 from binlane.bootstrap.accounts import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
 from binlane.bootstrap.catch_up import CatchUp, Kept
-from binlane.bootstrap.checks import check_empty, check_tables, chosen_databases
+from binlane.bootstrap.checks import check_empty, check_functions, check_tables, chosen_databases
 from binlane.bootstrap.definitions import (
     Definition,
     Definitions,
@@ -44,7 +44,7 @@ from binlane.choices import Compressed
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceIdentityError, WindowBusyError
-from binlane.model import SchemaObject, TableKey
+from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.model import Schema
 from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_schema
@@ -222,6 +222,10 @@ class FirstCopy:
         with self._reading() as reader:
             definitions = read_definitions(reader, databases, schema.tables)
             sizes = _sizes(reader, databases)
+            source_flavor = reader.flavor
+        if writer.flavor is Flavor.MARIADB:
+            there = {name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")}
+            check_functions(definitions.behind_rows, there.difference(databases), self.target, source_flavor)
         if self.options.replace and before is None:
             self._drop_all(writer, databases, accounts)
         with ExitStack() as stack:

@@ -22,12 +22,13 @@ from binlane.shards.selection import Extent
 from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference, as_difference
-from binlane.sql.programs.of_server import SYSTEM_NAMES, kept_database, own_value
+from binlane.sql.programs.of_server import OF_INVOKER, SYSTEM_NAMES, kept_database, own_value
+from binlane.sql.programs.reach import plain_name
 
 _MOST_FINDINGS: Final = 20
+_HEAD: Final = 16
+"""Tokens of an ALTER in which the name of its routine is."""
 _INVOKER: Final = "INVOKER"
-_OF_INVOKER: Final = frozenset({_INVOKER, "AUTHID"})
-"""The second is that of sql_mode ORACLE (AUTHID CURRENT_USER)."""
 _TODO: Final = (
     "on the target it runs as the channel's account, whose privileges are not its caller's, so the filter cannot tell "
     "what it changes there: log such statements as rows (binlog_format=MIXED or ROW), or leave its database out "
@@ -58,6 +59,7 @@ def check_account_programs(situation: Situation) -> Iterator[Finding]:
     if runs or opens_views:
         found = list(_naming_kept(situation))
         yield from _findings(situation, found, _TODO_KEPT, by_definitions=opens_views)
+        yield from _made_invokers(situation, found) if opens_views else ()
     if runs and situation.selection.looks_at_statements:
         yield from _findings(situation, list(_asking(situation)), _TODO)
 
@@ -75,6 +77,21 @@ def _findings(
             seqno, where = reached[each.key]
             todo = _TODO_HIDDEN if each.is_hidden else plain
             yield Finding(Severity.FATAL, each.where, each.expected, each.found, f"{where} reaches it: {todo}", seqno)
+
+
+def _made_invokers(situation: Situation, found: Sequence[Difference]) -> Iterator[Finding]:
+    """The same routines where the window makes one, or gives it its invoker's privileges: whoever looks at a view on
+    MariaDB, even at its columns, has its functions called, and verify and a later first copy do."""
+    of_key = {each.key: each for each in found}
+    for text in situation.every_text:
+        if OF_INVOKER.isdisjoint(text.words) or "VIEW" in text.words[:8]:
+            continue
+        words = {token.text.casefold() for token in text.tokens[:_HEAD]}
+        keys = {key for key, _ in programs_made_by(text)}
+        for key, each in of_key.items():
+            if key in keys or (text.words[:1] == ("ALTER",) and plain_name(key).casefold() in words):
+                todo = f"a view can have it called: {_TODO_KEPT}"
+                yield Finding(Severity.FATAL, text.where, each.expected, each.found, todo, text.seqno)
 
 
 def _runs_programs(situation: Situation) -> bool:
@@ -115,7 +132,7 @@ def _naming_kept(situation: Situation) -> Iterator[Difference]:
                 if _is_refused(what, allowed):
                     yield _naming(as_difference(each), what)
     for text in situation.every_text:
-        if not _OF_INVOKER.isdisjoint(text.words):
+        if not OF_INVOKER.isdisjoint(text.words):
             for key, _ in programs_made_by(text):
                 if _is_refused(what := kept_database(text.tokens, left_out), allowed):
                     yield _naming(Difference(key, text.where, "", "", is_trigger=key in text.facts.triggered), what)
@@ -166,7 +183,7 @@ def _of_program(program: Program, flavor: Flavor) -> Difference | None:
 def _of_text(text: LoggedText, flavor: Flavor) -> Iterator[Difference]:
     words: Sequence[str] = text.words
     for key, _ in programs_made_by(text):
-        what = own_value(text.tokens, flavor, by_definer=_OF_INVOKER.isdisjoint(words))
+        what = own_value(text.tokens, flavor, by_definer=OF_INVOKER.isdisjoint(words))
         if what is not None:
             is_trigger = key in text.facts.triggered
             yield _with(Difference(key, f"{text.where}", "", "", is_trigger=is_trigger), what)

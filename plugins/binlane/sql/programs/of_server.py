@@ -15,6 +15,9 @@ from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.unsafe import of_server
 
+OF_INVOKER: Final = frozenset({"INVOKER", "AUTHID"})
+"""Words of a routine that runs with its invoker's privileges; the second is that of sql_mode ORACLE (AUTHID
+CURRENT_USER)."""
 _OF_DEFINER: Final = "CURRENT_USER()"
 """Of a program that runs with its definer's privileges: the definer, on both servers."""
 _WITHOUT_BRANCH: Final = "SLEEP()"
