@@ -23,6 +23,7 @@ CALLS = ("INSERT INTO app.t VALUES (app.f())", "SELECT app.f()", "DO app.f()")
 KEPT = (
     ("mariadb", "INSERT INTO mysql.global_priv VALUES ('%', 'test_evil', '{}')"),
     ("mariadb", "UPDATE binlane.channels SET windows = 99"),
+    ("mariadb", "SET GLOBAL init_connect = 'SET @evil = 1'"),
     ("mariadb", "UPDATE `#mysql50#binlane`.channels SET windows = 99"),
     ("mariadb", "INSERT INTO app.u SELECT 1 FROM /* the */ `MYSQL` . `global_priv`"),
     ("mysql", "UPDATE mysql.user SET host = 'evil' WHERE user = 'test_u'"),
@@ -156,7 +157,8 @@ def test_a_routine_changes_neither_accounts_nor_the_state_without_a_filter_too(
 
 def _accounts_and_state(channel: Channel) -> tuple[object, ...]:
     accounts = channel.target.query("SELECT user, host FROM mysql.user ORDER BY 1, 2")
-    return accounts, channel.target.query("SELECT channel FROM binlane.channels WHERE windows = 99")
+    state = channel.target.query("SELECT channel FROM binlane.channels WHERE windows = 99")
+    return accounts, state, channel.target.query("SELECT @@GLOBAL.init_connect")
 
 
 @requires_mysql

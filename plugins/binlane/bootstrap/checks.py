@@ -13,7 +13,7 @@ from binlane.model import Flavor, SchemaObject, plural
 from binlane.schema.model import Schema
 from binlane.servers.catalog import SYSTEM_DATABASES
 from binlane.sql.parse.lexer import UNDECODED
-from binlane.sql.programs.of_server import OF_INVOKER, kept_database
+from binlane.sql.programs.of_server import OF_INVOKER, described, kept_database
 from binlane.sql.temporary_routines import tokens_of
 
 _SHOWN: Final = 20
@@ -65,7 +65,7 @@ def check_functions(definitions: Sequence[Definition], others: Iterable[str], ta
             found = "a text that binlane does not read" if tokens is None else None
         else:
             database = kept_database(tokens, names)
-            found = None if database is None else f"it names {database}, and has its invoker's privileges"
+            found = None if database is None else f"it has {described(database)}, and its invoker's privileges"
         if found is not None:
             wrong.append(f"{each.schema_object}: {found}")
     if wrong:

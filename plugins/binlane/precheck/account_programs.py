@@ -22,7 +22,7 @@ from binlane.shards.selection import Extent
 from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.programs.comparison import Difference, as_difference
-from binlane.sql.programs.of_server import OF_INVOKER, SYSTEM_NAMES, kept_database, own_value
+from binlane.sql.programs.of_server import OF_INVOKER, SYSTEM_NAMES, described, kept_database, own_value
 from binlane.sql.programs.reach import plain_name
 
 _MOST_FINDINGS: Final = 20
@@ -161,10 +161,10 @@ def _is_refused(database: str | None, allowed: Collection[str]) -> bool:
 
 def _naming(difference: Difference, database: str | None) -> Difference:
     expected = (
-        "no table of the target's accounts, the channel's state or a database that the filter leaves out in a routine "
-        "with its invoker's privileges"
+        "no table of the target's accounts, the channel's state or a database that the filter leaves out, and no SET "
+        "GLOBAL and KILL, in a routine with its invoker's privileges"
     )
-    return difference._replace(expected=expected, found=f"a table of {database}")
+    return difference._replace(expected=expected, found=described(database or ""))
 
 
 def _of_program(program: Program, flavor: Flavor) -> Difference | None:

@@ -73,6 +73,22 @@ def test_a_table_of_accounts_or_of_the_state_is_found_by_its_name(name: str) -> 
     assert kept_database(tokens(f"SELECT a.{name}.b, 'mysql.user', mysql FROM app.mysql")) is None
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "SET GLOBAL init_connect = 'x'",
+        "SET @x = 1, GLOBAL `init_connect` = 'x'",
+        "SET @@GLOBAL.init_connect = 'x'",
+        "IF 1 THEN SET @x = 1, @@global . init_connect := 'x'; END IF",
+        "SET PERSIST max_connections = 1",
+    ],
+)
+def test_a_global_variable_is_found_where_it_is_set(body: str) -> None:
+    assert kept_database(tokens(body)) == "SET GLOBAL"
+    assert kept_database(tokens("SET @x = @@global.init_connect, @y = global; SELECT a.kill, `kill` FROM t")) is None
+    assert kept_database(tokens("IF 1 THEN KILL 5; END IF")) == "KILL"
+
+
 def test_a_name_that_is_a_file_s_is_not_read() -> None:
     with pytest.raises(Unreadable, match="begins with #mysql50#"):
         tokens("UPDATE `#MySQL50#binlane`.channels SET a = 1")

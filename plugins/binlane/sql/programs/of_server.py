@@ -7,6 +7,7 @@ of functions is complete for two families, so tables that only the lane's accoun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -27,11 +28,19 @@ SYSTEM_NAMES: Final = frozenset({"mysql", "performance_schema", "information_sch
 _KEPT_THERE: Final = frozenset({OWN_SCHEMA, "mysql", "performance_schema"})
 """Databases in which a server, or the channel, keeps what decides who may do what."""
 _SERVERS_OWN: Final = frozenset({"INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "MYSQL", "SYS"})
+SET_GLOBAL: Final = "SET GLOBAL"
+_SCOPES: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
+_GLOBAL: Final = re.compile(r"@@`?(?:global|persist|persist_only)\b", re.I)
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _HANDLERS: Final = {"HANDLER": "FOR", "EXCEPTION": "WHEN"}
 """The second is that of sql_mode ORACLE."""
 _NO_ROW: Final = (("NOT", "FOUND"), ("NO_DATA_FOUND", "THEN"))
 """Conditions that are no error."""
+
+
+def described(what: str) -> str:
+    """What ``kept_database`` has found, for people."""
+    return what if what.isupper() else f"a table of {what}"
 
 
 def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> str | None:
@@ -53,14 +62,27 @@ def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> s
 
 
 def kept_database(tokens: Sequence[Token], others: Collection[str] = ()) -> str | None:
-    """The database of the target's accounts, of the channel's state, or of ``others``, that a body names; None if it
-    names none. All in lower case."""
+    """The database of the target's accounts, of the channel's state, or of ``others``, that a body names, in lower
+    case; SET GLOBAL or KILL, if it has one; None for neither."""
     for at, token in enumerate(tokens[:-1]):
+        if (verb := _servers_verb(tokens, at)) is not None:
+            return verb
         is_qualifier = is_symbol(tokens[at + 1], ".") and not (at > 0 and is_symbol(tokens[at - 1], "."))
         name = token.text.lower()
         if is_qualifier and token.kind in _NAMES and (name in _KEPT_THERE or name in others):
             return name
     return None
+
+
+def _servers_verb(tokens: Sequence[Token], at: int) -> str | None:
+    """The statement at a token that changes the server, or other sessions, and not data."""
+    token, behind, before = tokens[at], tokens[at + 1], tokens[at - 1] if at else None
+    if token.kind is TokenKind.VARIABLE:
+        return SET_GLOBAL if _GLOBAL.match(token.text) is not None and is_symbol(behind, "=", ":=", ".") else None
+    if token.upper in _SCOPES and before is not None and (before.upper == "SET" or is_symbol(before, ",")):
+        return SET_GLOBAL if behind.kind in _NAMES else None
+    # a reserved word
+    return token.upper if token.upper == "KILL" and not (before is not None and is_symbol(before, ".")) else None
 
 
 def _catches_errors(word: str, behind: Sequence[Token]) -> bool:
