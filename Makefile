@@ -26,7 +26,7 @@ test: setup ## lint, types and all tests that a change may break, on private ser
 	@$(PYTHON) -m tests --tier test $(SPREAD) tests/chaos tests
 
 quick: setup ## units and some windows of MariaDB, for the time between two commits
-	@$(PYTHON) -m tests --tier quick $(SPREAD) tests/unit tests/integration
+	@$(PYTHON) -m tests --tier quick -n 2 --dist loadfile tests/unit tests/integration
 
 trials: setup ## kills at every statement, live Airflow, the browser, sweeps, the rest of the products of cases; CI runs them, too
 	@$(PYTHON) -m tests --tier trials $(SPREAD) tests/chaos tests

@@ -37,9 +37,11 @@ _FEWER: Final = {_QUICK: 10, "test": 4}
 _LEAST: Final = 10
 _QUICK_FILES: Final = {
     *("apply/test_lane.py", "apply/test_statements.py", "apply/test_writers.py", "verify/test_verify.py"),
-    *("window/test_mixed.py", "window/test_overwrite.py", "window/test_renames.py", "window/test_runs.py"),
+    *("window/test_mixed.py", "window/test_overwrite.py", "window/test_renames.py"),
 }
 """Below tests/integration: a little of each part, on one family."""
+_LONG_UNITS: Final = {"binlog/test_every_byte.py", "test_machine_code.py"}
+"""Below tests/unit: what a tenth of the time of all units goes to."""
 
 _divisor = 1
 
@@ -109,7 +111,7 @@ def _generates(item: pytest.Item) -> bool:
 
 def _is_quick(item: pytest.Item) -> bool:
     if _UNIT in item.path.parents:
-        return True
+        return item.path.relative_to(_UNIT).as_posix() not in _LONG_UNITS
     if _INTEGRATION not in item.path.parents or item.path.relative_to(_INTEGRATION).as_posix() not in _QUICK_FILES:
         return False
     callspec = getattr(item, "callspec", None)
