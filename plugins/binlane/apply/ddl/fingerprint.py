@@ -29,6 +29,8 @@ _NAMES: Final = tuple(re.compile(each) for each in (r"`((?:[^`]|``)+)`", r'"((?:
 """Each is looked for by itself: a quote in a comment or string must not hide a name from the others."""
 _DENIED: Final = 1227
 """ER_SPECIFIC_ACCESS_DENIED_ERROR."""
+_NO_VIEW: Final = 1109
+"""MariaDB with innodb_sys_tables = OFF."""
 _SYSTEM: Final = ("information_schema", "performance_schema", "sys")
 
 
@@ -177,7 +179,7 @@ def _definition(session: LaneSession, table: str) -> str | int:
 
 
 def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tuple[str, int]] | None:
-    """Name and id of each table and partition; None for an account without PROCESS."""
+    """Name and id of each table and partition; None without PROCESS, or on a server without the view."""
     view = "innodb_sys_tables" if session.flavor is Flavor.MARIADB else "innodb_tables"
     names = (f"{stored_pattern(schema)}/{stored_pattern(name)}" for schema, name in tables)
     # partitions are tables of their own: name#P#partition
@@ -185,7 +187,7 @@ def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tupl
     try:
         found = session.rows(f"SELECT name, table_id FROM information_schema.{view}") if tables else []
     except pymysql.err.MySQLError as exc:
-        if error_code(exc) != _DENIED:
+        if error_code(exc) not in (_DENIED, _NO_VIEW):
             raise
         return None
     return sorted((str(name), int(number)) for name, number in found if wanted.fullmatch(str(name)))

@@ -223,7 +223,9 @@ class SqlRows:
 
     def builder(self, table: KnownTable) -> StatementBuilder:
         """The builder of the table's statements, each short enough for the target."""
-        return StatementBuilder(table.bound, self.session.flavor, self._room)
+        # of rows that refer to each other the log's order decides which one is deleted and which one is carried along
+        carries = any(key.on_delete == "CASCADE" for key in table.target.foreign_keys)
+        return StatementBuilder(table.bound, self.session.flavor, self._room, joins_deletes=not carries)
 
     @property
     def _room(self) -> int:

@@ -55,6 +55,8 @@ class StatementBuilder:
     table: BoundTable
     flavor: Flavor
     max_bytes: int = MAX_BYTES
+    joins_deletes: bool = True
+    """Whether a statement may delete several rows: not where a row that it deletes may carry another one with it."""
 
     def statements(self, kind: RowsKind, changes: Iterable[Change]) -> Iterator[RowStatement]:
         """Statements for one event's changes, in an order that has the same effect. Raises ValueError for a value
@@ -85,7 +87,8 @@ class StatementBuilder:
                 yield RowStatement(self.table.key, f"{head}{condition} LIMIT 1", RowsKind.DELETE, 1)
                 continue
             keys.append(f"({condition})")
-        for group in chunks(keys, self.max_bytes):
+        groups = chunks(keys, self.max_bytes) if self.joins_deletes else ([key] for key in keys)
+        for group in groups:
             yield RowStatement(self.table.key, head + " OR ".join(group), RowsKind.DELETE, len(group))
 
     def _updates(self, changes: Iterable[Change]) -> Iterator[RowStatement]:
