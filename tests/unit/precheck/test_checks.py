@@ -68,7 +68,7 @@ def with_source(
     vars(made).update(
         source=SimpleNamespace(
             ask=lambda *_: values, read_schema=lambda: made.tables, read_grants=lambda: grants,
-            definitions_behind=lambda: behind,
+            definitions_behind=lambda: behind, may_read=lambda _: False, account="x@%",
         )
     )  # fmt: skip
     return made
