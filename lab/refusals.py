@@ -55,7 +55,7 @@ REFUSALS: Final = (
     ),
     Refusal(
         "a statement whose result differs from server to server",
-        r"^PrecheckError.*\[(unsafe-statements|row-order)\]",
+        r"^PrecheckError.*\[(unsafe-statements|unsafe-bodies|row-order)\]",
         "UUID(), SLEEP(), @@server_id",
     ),
     Refusal(

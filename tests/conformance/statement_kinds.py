@@ -9,6 +9,9 @@ from tests.conformance.rows import Row, refused, supported
 from tests.conformance.statement_programs import REPLACED_PROGRAMS
 
 _UNSUPPORTED: Final = "UnsupportedEventError"
+_ROW_ORDER: Final = (
+    "tests/integration/window/test_row_order.py::test_what_no_log_tells_is_refused_by_name_before_the_first_write"
+)
 _NOT_APPLIED: Final = f"{proofs.DISSECT}::test_events_that_cannot_be_applied_are_refused_with_file_and_offset"
 _PROGRAMS: Final = "tests/integration/window/test_stored_programs.py"
 _FIRED: Final = "tests/integration/window/test_fired_triggers.py"
@@ -352,11 +355,20 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "UUID(), SLEEP(), @@server_id, FOUND_ROWS(), LIMIT without ORDER BY and the like",
-        "refused unless `allow_unsafe` is set (functions that wait for a replica's GTIDs or positions: always); the "
-        "bodies of routines, triggers and views are not inspected",
+        "refused unless `allow_unsafe` is set (functions that wait for a replica's GTIDs or positions: always), also "
+        "behind routines, triggers, views and defaults of columns",
         "PrecheckError",
         f"{proofs.OUTCOMES}::test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it",
         f"{proofs.UNSAFE}::test_unsafe_parts_of_statements_are_named",
+        _ROW_ORDER,
+    ),
+    refused(
+        "Statements whose result depends on the order of rows: LIMIT, IGNORE, REPLACE, AUTO_INCREMENT, variables and "
+        "RAND() in turn, window functions, GROUP_CONCAT(), columns beside GROUP BY, an UPDATE by a join",
+        "applied where a key of their tables settles the order, else refused unless `allow_unsafe` is set",
+        "PrecheckError",
+        _ROW_ORDER,
+        "tests/integration/window/test_row_order.py::test_what_a_key_or_the_text_settles_is_applied_as_it_is",
     ),
     refused(
         "A column that ALTER TABLE adds with UUID(), RAND(), NEXTVAL() and the like as its default (MariaDB, and MySQL "

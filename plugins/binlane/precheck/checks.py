@@ -29,6 +29,7 @@ from binlane.precheck import (
     statement_kinds,
     statements,
     tables,
+    unsafe_bodies,
     visibility,
 )
 from binlane.precheck.finding import Finding, raise_if_fatal
@@ -79,6 +80,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "letter-case": tables.check_letter_case,
     "statement-kinds": statement_kinds.check_kinds,
     "unsafe-statements": statements.check_unsafe,
+    "unsafe-bodies": unsafe_bodies.check_unsafe_bodies,
     "row-order": row_order.check_row_order,
     "open-transactions": open_transactions.check_open_transactions,
     "features": portability.check_features,

@@ -1,61 +1,185 @@
-"""Statements that number rows in the order in which a server happens to take them."""
+"""Statements whose result depends on the order in which a server happens to take rows, also by what is behind them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
 from binlane.model import SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
+from binlane.precheck.body_parts import Body, BodyPart, reaching
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.sql.charset import decoded, dialect_of
-from binlane.sql.logged_statement import shown
-from binlane.sql.parse.unsafe import numbers_open_rows
+from binlane.schema.model import Table
+from binlane.schema.order_proof import is_settled
+from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.parse.lexer import Token
+from binlane.sql.parse.row_order import (
+    OrderedPart,
+    fed,
+    feeding,
+    last_rows,
+    order_felt,
+    sets_variable,
+    written_in,
+)
+from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
+from binlane.work.logged_statements import Logged
 
-_QUERIES: Final = re.compile(rb"\b(?:INSERT|REPLACE)\b.*\b(?:SELECT|TABLE)\b", re.IGNORECASE | re.DOTALL)
+_FELT: Final = re.compile(
+    rb"\b(?:SELECT|TABLE|LIMIT|FETCH|RAND|NEXT\w*|IGNORE|JOIN)\b|:=|\bUPDATE\b[^=]*?,[^=]*?\bSET\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What every statement has that may feel the order of rows by its own text."""
+_FULL_GROUP_BY: Final = 1 << 5
+"""The bit of ONLY_FULL_GROUP_BY in ``sql_mode``, on both families."""
 _MOST_FINDINGS: Final = 20
+_EXPECTED: Final = "rows in an order that both servers have"
 _TODO: Final = (
-    "each server takes the rows in an order of its own: give the query an ORDER BY, log it as rows "
-    "(binlog_format=MIXED), or set allow_unsafe in the channel's file, and copy the table again behind the window "
-    "(`binlane recopy CHANNEL --table ...`)"
+    "each server takes the rows in an order of its own: give the query an ORDER BY by a unique key, log it as rows "
+    "(binlog_format=ROW for its session; MIXED is enough where the source warns of it), or set allow_unsafe in the "
+    "channel's file, and copy the table again behind the window (`binlane recopy CHANNEL --table ...`)"
 )
 
 
 def check_row_order(situation: Situation) -> Iterator[Finding]:
-    """INSERT ... SELECT without ORDER BY into a table with an AUTO_INCREMENT column, in a log of statements."""
-    if situation.begun or situation.channel.apply.allow_unsafe or not situation.needs.statements:
+    """Statements, and routines, views and triggers behind them, whose result depends on the order in which a server
+    takes rows, without a key of their tables that settles it."""
+    needs = situation.needs
+    is_filled = needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
+    if situation.begun or situation.channel.apply.allow_unsafe or not (needs.statements or is_filled):
         return
-    numbered = frozenset(_numbered(situation))
-    if not numbered.isdisjoint(situation.plan.written):
-        yield from islice(_findings(situation, numbered), _MOST_FINDINGS)
+    rows = _RowOrder(situation)
+    yield from islice((*rows.of_texts(), *rows.behind()), _MOST_FINDINGS)
 
 
-def _numbered(situation: Situation) -> Iterator[TableKey]:
-    """The tables with an AUTO_INCREMENT column, on the target or by the window's own definitions."""
-    yield from (key for key, table in situation.tables.tables.items() if table.auto_increment is not None)
-    if situation.plan.altered.tables:
-        for text in situation.every_text:
-            if "AUTO_INCREMENT" in text.words:
-                yield from text.facts.tables
+@dataclass
+class _RowOrder:
+    """The definitions of tables at a statement, and what was found of texts that differ in literals alone."""
 
+    # no slots: cached_property keeps what the servers have said
 
-def _findings(situation: Situation, numbered: frozenset[TableKey]) -> Iterator[Finding]:
-    flavor = situation.plan.flavor
-    for logged, _ in situation.transactions_with(_QUERIES):
-        context, sql = logged.item.context or SessionContext(), logged.item.payload
-        facts = statement_facts(sql, context, flavor)
-        tables = facts.written & numbered
-        if tables and numbers_open_rows(decoded(sql, context), facts, dialect_of(context, flavor)):
+    situation: Situation
+    seen: dict[Hashable, str | None] = field(default_factory=dict)
+
+    def of_texts(self) -> Iterator[Finding]:
+        """What statements say themselves."""
+        flavor = self.situation.plan.flavor
+        for logged, _ in self.situation.transactions_with(_FELT):
             header = logged.header
-            yield Finding(
-                Severity.FATAL,
-                f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}",
-                "rows in the order of its text",
-                f"an AUTO_INCREMENT of {min(map(str, tables))} for the rows of a query without ORDER BY",
-                _TODO,
-                header.first_seqno,
-            )
+            text = LoggedText.of(header.first_seqno, header.source, logged.item, flavor)
+            if text is None or row_verb(text.tokens) is None:
+                continue
+            altered = self.situation.plan.altered
+            tokens = tuple(text.tokens_with_places)
+            named = (text.context.database, text.context.sql_mode, tokens)
+            at = (*named, header.first_seqno) if altered else named
+            if at not in self.seen:
+                self.seen[at] = self._of_text(text, tokens, logged)
+            if (what := self.seen[at]) is not None:
+                yield _finding(logged, what)
+
+    def behind(self) -> Iterator[Finding]:
+        """What is behind statements."""
+        for text, logged, program, part in reaching(self.situation, self._of_body):
+            if part.needs_rows and (text is None or self._takes_settled_rows(text)):
+                continue
+            yield _finding(logged, f"{part.what} of {program}")
+
+    def _of_body(self, body: Body) -> Iterator[BodyPart]:
+        table_of = self._table_of(self.situation.plan.first_seqno)
+        for part in order_felt(body.tokens, body.database, full_group_by=True):
+            if not is_settled(part, table_of):
+                yield BodyPart(_named(part), needs_rows=False)
+        for what in rows_in_turn(body.tokens, body.database, self.is_numbered):
+            yield BodyPart(what, needs_rows=True)
+        fired = table_of(body.difference.key) if body.event else None
+        for block, columns in last_rows(body.tokens, body.database) if body.event else ():
+            if fired is None or not _finds_one_each(fired, columns):
+                changed = block.sources[0].table if block.sources else None
+                yield BodyPart(f"an UPDATE of {changed or 'a query'} in which the last row remains", needs_rows=True)
+
+    def is_numbered(self, key: TableKey) -> bool:
+        """Whether a table has an AUTO_INCREMENT column, by the target or by the window."""
+        return any(str(key).casefold() == str(each).casefold() for each in self._numbered)
+
+    @cached_property
+    def _numbered(self) -> frozenset[TableKey]:
+        situation = self.situation
+        found = {key for key, table in situation.tables.tables.items() if table.auto_increment is not None}
+        if situation.plan.altered.tables:
+            for text in situation.every_text:
+                if "AUTO_INCREMENT" in text.words:
+                    found |= text.facts.tables
+        return frozenset(found)
+
+    def _of_text(self, text: LoggedText, tokens: Sequence[Token], logged: Logged) -> str | None:
+        database, table_of = text.context.database or "", self._table_of(text.seqno)
+        full = bool((text.context.sql_mode or 0) & _FULL_GROUP_BY)
+        for part in order_felt(tokens, database, full_group_by=full):
+            if not is_settled(part, table_of):
+                return _named(part)
+        if not is_query_of_rows(text.tokens) or is_one_row(text.tokens):
+            return None
+        facts = statement_facts(logged.item.payload, text.context or SessionContext(), text.flavor)
+        numbered = [key for key in facts.written if self.is_numbered(key)]
+        if numbered and not self._takes_settled_rows(text):
+            return f"an AUTO_INCREMENT of {min(map(str, numbered))} for the rows of a query"
+        return None
+
+    def _takes_settled_rows(self, text: LoggedText) -> bool:
+        """Whether a statement takes the rows that it changes in one order, or has them in its text."""
+        if row_verb(text.tokens) in ("INSERT", "REPLACE") and not is_query_of_rows(text.tokens):
+            return True
+        table_of = self._table_of(text.seqno)
+        feeds = list(feeding(text.tokens_with_places, text.context.database or ""))
+        return bool(feeds) and all(is_settled(fed(each), table_of) for each in feeds)
+
+    def _table_of(self, seqno: int) -> Callable[[TableKey], Table | None]:
+        situation = self.situation
+
+        def found(key: TableKey) -> Table | None:
+            target = situation.tables.table(key)
+            if target is not None and not situation.plan.altered.before(key, seqno):
+                return target
+            source = None if situation.source_tables is None else situation.source_tables.table(key)
+            # altered on the way: what it has at both ends it has had in between
+            return source if target is None or source is None or _has_same_keys(source, target) else None
+
+        return found
+
+
+def rows_in_turn(tokens: Sequence[Token], database: str, is_numbered: Callable[[TableKey], bool]) -> Iterator[str]:
+    """What in a body takes the rows of its statement one after the other, so that their order shows."""
+    if (name := sets_variable(tokens)) is not None:
+        yield f"the variable {name}"
+    for key in written_in(tokens, database):
+        if is_numbered(key):
+            yield f"an AUTO_INCREMENT of {key}"
+
+
+def _finds_one_each(fired: Table, columns: frozenset[str]) -> bool:
+    """Whether each row of a table has values of its own in these columns."""
+    return any(
+        key.unique and all(part.name is not None and part.name.lower() in columns for part in key.columns)
+        for key in fired.keys
+    )
+
+
+def _has_same_keys(one: Table, other: Table) -> bool:
+    return one.engine == other.engine and one.keys == other.keys
+
+
+def _named(part: OrderedPart) -> str:
+    return f"{part.what} for rows in an order that no key settles"
+
+
+def _finding(logged: Logged, what: str) -> Finding:
+    header = logged.header
+    where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
+    return Finding(Severity.FATAL, where, _EXPECTED, what, _TODO, header.first_seqno)

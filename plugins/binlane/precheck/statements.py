@@ -428,14 +428,29 @@ def first_reached(
     seqno, and what it is. ``by_definitions``: also definitions that name one: MariaDB calls a view's functions to make
     it, and to look at it."""
     first = dict[TableKey, tuple[int, str]]()
+    for _, logged, reached in reaching_statements(situation, reach, found, by_definitions=by_definitions):
+        seqno, source = logged.header.first_seqno, logged.header.source
+        where = f"{source}: statement of seqno {seqno}, {shown(logged.beginning)},"
+        for key in reached:
+            if seqno < first.get(key, (seqno + 1, ""))[0]:
+                first[key] = seqno, where
+    has_table = situation.target.has_table
+    gone = {each.key for each in found if each.is_trigger and each.key in first and not has_table(each.key)}
+    return {key: each for key, each in first.items() if key not in gone}
+
+
+def reaching_statements(
+    situation: Situation, reach: Reach, found: Sequence[Difference], *, by_definitions: bool = False
+) -> Iterator[tuple[LoggedText | None, Logged, Collection[TableKey]]]:
+    """The statements of the window that reach programs, each with the keys of those in ``found``; no text if it cannot
+    be read."""
     wanted = {folded(each.key): each.key for each in found}
     # what only the log names is not known to be called
     called = reach.called.union(folded(each.key) for each in found if not each.is_trigger)
     leading, plan = reach.leading_to(wanted), situation.plan
     known: dict[frozenset[TableKey], frozenset[TableKey]] = {}
     for logged, _ in situation.transactions_with(_naming(map(plain_name, leading))) if wanted else ():
-        seqno, source = logged.header.first_seqno, logged.header.source
-        text = LoggedText.of(seqno, source, logged.item, plan.flavor)
+        text = LoggedText.of(logged.header.first_seqno, logged.header.source, logged.item, plan.flavor)
         opens = by_definitions and text is not None and _opens_views(text)
         if logged.item.kind is ItemKind.DDL and text is not None and _fires_none(text) and not opens:
             continue
@@ -445,13 +460,9 @@ def first_reached(
             if names not in known:
                 known[names] = reach.of(names)
             reached = wanted if not reach.unread.isdisjoint(known[names]) else known[names]
-        where = f"{source}: statement of seqno {seqno}, {shown(logged.beginning)},"
-        for key in wanted.keys() & reached:
-            if seqno < first.get(wanted[key], (seqno + 1, ""))[0]:
-                first[wanted[key]] = seqno, where
-    has_table = situation.target.has_table
-    gone = {each.key for each in found if each.is_trigger and each.key in first and not has_table(each.key)}
-    return {key: each for key, each in first.items() if key not in gone}
+        keys = [wanted[key] for key in wanted.keys() & reached]
+        if keys:
+            yield text, logged, keys
 
 
 def _opens_views(text: LoggedText) -> bool:

@@ -11,7 +11,7 @@ from binlane.model import Flavor, Item, LogPosition, SessionContext
 from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled, without_host
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementFacts
-from binlane.sql.parse.lexer import Token, Unreadable, lex
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.statements import analyze
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
@@ -51,6 +51,18 @@ class LoggedText:
     def words(self) -> tuple[str, ...]:
         """The tokens in capitals; "" for each token that is not a word."""
         return tuple(token.upper for token in self.tokens)
+
+    @property
+    def tokens_with_places(self) -> Sequence[Token]:
+        """The tokens, with the text of numbers that an ORDER BY may name columns by: ``ORDER BY 1, 2``."""
+        found, is_list = list(self.tokens), False
+        for at, token in enumerate(found):
+            is_list = token.upper == "BY" or (is_list and token.upper != "SELECT")
+            before = found[at - 1]
+            if is_list and token.kind is TokenKind.NUMBER and (before.upper == "BY" or before.text == ","):
+                begin, end = self.places[at]
+                found[at] = token._replace(text=self.sql[begin:end])
+        return found
 
     @property
     def facts(self) -> StatementFacts:

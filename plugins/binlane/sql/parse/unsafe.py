@@ -3,18 +3,20 @@
 The source warns of such statements and logs them all the same. Lists: MySQL "Determination of Safe and Unsafe
 Statements in Binary Logging" and MariaDB "Unsafe Statements for Statement-based Replication"; the trial
 ``test_unsafe_statements`` asks the servers themselves (warning 1592). Variables that the QUERY, INTVAR and RAND events
-carry are safe, and so are rows in the order of an ORDER BY. The bodies of routines, triggers and views are not read.
+carry are safe, and so are rows in the order of an ORDER BY, as far as a key settles it (``row_order``). The bodies of
+routines, triggers and views are read by the precheck (``unsafe-bodies``).
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.cursor import group_end, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.set_statement import clause_of
@@ -23,7 +25,7 @@ _FUNCTION_NAMES: Final = """
 UUID UUID_SHORT UUID_V4 UUID_V7 SYS_GUID RANDOM_BYTES SLEEP SYSDATE FOUND_ROWS ROW_COUNT LOAD_FILE VERSION CURRENT_USER
 CURRENT_ROLE USER SESSION_USER SYSTEM_USER GET_LOCK RELEASE_LOCK RELEASE_ALL_LOCKS IS_FREE_LOCK IS_USED_LOCK
 PS_CURRENT_THREAD_ID PS_THREAD_ID ICU_VERSION ROLES_GRAPHML STATEMENT_DIGEST STATEMENT_DIGEST_TEXT BINLOG_GTID_POS
-LASTVAL WSREP_LAST_SEEN_GTID WSREP_LAST_WRITTEN_GTID WSREP_SYNC_WAIT_UPTO_GTID
+LASTVAL ROWNUM WSREP_LAST_SEEN_GTID WSREP_LAST_WRITTEN_GTID WSREP_SYNC_WAIT_UPTO_GTID
 """
 _WAITING: Final = ("MASTER_POS_WAIT", "SOURCE_POS_WAIT", "MASTER_GTID_WAIT", "WAIT_FOR_EXECUTED_GTID_SET")
 WAITING: Final = frozenset(f"{name}()" for name in _WAITING)
@@ -73,7 +75,7 @@ def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) 
             return found
     words = _Words.of(tokens, facts)
     form = next((name for name, is_one in UNSAFE_FORMS.items() if is_one(words)), None)
-    return form or _unordered_limit(tokens) or _own_tables(facts)
+    return form or unordered_limit(tokens) or _own_tables(facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,18 +234,38 @@ def is_order_open(tokens: Sequence[Token], verb: str = "") -> bool:
     return not ordered and (queried or verb not in ("INSERT", "REPLACE"))
 
 
-def numbers_open_rows(sql: str, facts: StatementFacts, dialect: Dialect) -> bool:
-    """Whether an INSERT or REPLACE would number the rows of a query in an order of the server's own."""
-    tokens: list[Token] = []
-    try:
-        lex(sql, dialect, tokens)
-    except Unreadable:
-        return False
-    words = _Words.of(tokens, facts)
-    return words.verb in ("INSERT", "REPLACE") and words.takes_rows and not _is_one_row(tokens)
+def row_verb(tokens: Sequence[Token]) -> str | None:
+    """The verb of a statement that changes rows or may do so by a function that it calls; None for any other."""
+    begin = 0
+    with contextlib.suppress(Unreadable):
+        begin = clause_of(tokens).body
+    words = [token.upper for token in tokens[begin : begin + 5]]
+    if words[:1] == ["CREATE"]:
+        return "CREATE" if "TABLE" in words else None
+    if words[:1] == ["WITH"]:
+        return next((token.upper for token in tokens if token.upper in ("UPDATE", "DELETE")), "SELECT")
+    return words[0] if words and words[0] in _ROW_VERBS else None
 
 
-def _is_one_row(tokens: Sequence[Token]) -> bool:
+_ROW_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT", "DO", "LOAD"})
+
+
+def is_query_of_rows(tokens: Sequence[Token]) -> bool:
+    """Whether a statement has its rows from a query, or changes those of a table: not from a list in its text."""
+    verb = row_verb(tokens)
+    if verb not in ("INSERT", "REPLACE"):
+        return verb is not None
+    depth = 0
+    for token in tokens:
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if token.upper in ("SELECT", "TABLE", "WITH"):
+            return True
+        if token.upper in ("VALUES", "VALUE", "SET") and depth == 0:
+            return False
+    return False
+
+
+def is_one_row(tokens: Sequence[Token]) -> bool:
     """Whether a query has an aggregate without GROUP BY, and so one row."""
     words = [token.upper for token in tokens]
     if words.count("SELECT") != 1 or not {"GROUP", "OVER", "UNION"}.isdisjoint(words):
@@ -252,6 +274,26 @@ def _is_one_row(tokens: Sequence[Token]) -> bool:
     return any(words[at] in _AGGREGATES and _is_called(tokens, at) for at in chosen)
 
 
+def fills_by_default(tokens: Sequence[Token], sql: str, column: str) -> bool:
+    """Whether an INSERT, REPLACE or LOAD, or an UPDATE with DEFAULT, leaves a column to its default."""
+    verb = row_verb(tokens)
+    if _DEFAULT.search(sql) is not None:
+        return True
+    if verb not in ("INSERT", "REPLACE", "LOAD"):
+        return False
+    words = [token.upper for token in tokens]
+    at = words.index("INTO") + 1 if "INTO" in words else 1
+    while at < len(tokens) and not is_symbol(tokens[at], "(") and words[at] not in ("SET", "SELECT", "VALUES", "VALUE"):
+        at += 3 if words[at] == "PARTITION" else 1
+    if at < len(tokens) and words[at] == "SET":
+        return column.lower() not in {token.text.lower() for token in tokens[at:]}
+    if at < len(tokens) and is_symbol(tokens[at], "(") and tokens[at + 1].upper not in ("SELECT", "WITH"):
+        named = {token.text.lower() for token in tokens[at : group_end(tokens, at)]}
+        return column.lower() not in named
+    return False
+
+
+_DEFAULT: Final = re.compile(r"\bDEFAULT\b", re.IGNORECASE)
 _AGGREGATES: Final = frozenset({"COUNT", "MAX", "MIN", "SUM", "AVG", "GROUP_CONCAT"})
 
 
@@ -307,7 +349,7 @@ _NAMED_WITH_LIST: Final = frozenset(
 )
 
 
-def _unordered_limit(tokens: Sequence[Token]) -> str | None:
+def unordered_limit(tokens: Sequence[Token]) -> str | None:
     """LIMIT without ORDER BY before it in the same parentheses: the server chooses the rows."""
     ordered = [False]
     for at, token in enumerate(tokens):
@@ -320,9 +362,19 @@ def _unordered_limit(tokens: Sequence[Token]) -> str | None:
             ordered[-1] = False
         elif token.upper == "ORDER" and at + 1 < len(tokens) and tokens[at + 1].upper == "BY":
             ordered[-1] = True
-        elif token.upper == "LIMIT" and not ordered[-1] and _takes_some(tokens[at + 1 : at + 4]):
+        elif token.upper == "LIMIT" and [each.upper for each in tokens[at + 1 : at + 3]] == ["ROWS", "EXAMINED"]:
+            return "LIMIT ROWS EXAMINED"
+        elif not ordered[-1] and (
+            (token.upper == "LIMIT" and _takes_some(tokens[at + 1 : at + 4])) or _is_fetch(tokens, at)
+        ):
             return "LIMIT without ORDER BY"
     return None
+
+
+def _is_fetch(tokens: Sequence[Token], at: int) -> bool:
+    """Whether FETCH FIRST 3 ROWS begins there; a cursor's FETCH has no such words."""
+    words = [token.upper for token in tokens[at : at + 4]]
+    return words[0] == "FETCH" and words[1:2] in (["FIRST"], ["NEXT"]) and not {"ROW", "ROWS"}.isdisjoint(words)
 
 
 def _takes_some(behind: Sequence[Token]) -> bool:

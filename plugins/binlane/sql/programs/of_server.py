@@ -85,6 +85,18 @@ def _servers_verb(tokens: Sequence[Token], at: int) -> str | None:
     return token.upper if token.upper == "KILL" and not (before is not None and is_symbol(before, ".")) else None
 
 
+def value_of_server(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> str | None:
+    """What in a body or a query gives another value on another server; None if nothing does."""
+    for at, token in enumerate(tokens):
+        found = of_server(tokens, at, flavor)
+        if found not in (None, _WITHOUT_BRANCH) and not (by_definer and found == _OF_DEFINER):
+            return found
+        is_qualifier = at + 1 < len(tokens) and is_symbol(tokens[at + 1], ".")
+        if token.kind in _NAMES and token.text.upper() in _SERVERS_OWN and is_qualifier:
+            return f"a table of {token.text.lower()}"
+    return None
+
+
 def _catches_errors(word: str, behind: Sequence[Token]) -> bool:
     """Whether a handler is declared there, for more than the end of a cursor."""
     upper = [token.upper for token in behind]

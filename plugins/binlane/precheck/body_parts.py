@@ -1,0 +1,91 @@
+"""Parts of routines, views and triggers behind the statements of a window, each with the statements that reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from binlane.precheck.situation import Situation
+from binlane.precheck.statements import may_reach_programs, programs_made_by, reach_of_window, reaching_statements
+from binlane.schema.programs import SECURITY, Program
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.lexer import Token
+from binlane.sql.programs.comparison import Difference, as_difference
+from binlane.work.logged_statements import Logged
+
+_INVOKER: Final = "INVOKER"
+_EVENTS: Final = {"INSERT": ("INSERT", "REPLACE", "LOAD"), "UPDATE": ("UPDATE",), "DELETE": ("DELETE", "REPLACE")}
+"""Words of statements that fire a table's triggers, by the triggers' events."""
+
+
+class BodyPart(NamedTuple):
+    """What stands against a body."""
+
+    what: str
+    needs_rows: bool
+    """It matters only for statements that take many rows in an order of the server's own."""
+
+
+class Body(NamedTuple):
+    """A text behind a name."""
+
+    difference: Difference
+    database: str
+    tokens: Sequence[Token]
+    by_definer: bool
+    """It runs with its definer's privileges."""
+    event: str = ""
+    """Of a trigger."""
+
+
+Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
+
+
+def reaching(situation: Situation, find: Find) -> Iterator[tuple[LoggedText | None, Logged, str, BodyPart]]:
+    """Each statement that reaches a body in which ``find`` finds parts: its text, and the body's name."""
+    found = [(body, part) for body in _bodies(situation) for part in find(body)]
+    if not found:
+        return
+    wanted = [body.difference for body, _ in found]
+    for text, logged, reached in reaching_statements(situation, reach_of_window(situation), wanted):
+        for body, part in found:
+            if body.difference.key in reached and _fires(body, text, len(reached)):
+                yield text, logged, body.difference.where, part
+
+
+def _fires(body: Body, text: LoggedText | None, reached: int) -> bool:
+    """Whether a statement may run a body that it reaches: of a trigger, whether its own verb fires it, unless it
+    reaches other bodies, too."""
+    if not body.event or text is None or reached > 1:
+        return True
+    return not set(_EVENTS.get(body.event, ())).isdisjoint(text.words)
+
+
+def _bodies(situation: Situation) -> Iterator[Body]:
+    """Of both servers, as far as the window may reach them, and of the window itself; each text once."""
+    # few windows need it
+    from binlane.sql.temporary_routines import tokens_of
+
+    flavor, seen = situation.plan.flavor, set[tuple[object, ...]]()
+    called = situation.stored_programs if may_reach_programs(situation) else ()
+    for side in (*situation.stored_triggers, *called):
+        for each in side:
+            marks = (each.key, each.kind, each.name, each.text, each.sql_mode)
+            if marks in seen or (tokens := tokens_of(each.text, flavor, each.sql_mode)) is None:
+                continue
+            seen.add(marks)
+            yield Body(as_difference(each), each.key.database, tokens, _runs_as_definer(each), _event(each))
+    for text in situation.every_text:
+        for key, database in programs_made_by(text):
+            is_trigger = key in text.facts.triggered
+            event = next((word for word in text.words if word in _EVENTS), "") if is_trigger else ""
+            difference = Difference(key, text.where, "", "", is_trigger=is_trigger)
+            yield Body(difference, database, text.tokens, _INVOKER not in text.words, event)
+
+
+def _runs_as_definer(program: Program) -> bool:
+    return program.kind == "trigger" or program.facts.get(SECURITY) != _INVOKER
+
+
+def _event(program: Program) -> str:
+    return program.time.split()[-1].upper() if program.kind == "trigger" and program.time else ""

@@ -1,0 +1,108 @@
+"""Routines, views, triggers and column defaults behind a window's statements that give other values on another server.
+
+The source warns of a statement that reaches one (1592), and logs rows for it in MIXED format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+from binlane.model import Flavor, TableKey
+from binlane.precheck.body_parts import Body, BodyPart, reaching
+from binlane.precheck.finding import Finding
+from binlane.precheck.situation import Situation
+from binlane.schema.compare import Severity
+from binlane.schema.model import Table
+from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.parse.unsafe import fills_by_default, of_server, unordered_limit
+from binlane.sql.programs.of_server import value_of_server
+from binlane.work.logged_statements import Logged
+
+_MOST_FINDINGS: Final = 20
+_EXPECTED: Final = "what every server answers alike"
+_TODO: Final = (
+    "the target would write other values than the source did: log such statements as rows (binlog_format=MIXED), or "
+    "set allow_unsafe in the channel's file, and copy the tables that they change again behind the window (`binlane "
+    "recopy CHANNEL --table ...`)"
+)
+_FILLING: Final = re.compile(rb"\b(?:INSERT|REPLACE|LOAD|DEFAULT)\b", re.IGNORECASE)
+
+
+def check_unsafe_bodies(situation: Situation) -> Iterator[Finding]:
+    """Routines, views, triggers and column defaults behind the window's statements whose result differs from server to
+    server."""
+    if situation.begun or situation.channel.apply.allow_unsafe:
+        return
+    needs = situation.needs
+    if not (needs.statements or needs.loads):
+        return
+    yield from islice((*_bodies(situation), *_defaults(situation)), _MOST_FINDINGS)
+
+
+def _bodies(situation: Situation) -> Iterator[Finding]:
+    flavor, seen = situation.plan.flavor, set[str]()
+
+    def find(body: Body) -> Iterator[BodyPart]:
+        what = value_of_server(body.tokens, flavor, by_definer=body.by_definer) or unordered_limit(body.tokens)
+        if what is not None:
+            yield BodyPart(what, needs_rows=False)
+
+    for _, logged, program, part in reaching(situation, find):
+        if program not in seen:
+            seen.add(program)
+            yield _finding(logged, f"{part.what} of {program}")
+
+
+def _defaults(situation: Situation) -> Iterator[Finding]:
+    """Statements that leave a column to such a default."""
+    unsafe = dict(_unsafe_defaults(situation))
+    if not unsafe:
+        return
+    for logged, _ in situation.transactions_with(_FILLING):
+        header = logged.header
+        text = LoggedText.of(header.first_seqno, header.source, logged.item, situation.plan.flavor)
+        if text is None:
+            continue
+        for key in text.facts.written:
+            for column, what in unsafe.get((key.database.lower(), key.table.lower()), {}).items():
+                if fills_by_default(text.tokens, text.sql, column):
+                    yield _finding(logged, f"{what} as the default of {key}.{column}")
+
+
+def _unsafe_defaults(situation: Situation) -> Iterator[tuple[tuple[str, str], Mapping[str, str]]]:
+    """By table in lower case, the columns with such a default."""
+    sides = [situation.tables, *([] if situation.source_tables is None else [situation.source_tables])]
+    written = {(key.database.lower(), key.table.lower()) for key in (*situation.plan.written, *situation.plan.loaded)}
+    for key in written:
+        found = dict[str, str]()
+        for side in sides:
+            table = side.table(TableKey(*key)) or next(
+                (each for name, each in side.tables.items() if (name.database.lower(), name.table.lower()) == key), None
+            )
+            if table is not None:
+                found |= _of_table(table, situation.plan.flavor)
+        if found:
+            yield key, found
+
+
+def _of_table(table: Table, flavor: Flavor) -> Mapping[str, str]:
+    from binlane.sql.temporary_routines import tokens_of
+
+    found = dict[str, str]()
+    for column in table.columns:
+        if column.default is None or "(" not in column.default or column.default.startswith("'"):
+            continue
+        tokens = tokens_of(column.default, flavor) or ()
+        what = next((what for at in range(len(tokens)) if (what := of_server(tokens, at, flavor)) is not None), None)
+        if what is not None:
+            found[column.name] = what
+    return found
+
+
+def _finding(logged: Logged, what: str) -> Finding:
+    header = logged.header
+    where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
+    return Finding(Severity.FATAL, where, _EXPECTED, what, _TODO, header.first_seqno)

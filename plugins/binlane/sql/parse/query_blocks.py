@@ -1,0 +1,397 @@
+"""The parts of a text that take rows of tables: each SELECT, UPDATE and DELETE, with what its clauses say of columns.
+
+Names are read, not resolved: which names are columns, and of which table, the definitions of the tables tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from binlane.model import TableKey
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token, TokenKind
+
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_LITERALS: Final = (TokenKind.STRING, TokenKind.NUMBER)
+_SET_OPERATORS: Final = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
+_NO_VERB: Final = {
+    "UPDATE": ("FOR", "KEY", "ON", "BEFORE", "AFTER", "OR", "NO"),
+    "DELETE": ("ON", "BEFORE", "AFTER", "OR"),
+}
+"""Words behind which UPDATE or DELETE begins no statement."""
+_CLAUSES: Final = (
+    *("FROM", "SET", "USING", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET", "FETCH", "INTO"),
+    *("PROCEDURE", "LOCK", "RETURNING", "PREPARE"),
+)
+_BEFORE_NESTED: Final = frozenset({"SELECT", "FROM", "WHERE", "SET", "VALUES", "VALUE", "WITH", "DUPLICATE"})
+"""Words before a query in parentheses that is not the statement's own."""
+_FACTOR_ENDS: Final = ("PARTITION", "USE", "FORCE", "IGNORE", "ON", "USING", "FOR", "TABLESAMPLE")
+_JOINS: Final = ("JOIN", "STRAIGHT_JOIN")
+_BEFORE_JOIN: Final = ("LEFT", "RIGHT", "INNER", "CROSS", "OUTER", "NATURAL", "FULL")
+_MODIFIERS: Final = (
+    *("LOW_PRIORITY", "QUICK", "IGNORE", "HIGH_PRIORITY", "ALL", "DISTINCT", "DISTINCTROW", "SQL_NO_CACHE"),
+    *("SQL_CACHE", "SQL_CALC_FOUND_ROWS", "SQL_SMALL_RESULT", "SQL_BIG_RESULT", "SQL_BUFFER_RESULT"),
+)
+
+
+class Column(NamedTuple):
+    """A name that may be a column's, in lower case."""
+
+    qualifier: str
+    """The alias or name of its table; "" if the text has none."""
+    name: str
+
+
+class Source(NamedTuple):
+    """A table whose rows are taken."""
+
+    alias: str
+    """In lower case."""
+    table: TableKey | None
+    """None for a query in parentheses, or a function that gives rows."""
+
+
+class Equality(NamedTuple):
+    """``column = literal``, or ``column = column``, that holds for every row that is taken."""
+
+    column: Column
+    other: Column | TokenKind
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A SELECT, UPDATE or DELETE without the queries in its parentheses."""
+
+    verb: str
+    sources: tuple[Source, ...]
+    clauses: Mapping[str, Sequence[Token]]
+    """By its first word, the tokens behind that; the select list, or the tables of an UPDATE, by the verb."""
+    equalities: tuple[Equality, ...]
+    ordered: tuple[Column, ...]
+    """The columns of ORDER BY."""
+    is_top: bool
+    """It is the statement, or the query of it."""
+    is_part: bool
+    """It is combined with others by UNION or its like."""
+    is_cursor: bool
+    """It is the query of a cursor, whose rows a body takes one after the other."""
+    orders_all: bool = False
+    """ORDER BY has every element of the select list."""
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the text gives an order."""
+        return "ORDER" in self.clauses
+
+    @property
+    def tokens(self) -> Iterator[Sequence[Token]]:
+        """The tokens of all its clauses, those of queries in parentheses left out."""
+        return map(own_tokens, self.clauses.values())
+
+
+def blocks(tokens: Sequence[Token], database: str) -> Iterator[Block]:
+    """Every block of a statement, a body or a query. ``database``: of names without one."""
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        before = tokens[at - 1] if at else None
+        if token.upper not in ("SELECT", "UPDATE", "DELETE") or (before is not None and is_symbol(before, ".")):
+            continue
+        if token.upper != "SELECT" and before is not None and before.upper in _NO_VERB[token.upper]:
+            continue
+        end = _end(tokens, at)
+        # parentheses around the query of an INSERT
+        is_top = not depth or not any(each.upper in _BEFORE_NESTED for each in tokens[:at])
+        behind = tokens[end].upper if end < len(tokens) else ""
+        is_part = behind in _SET_OPERATORS or (before is not None and _is_combined(tokens, at))
+        is_cursor = [each.upper for each in tokens[max(0, at - 2) : at]] in (["CURSOR", "FOR"], ["CURSOR", "IS"])
+        yield _block(tokens[at:end], database, (is_top, is_part, is_cursor))
+
+
+def _is_combined(tokens: Sequence[Token], at: int) -> bool:
+    words = [token.upper or token.text for token in tokens[max(0, at - 3) : at]]
+    while words and words[-1] in ("ALL", "DISTINCT"):
+        words.pop()
+    return bool(words) and words[-1] in _SET_OPERATORS
+
+
+def _end(tokens: Sequence[Token], begin: int) -> int:
+    depth = 0
+    for at in range(begin, len(tokens)):
+        token = tokens[at]
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if depth < 0 or (depth == 0 and at > begin and (is_symbol(token, ";") or token.upper in _SET_OPERATORS)):
+            return at
+        behind = tokens[at + 1].upper if at + 1 < len(tokens) else ""
+        if depth == 0 and behind in _BEHIND.get(token.upper, ()):
+            return at
+    return len(tokens)
+
+
+_BEHIND: Final = {"ON": ("DUPLICATE",), "FOR": ("UPDATE", "SHARE")}
+"""Words, and those that may follow them, behind the end of a block."""
+
+
+def _block(tokens: Sequence[Token], database: str, marks: tuple[bool, bool, bool]) -> Block:
+    verb, clauses, depth, name = tokens[0].upper, dict[str, list[Token]](), 0, tokens[0].upper
+    clauses[name] = []
+    for token in tokens[1:]:
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        is_clause = depth == 0 and token.upper in _CLAUSES and not (token.upper == "USING" and verb != "DELETE")
+        if is_clause and not (clauses[name] and is_symbol(clauses[name][-1], ".")):
+            name = token.upper
+            clauses.setdefault(name, [])
+        else:
+            clauses[name].append(token)
+    place = {"UPDATE": "UPDATE", "DELETE": "USING" if "USING" in clauses else "FROM"}.get(verb, "FROM")
+    sources, conditions = _sources(clauses.get(place, ()), database)
+    equalities = [*conditions, *_equalities(clauses.get("WHERE", ()))]
+    ordered = _ordered(clauses)
+    return Block(verb, tuple(sources), clauses, tuple(equalities), tuple(ordered), *marks, _orders_all(clauses))
+
+
+def _sources(tokens: Sequence[Token], database: str) -> tuple[list[Source], list[Equality]]:
+    """The tables of a FROM clause, and what their joins say."""
+    found, equalities = list[Source](), list[Equality]()
+    for factor in _factors(tokens):
+        words = list(factor)
+        while words and words[0].upper in (*_MODIFIERS, *_BEFORE_JOIN, "LATERAL"):
+            words.pop(0)
+        while words and words[-1].upper in _BEFORE_JOIN:
+            words.pop()
+        if not words:
+            continue
+        at = next(
+            (at for at, depth, token in _levels(words) if not depth and token.upper in ("ON", "USING")), len(words)
+        )
+        if at < len(words) and words[at].upper == "ON":
+            # an outer join keeps rows for which it does not hold, and no literal fixes their columns
+            equalities += (each for each in _equalities(words[at + 1 :]) if isinstance(each.other, Column))
+        elif at < len(words) and found:
+            for token in words[at + 1 :]:
+                if token.kind in _NAMES:
+                    name = token.text.lower()
+                    equalities.append(Equality(Column(found[-1].alias, name), Column("\0", name)))
+        head = words[:at]
+        source = _source(head, database)
+        equalities = [
+            each._replace(other=Column(source.alias, each.other.name))
+            if isinstance(each.other, Column) and each.other.qualifier == "\0"
+            else each
+            for each in equalities
+        ]
+        found.append(source)
+    return found, equalities
+
+
+def _source(tokens: Sequence[Token], database: str) -> Source:
+    if is_symbol(tokens[0], "(") or (len(tokens) > 1 and is_symbol(tokens[1], "(")):
+        last = tokens[-1]
+        return Source(last.text.lower() if last.kind in _NAMES else "", None)
+    chain, at = [tokens[0].text], 1
+    while at + 1 < len(tokens) and is_symbol(tokens[at], "."):
+        chain.append(tokens[at + 1].text)
+        at += 2
+    key = TableKey(chain[-2] if len(chain) > 1 else database, chain[-1])
+    behind = [token for token in tokens[at:] if token.upper != "AS"]
+    named = behind and behind[0].kind in _NAMES and behind[0].upper not in _FACTOR_ENDS
+    return Source((behind[0].text if named else chain[-1]).lower(), key)
+
+
+def _factors(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    begin = 0
+    for at, depth, token in _levels(tokens):
+        if depth == 0 and (is_symbol(token, ",") or token.upper in _JOINS):
+            yield tokens[begin:at]
+            begin = at + 1
+    yield tokens[begin:]
+
+
+def _levels(tokens: Sequence[Token]) -> Iterator[tuple[int, int, Token]]:
+    """Each token with its index and the number of parentheses around it, those of a token that is one included."""
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += is_symbol(token, "(")
+        yield at, depth, token
+        depth -= is_symbol(token, ")")
+
+
+def _equalities(tokens: Sequence[Token]) -> Iterator[Equality]:
+    """What a condition says of each row, if it is a conjunction."""
+    tokens = _unwrapped(tokens)
+    if any(
+        depth == 0 and (token.upper in ("OR", "XOR") or is_symbol(token, "||")) for _, depth, token in _levels(tokens)
+    ):
+        return
+    begin = 0
+    ends = [
+        at for at, depth, token in _levels(tokens) if not depth and (token.upper == "AND" or is_symbol(token, "&&"))
+    ]
+    for end in (*ends, len(tokens)):
+        part = _unwrapped(tokens[begin:end])
+        begin = end + 1
+        middle = next((at for at, _, token in _levels(part) if is_symbol(token, "=")), None)
+        if middle is None:
+            if part != tokens and any(token.upper == "AND" for token in part):
+                yield from _equalities(part)
+            continue
+        left, right = part[:middle], part[middle + 1 :]
+        for one, other in ((left, right), (right, left)):
+            column, value = plain_column(one), plain_column(other)
+            if column is None:
+                continue
+            if value is not None:
+                yield Equality(column, value)
+            elif len(other) == 1 and other[0].kind in _LITERALS:
+                yield Equality(column, other[0].kind)
+
+
+def _unwrapped(tokens: Sequence[Token]) -> Sequence[Token]:
+    while len(tokens) > 2 and is_symbol(tokens[0], "(") and _closes(tokens) == len(tokens) - 1:
+        tokens = tokens[1:-1]
+    return tokens
+
+
+def _closes(tokens: Sequence[Token]) -> int:
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if depth == 0:
+            return at
+    return -1
+
+
+def plain_column(tokens: Sequence[Token]) -> Column | None:
+    """The column, if the tokens are one name and nothing else."""
+    tokens = _unwrapped(tokens)
+    if len(tokens) % 2 == 0 or len(tokens) > 5 or tokens[0].upper in ("NULL", "TRUE", "FALSE", "DEFAULT"):
+        return None
+    if not all(token.kind in _NAMES for token in tokens[::2]) or not all(is_symbol(each, ".") for each in tokens[1::2]):
+        return None
+    return Column(tokens[-3].text.lower() if len(tokens) > 1 else "", tokens[-1].text.lower())
+
+
+def items(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The elements of a list, separated by commas outside parentheses."""
+    begin = 0
+    for at, depth, token in _levels(tokens):
+        if depth == 0 and is_symbol(token, ","):
+            yield tokens[begin:at]
+            begin = at + 1
+    if begin < len(tokens):
+        yield tokens[begin:]
+
+
+def order_columns(tokens: Sequence[Token]) -> Iterator[Column]:
+    """The columns in a list of ORDER BY, PARTITION BY or GROUP BY."""
+    for item in items(tokens):
+        while item and item[-1].upper in ("ASC", "DESC"):
+            item = item[:-1]
+        if (column := plain_column(item)) is not None:
+            yield column
+
+
+def aliases(tokens: Sequence[Token]) -> dict[str, Sequence[Token]]:
+    """The names that a select list gives, each with the expression behind it."""
+    found = dict[str, Sequence[Token]]()
+    for item in items(tokens):
+        expression = _without_alias(item)
+        if len(expression) < len(item):
+            found[item[-1].text.lower()] = expression
+    return found
+
+
+def _without_alias(item: Sequence[Token]) -> Sequence[Token]:
+    """An element of a select list without the name that it gets."""
+    while item and item[0].upper in _MODIFIERS:
+        item = item[1:]
+    if len(item) < 2 or item[-1].kind not in _NAMES:
+        return item
+    before = item[-2]
+    if before.upper == "AS":
+        return item[:-2]
+    is_operator = before.kind is TokenKind.SYMBOL and before.text != ")"
+    return item if is_operator or before.upper in _OPERATORS else item[:-1]
+
+
+_OPERATORS: Final = frozenset({"NOT", "AND", "OR", "XOR", "DIV", "MOD", "LIKE", "IN", "IS", "BINARY", "COLLATE"})
+
+
+def _ordered(clauses: Mapping[str, Sequence[Token]]) -> Iterator[Column]:
+    chosen = clauses.get("SELECT", ())
+    named, places = aliases(chosen), list(items(chosen))
+    for item in items(list(clauses.get("ORDER", ()))[1:]):
+        while item and item[-1].upper in ("ASC", "DESC"):
+            item = item[:-1]
+        if len(item) == 1 and item[0].kind is TokenKind.NUMBER:
+            # by its place in the list, if the tokens tell that
+            place = int(item[0].text) if item[0].text.isdigit() else 0
+            behind = plain_column(_without_alias(places[place - 1])) if 0 < place <= len(places) else None
+        else:
+            behind = plain_column(item)
+            if behind is not None and not behind.qualifier and behind.name in named:
+                behind = plain_column(named[behind.name])
+        if behind is not None:
+            yield behind
+
+
+def _orders_all(clauses: Mapping[str, Sequence[Token]]) -> bool:
+    chosen, ordered = list(items(clauses.get("SELECT", ()))), list(items(list(clauses.get("ORDER", ()))[1:]))
+    numbers = {item[0].text for item in ordered if item and item[0].kind is TokenKind.NUMBER}
+    texts = [[each[:2] for each in item if each.upper not in ("ASC", "DESC")] for item in ordered]
+
+    def is_ordered(place: int, item: Sequence[Token]) -> bool:
+        plain = [each[:2] for each in _without_alias(item)]
+        return str(place) in numbers or plain in texts or [each[:2] for each in item[-1:]] in texts
+
+    has_rows = any(is_symbol(each, "*") for item in chosen for each in item)
+    return bool(chosen) and not has_rows and all(is_ordered(at + 1, item) for at, item in enumerate(chosen))
+
+
+def own_tokens(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens without the queries in parentheses."""
+    found, hidden, depth = list[Token](), 0, 0
+    for at, token in enumerate(tokens):
+        depth += is_symbol(token, "(")
+        if (
+            not hidden
+            and is_symbol(token, "(")
+            and tokens[at + 1 : at + 2]
+            and tokens[at + 1].upper in ("SELECT", "WITH")
+        ):
+            hidden = depth
+        if not hidden:
+            found.append(token)
+        if hidden == depth and is_symbol(token, ")"):
+            hidden = 0
+        depth -= is_symbol(token, ")")
+    return found
+
+
+def columns_in(tokens: Sequence[Token]) -> Iterator[Column]:
+    """Every name of the tokens that may be a column's: those of functions are none."""
+    at = 0
+    while at < len(tokens):
+        if tokens[at].kind not in _NAMES:
+            at += 1
+            continue
+        end = at + 1
+        while (
+            end + 1 < len(tokens)
+            and is_symbol(tokens[end], ".")
+            and tokens[end + 1].kind in (*_NAMES, TokenKind.SYMBOL)
+        ):
+            end += 2
+        called = end < len(tokens) and is_symbol(tokens[end], "(") and tokens[at].kind is TokenKind.WORD
+        if not called:
+            qualifier = tokens[end - 3].text.lower() if end - at > 1 else ""
+            yield Column(qualifier, tokens[end - 1].text.lower())
+        at = end
+
+
+def call_end(tokens: Sequence[Token], at: int) -> int:
+    """The index of the parenthesis that closes the one at ``at``; the number of tokens if none does."""
+    closed = _closes(tokens[at:])
+    return len(tokens) if closed < 0 else at + closed

@@ -1,0 +1,177 @@
+"""What feels the order of rows is told from what a key settles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
+from binlane.schema.model import Column, Key, KeyColumn, Table
+from binlane.schema.order_proof import is_settled
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.lexer import Token
+from binlane.sql.parse.row_order import fed, feeding, order_felt
+
+
+def table(name: str, *keys: Key) -> Table:
+    columns = (
+        *(Column("id", 1, "int", nullable=False), Column("v", 2, "int"), Column("w", 3, "int")),
+        *(Column("d", 4, "double"), Column("c", 5, "varchar", charset="utf8mb4", collation="utf8mb4_general_ci")),
+        Column("u", 6, "int", nullable=False),
+    )
+    return Table(TableKey("a", name), "InnoDB", columns, keys)
+
+
+def key(name: str, *columns: str, unique: bool = True) -> Key:
+    parts = tuple(KeyColumn(each) for each in columns)
+    return Key(name, unique=unique, primary=name == "PRIMARY", columns=parts)
+
+
+PRIMARY = key("PRIMARY", "id")
+TABLES = {
+    each.key: each
+    for each in (
+        table("k"),
+        table("p", PRIMARY),
+        table("q", PRIMARY),
+        table("i", PRIMARY, key("v", "v", unique=False)),
+        table("n", key("v", "v"), key("u", "u")),
+        table("two", key("PRIMARY", "v", "w")),
+        table("text", key("PRIMARY", "c")),
+    )
+}
+OPEN = [
+    ("DELETE FROM k ORDER BY v LIMIT 3", "LIMIT"),
+    ("DELETE FROM p ORDER BY v LIMIT 3", "LIMIT"),
+    ("DELETE FROM n ORDER BY v LIMIT 3", "LIMIT"),
+    ("DELETE FROM two ORDER BY v LIMIT 3", "LIMIT"),
+    ("DELETE FROM p WHERE id = 3 OR v = 1 ORDER BY v LIMIT 1", "LIMIT"),
+    ("DELETE FROM text WHERE c = 0 ORDER BY v LIMIT 1", "LIMIT"),
+    ("DELETE FROM unknown ORDER BY id LIMIT 1", "LIMIT"),
+    ("INSERT INTO t SELECT v, w FROM k ORDER BY v LIMIT 1", "LIMIT"),
+    ("INSERT INTO t SELECT v FROM p ORDER BY v + id LIMIT 1", "LIMIT"),
+    ("INSERT INTO t SELECT v AS id, w FROM p ORDER BY id LIMIT 1", "LIMIT"),
+    ("INSERT INTO t SELECT v, id AS x, w FROM p ORDER BY 1, 3 LIMIT 3", "LIMIT"),
+    ("INSERT INTO t SELECT v, id + v FROM p ORDER BY 1 LIMIT 3", "LIMIT"),
+    ("INSERT INTO t VALUES (1, (SELECT w FROM k ORDER BY v LIMIT 1))", "LIMIT"),
+    ("INSERT INTO t SELECT p.v, k.w FROM p JOIN k ON p.id = k.v ORDER BY p.id LIMIT 1", "LIMIT"),
+    ("INSERT INTO t SELECT v, w FROM p ORDER BY v FETCH FIRST 2 ROWS ONLY", "LIMIT"),
+    ("INSERT INTO t SELECT v, w FROM p UNION SELECT v, w FROM q ORDER BY id LIMIT 3", "LIMIT"),
+    ("INSERT IGNORE INTO t SELECT v, w FROM k ORDER BY v", "INSERT IGNORE"),
+    ("REPLACE INTO t SELECT v, w FROM k ORDER BY v", "REPLACE ... SELECT"),
+    ("REPLACE INTO t (SELECT v, w FROM k ORDER BY v)", "REPLACE ... SELECT"),
+    ("UPDATE IGNORE p SET v = 1 ORDER BY v", "UPDATE IGNORE"),
+    ("UPDATE k SET v = (@a := @a + 1)", "@a, which rows set in turn"),
+    ("UPDATE i SET v = (@a := @a + 1) WHERE v > 3", "@a, which rows set in turn"),
+    ("UPDATE p SET v = RAND()", "RAND() of each row"),
+    ("DELETE FROM p WHERE RAND() < 0.5", "RAND() of each row"),
+    ("INSERT INTO t SELECT NEXT VALUE FOR s, v FROM p", "NEXT() of each row"),
+    ("INSERT INTO t SELECT w, ROW_NUMBER() OVER () FROM k", "ROW_NUMBER() OVER"),
+    ("INSERT INTO t SELECT w, LAG(w) OVER (PARTITION BY v ORDER BY d) FROM k", "LAG() OVER"),
+    ("INSERT INTO t SELECT w, LAG(w) OVER x FROM k WINDOW x AS (ORDER BY v)", "LAG() OVER"),
+    ("INSERT INTO t SELECT w, SUM(w) OVER (ORDER BY v ROWS 2 PRECEDING) FROM k", "SUM() OVER"),
+    ("INSERT INTO t SELECT v, GROUP_CONCAT(w) FROM k GROUP BY v", "GROUP_CONCAT()"),
+    ("INSERT INTO t SELECT v, GROUP_CONCAT(c ORDER BY c) FROM k GROUP BY v", "GROUP_CONCAT()"),
+    ("INSERT INTO t SELECT JSON_ARRAYAGG(w) FROM k", "JSON_ARRAYAGG()"),
+    ("INSERT INTO t SELECT v, w FROM k GROUP BY v", "a column beside GROUP BY"),
+    ("INSERT INTO t SELECT w, MAX(v) FROM k", "a column beside GROUP BY"),
+    ("INSERT INTO t SELECT SUM(d) FROM k", "SUM() of floating-point numbers"),
+    ("INSERT INTO t SELECT DISTINCT c FROM k", "DISTINCT of texts"),
+    ("INSERT INTO t SELECT MAX(c) FROM k", "MAX() of texts"),
+    ("INSERT INTO t SELECT c, COUNT(*) FROM k GROUP BY c", "GROUP BY of texts"),
+    ("UPDATE p JOIN k ON p.id = k.v SET p.w = k.w", "an UPDATE by a join that may find several rows for one"),
+    ("UPDATE p, k SET p.w = k.w", "an UPDATE by a join that may find several rows for one"),
+    ("UPDATE text JOIN q ON q.id = text.c SET text.w = q.w", "an UPDATE by a join that may find several rows for one"),
+]
+SETTLED = [
+    "DELETE FROM p ORDER BY id LIMIT 3",
+    "DELETE FROM p ORDER BY v, p.id DESC LIMIT 3",
+    "DELETE FROM n ORDER BY u LIMIT 3",
+    "DELETE FROM n WHERE v = 3 ORDER BY w LIMIT 3",
+    "DELETE FROM two WHERE v = 3 ORDER BY w LIMIT 3",
+    "DELETE FROM text WHERE (c = 'x') ORDER BY v LIMIT 1",
+    "INSERT INTO t SELECT v, w FROM k ORDER BY w, v LIMIT 1",
+    "INSERT INTO t SELECT v, w FROM p ORDER BY id LIMIT 2 OFFSET 3",
+    "INSERT INTO t SELECT p.v, q.w FROM p JOIN q ON p.v = q.id ORDER BY p.id LIMIT 1",
+    "INSERT INTO t SELECT p.v, q.w FROM p JOIN q USING (id) ORDER BY p.id LIMIT 1",
+    "INSERT INTO t SELECT x.id FROM a.p AS x WHERE x.v > 3 ORDER BY x.id LIMIT 1",
+    "INSERT INTO t SELECT v, w FROM k ORDER BY v LIMIT 0",
+    "INSERT INTO t SELECT v FROM k ORDER BY v FETCH FIRST 2 ROWS WITH TIES",
+    "INSERT IGNORE INTO t SELECT v, w FROM p ORDER BY id",
+    "INSERT INTO t SELECT v, id AS x, w FROM p ORDER BY 1, 2 DESC LIMIT 3",
+    "INSERT INTO t SELECT v FROM k ORDER BY 1 LIMIT 3",
+    "UPDATE IGNORE p SET v = 1 ORDER BY id",
+    "UPDATE p SET v = (@a := @a + 1)",
+    "UPDATE p SET v = (@a := @a + 1) WHERE v > 3",
+    "UPDATE p SET v = @a",
+    "UPDATE p SET v = RAND() WHERE id = 3",
+    "UPDATE p SET v = RAND() ORDER BY id",
+    "INSERT INTO t VALUES (RAND(), 1)",
+    "INSERT INTO t SELECT w, ROW_NUMBER() OVER (ORDER BY id) FROM i",
+    "INSERT INTO t SELECT w, ROW_NUMBER() OVER (PARTITION BY v ORDER BY id) FROM i",
+    "INSERT INTO t SELECT w, LAG(w) OVER x FROM i WINDOW x AS (ORDER BY id)",
+    "INSERT INTO t SELECT w, RANK() OVER (ORDER BY v), SUM(w) OVER (ORDER BY v) FROM k",
+    "INSERT INTO t SELECT v, GROUP_CONCAT(w ORDER BY w) FROM k GROUP BY v",
+    "INSERT INTO t SELECT v, GROUP_CONCAT(c ORDER BY id SEPARATOR ';') FROM i GROUP BY v",
+    "INSERT INTO t SELECT v, COUNT(*), MAX(w), SUM(w) FROM k GROUP BY v",
+    "INSERT INTO t SELECT v + 1, COUNT(*) FROM k GROUP BY v + 1",
+    "INSERT INTO t SELECT v + 1 AS y, COUNT(*) FROM k GROUP BY y",
+    "INSERT INTO t SELECT p.id, p.w, COUNT(*) FROM p JOIN k ON k.v = p.id GROUP BY p.id",
+    "INSERT INTO t SELECT SUM(d), MAX(c) FROM p",
+    "INSERT INTO t SELECT DISTINCT v FROM k",
+    "UPDATE p JOIN q ON q.id = p.v SET p.w = q.w",
+    "UPDATE p, q SET p.w = p.w + 1 WHERE q.v = p.v",
+    "UPDATE p JOIN (SELECT v, COUNT(*) AS n FROM k GROUP BY v) x ON x.v = p.v SET p.w = x.n",
+    "DELETE p FROM p JOIN k ON k.v = p.id",
+]
+
+
+def tokens_of(sql: str) -> Sequence[Token]:
+    item = Item(ItemKind.STATEMENT, sql.encode())
+    text = LoggedText.of(1, LogPosition("log.000001", 4), item, Flavor.MARIADB)
+    assert text is not None
+    return text.tokens_with_places
+
+
+def felt(sql: str) -> list[str]:
+    parts = order_felt(tokens_of(sql), "a", full_group_by=False)
+    return [part.what for part in parts if not is_settled(part, TABLES.get)]
+
+
+@pytest.mark.parametrize(("sql", "what"), OPEN)
+def test_what_feels_an_order_that_no_key_settles_is_named(sql: str, what: str) -> None:
+    assert what in felt(sql)
+
+
+@pytest.mark.parametrize("sql", SETTLED)
+def test_what_a_key_settles_is_exact(sql: str) -> None:
+    assert felt(sql) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_fixed"),
+    [
+        ("DELETE FROM p", True),
+        ("DELETE FROM k", False),
+        ("DELETE FROM i WHERE v = 3", False),
+        ("DELETE FROM p ORDER BY id", True),
+        ("DELETE FROM p ORDER BY v", False),
+        ("DELETE FROM p WHERE id = 7", True),
+        ("INSERT INTO t SELECT v FROM p ORDER BY id", True),
+        ("INSERT INTO t (SELECT v FROM k)", False),
+        ("INSERT INTO t SELECT f(1)", True),
+        ("INSERT INTO t SELECT f(v) + 1, w FROM unknown ORDER BY 1, w", True),
+        ("INSERT INTO t SELECT f(v) + 1, w FROM unknown ORDER BY 1", False),
+        ("INSERT INTO t SELECT c FROM k ORDER BY c", False),
+    ],
+)
+def test_the_rows_that_a_statement_takes_are_in_an_order(sql: str, is_fixed: bool) -> None:
+    blocks = list(feeding(tokens_of(sql), "a"))
+    assert len(blocks) == 1
+    assert is_settled(fed(blocks[0]), TABLES.get) is is_fixed
+
+
+def test_columns_beside_a_group_are_not_looked_for_where_the_server_refuses_them() -> None:
+    parts = order_felt(tokens_of("INSERT INTO t SELECT v, w FROM k GROUP BY v"), "a", full_group_by=True)
+    assert [part.what for part in parts if not is_settled(part, TABLES.get)] == []
