@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from lab.physical import back_up, clone, has_backup_tool, prepare, restore
 from lab.servers import PrivateServer, private_server
@@ -141,6 +143,28 @@ def test_a_backup_of_a_live_source(mariadb: Channel, tmp_path: Path, capsys: pyt
         restore(folder, mariadb.target)
         assert begin(mariadb, "--from-backup", str(folder)) == 0
     assert f"begins at {folder}" in capsys.readouterr().out
+    ends_equal(mariadb)
+
+
+def test_a_prepared_xa_transaction_in_a_copy_is_named_with_the_way_on(
+    mariadb: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target, folder = mariadb.source, mariadb.target, tmp_path / "backup"
+    run_on(source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, v INT)")
+    run_on(source, "INSERT INTO tenant_1.t VALUES (1, 1), (2, 2)")
+    run_on(source, "XA START 'one'", "UPDATE tenant_1.t SET v = 7 WHERE id = 1", "XA END 'one'", "XA PREPARE 'one'")
+    back_up(source, folder)
+    prepare(folder)
+    restore(folder, target)
+    assert begin(mariadb, "--from-backup", str(folder)) == 1
+    assert "expected no prepared XA transaction, found 1" in capsys.readouterr().err
+    run_on(source, "XA COMMIT 'one'", "UPDATE tenant_1.t SET v = v + 1")
+    run_on(target, "XA COMMIT 'one'")
+    assert begin(mariadb, "--from-backup", str(folder)) == 0
+    with pytest.raises(UnsupportedEventError, match="binlane xa CHANNEL --done") as said:
+        mariadb.run()
+    [xid] = re.findall(r'--done "(.+)"', str(said.value))
+    assert mariadb.cli("xa", CHANNEL, "--done", xid) == 0
     ends_equal(mariadb)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from binlane.source.position_at import place_of
 from binlane.source.protocol import file_number
 from binlane.source.start_position import begin
 from binlane.work.files import WorkFolder
-from lab.programs import other_programs
+from lab.programs import other_programs, server_binary
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.damaged_archives import ANONYMOUS, FLUSH, HARMLESS, KILL, LOSING, RESTART, recorded
@@ -107,10 +109,36 @@ def encrypting(tmp_path: Path, series: str) -> tuple[Path, tuple[str, ...]]:
     )
 
 
-@pytest.mark.parametrize("series", ["10.5", "11.8"])
-def test_an_encrypted_log_is_read_from_its_server_and_named_in_an_archive(series: str, tmp_path: Path) -> None:
-    program, options = encrypting(tmp_path, series)
-    with private_server(tmp_path / "server", options=options, durable=False, program=program) as server:
+def with_keyring(folder: Path) -> tuple[Path, tuple[str, ...]]:
+    """A copy of the MySQL server that has a keyring, whose files lie beside its program, and its options."""
+    script = server_binary(Flavor.MYSQL).read_text("utf-8", "replace")
+    found = re.search(r"^r='(.+)'$", script, re.M)
+    if found is None:
+        pytest.skip("the MySQL server is not that of lab/server_programs.sh: its own folder cannot be copied")
+    root = folder / "program"
+    shutil.copytree(found[1], root, symlinks=True)
+    (root / "usr/sbin/mysqld.my").write_text('{"components": "file://component_keyring_file"}')
+    settings = json.dumps({"path": str(folder / "keyring"), "read_only": False})
+    (root / "usr/lib/mysql/plugin/component_keyring_file.cnf").write_text(settings)
+    program = folder / "mysqld"
+    program.write_text(script.replace(found[1], str(root)))
+    program.chmod(0o755)
+    return program, ("--binlog-encryption=ON",)
+
+
+ENCRYPTING = [
+    pytest.param(Flavor.MARIADB, partial(encrypting, series="10.5"), id="mariadb-10.5"),
+    pytest.param(Flavor.MARIADB, partial(encrypting, series="11.8"), id="mariadb-11.8"),
+    pytest.param(Flavor.MYSQL, with_keyring, id="mysql", marks=[requires_mysql, pytest.mark.trial]),
+]
+
+
+@pytest.mark.parametrize(("flavor", "of_server"), ENCRYPTING)
+def test_an_encrypted_log_is_read_from_its_server_and_named_in_an_archive(
+    flavor: Flavor, of_server: Callable[[Path], tuple[Path, tuple[str, ...]]], tmp_path: Path
+) -> None:
+    program, options = of_server(tmp_path)
+    with private_server(tmp_path / "server", flavor, options, durable=False, program=program) as server:
         fill(server, 6, flush_every=4)
         at = begin(live(server), "oldest")
         for number in range(3):
@@ -123,8 +151,9 @@ def test_an_encrypted_log_is_read_from_its_server_and_named_in_an_archive(series
             fill(server, 5, flush_every=3)
         folder = tmp_path / "archive"
         shutil.copytree(server.datadir, folder, ignore=lambda _, names: [n for n in names if "binlog.0" not in n])
-    with pytest.raises(EncryptedLogError, match=r"events from here on are encrypted"):
-        begin(ArchiveSource(str(folder)), "oldest")
+    for start in ("oldest", "now"):
+        with pytest.raises(EncryptedLogError, match=r"events from here on are encrypted|by the server's keyring"):
+            begin(ArchiveSource(str(folder)), start)
 
 
 LEGITIMATE = {
