@@ -221,6 +221,7 @@ PINS: Final = (
         since=(8, 0, 30),
     ),
     Pin("sql_require_primary_key", "0", _REFUSES, _MYSQL, _WRITE, since=(8, 0, 13)),
+    Pin("innodb_strict_mode", "0", "refuses tables that the source has taken", kinds=_WRITE),
     Pin("restrict_fk_on_non_standard_key", "0", _REFUSES, _MYSQL, _WRITERS, since=(8, 4, 0)),
 )
 """In the order in which they are sent. ``autocommit`` and the character set are sent with them.
@@ -280,7 +281,7 @@ UNPINNED: Final[Mapping[str, str]] = {
         "how a table is stored, or an error that names it; not what it holds",
         *("column_compression_threshold", "column_compression_zlib_level", "column_compression_zlib_strategy"),
         *("column_compression_zlib_wrap", "innodb_compression_default", "innodb_default_encryption_key_id"),
-        *("innodb_strict_mode", "keep_files_on_create", "storage_engine", "external_table_storage_engine"),
+        *("keep_files_on_create", "storage_engine", "external_table_storage_engine"),
         *("external_table_secondary_storage_engine", "old_alter_table", "mhnsw_default_distance"),
         *("mhnsw_default_m", "external_table_secondary_engine"),
     ),

@@ -15,7 +15,7 @@ from typing import Final
 import pymysql
 
 from binlane.apply.refusals import target_errors
-from binlane.apply.session.retry_verdicts import error_code, error_text
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.errors import PrecheckError, SourceError, TargetError
@@ -26,6 +26,8 @@ from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE
 
 _NO_DATABASE: Final = 1049
+_INVALID_VIEW: Final = "1356"
+_SEQUENCE: Final = "SEQUENCE"
 _NO_VIEW_YET: Final = frozenset({_NO_DATABASE, 1146, 1305, 1356})
 """Errors for a database, a table, a function or a view that a view needs and that does not exist yet."""
 _AUTO_INCREMENT: Final = re.compile(rb"^\) ENGINE=\w+ AUTO_INCREMENT=(\d+) ", re.MULTILINE)
@@ -45,8 +47,8 @@ class Definition:
     collation: str = ""
     sql_mode: str = ""
     time_zone: str = ""
-    broken: str = ""
-    """Why the source cannot show the view's statement, which is empty then."""
+    broken: bool = False
+    """A view that the source says is broken: what it needs is gone."""
 
     @property
     def schema_object(self) -> SchemaObject:
@@ -67,23 +69,29 @@ class Definitions:
     @property
     def objects(self) -> frozenset[SchemaObject]:
         """All created objects except databases."""
-        shown = (*self.sequences, *self.tables, *self.behind_rows)
-        return frozenset(one.schema_object for one in shown if not one.broken)
+        return frozenset(one.schema_object for one in (*self.sequences, *self.tables, *self.behind_rows))
 
 
 def read_definitions(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> Definitions:
     """The definitions of ``databases`` and of ``tables``. Raises PrecheckError for one that the account cannot see."""
     reader = _Reader(session, sorted(databases))
-    found = [each for each in reader.sequences() if TableKey(*each) in tables]
+    made = read_tables(session, databases, tables)
     return Definitions(
         databases=tuple(reader.database(name) for name in sorted(databases)),
-        sequences=tuple(reader.shown("SEQUENCE", database, name, column=1) for database, name in found),
-        tables=tuple(
-            reader.shown("TABLE", key.database, key.table, column=1)
-            for key in sorted(tables, key=str)
-            if (key.database, key.table) not in found
-        ),
+        sequences=tuple(each for each in made if each.kind == _SEQUENCE),
+        tables=tuple(each for each in made if each.kind != _SEQUENCE),
         behind_rows=reader.programs(tables),
+    )
+
+
+def read_tables(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> tuple[Definition, ...]:
+    """The definitions of ``tables``, and before them those of sequences, which are among them."""
+    reader = _Reader(session, sorted(databases))
+    found = [each for each in reader.sequences() if TableKey(*each) in tables] if tables else []
+    others = (key for key in sorted(tables, key=str) if (key.database, key.table) not in found)
+    return (
+        *(reader.shown(_SEQUENCE, database, name, column=1) for database, name in found),
+        *(reader.shown("TABLE", key.database, key.table, column=1) for key in others),
     )
 
 
@@ -138,12 +146,34 @@ class _Reader:
 
     def _view(self, database: str, name: str) -> Definition:
         try:
-            return self.shown("VIEW", database, name, column=1, client=2)
+            shown = self.shown("VIEW", database, name, column=1, client=2)
+            said = {code for _, code, _ in self.session.texts("SHOW WARNINGS")}
+            return replace(shown, broken=_INVALID_VIEW in said)
         except SourceError as exc:
             # MySQL, where a database that the view needs is gone; a view whose table is gone is shown by both families
             if exc.__cause__ is None or error_code(exc.__cause__) != _NO_DATABASE:
                 raise
-            return Definition("VIEW", database, name, b"", broken=error_text(exc.__cause__))
+            return self._view_of_no_database(database, name)
+
+    def _view_of_no_database(self, database: str, name: str) -> Definition:
+        """The view by the catalogue, which has it in parts."""
+        place = f"table_schema = {quoted(database)} AND table_name = {quoted(name)}"
+        [row] = self.session.rows(
+            "SELECT view_definition, check_option, definer, security_type, character_set_client, collation_connection "
+            f"FROM information_schema.views WHERE {place}"
+        )
+        names = self.session.texts(
+            f"SELECT column_name FROM information_schema.columns WHERE {place} ORDER BY ordinal_position"
+        )
+        body, option, definer, security, client, collation = ((each or b"").decode() for each in row)
+        user, _, host = definer.rpartition("@")
+        columns = f" ({', '.join(identifier(column) for (column,) in names)})" if names else ""
+        check = "" if option == "NONE" else f" WITH {option} CHECK OPTION"
+        statement = (
+            f"CREATE DEFINER={identifier(user)}@{identifier(host)} SQL SECURITY {security} "
+            f"VIEW {_name(database, name)}{columns} AS {body}{check}"
+        )
+        return Definition("VIEW", database, name, statement.encode(), client, collation, broken=True)
 
     def triggers(self, tables: Collection[TableKey]) -> Iterator[Definition]:
         query = "trigger_schema, trigger_name, event_object_table FROM information_schema.triggers"
@@ -207,6 +237,21 @@ def _with_quoted_names(table: bytes) -> bytes:
     return _FOREIGN_KEY.sub(quoted_name, table)
 
 
+_DEFINER: Final = re.compile(rb" DEFINER=`(?:[^`]|``)*`(?:@`(?:[^`]|``)*`)?")
+
+
+def rehearse_programs(session: Session, definitions: Sequence[Definition]) -> None:
+    """Create routines, views, triggers and events over the empty tables, and drop them again: a refusal comes before
+    the rows, and not hours later. Without their definers, who may come with the copy's accounts. Raises as ``make``."""
+    try:
+        make_behind_rows(
+            session, [replace(each, statement=_DEFINER.sub(b"", each.statement, count=1)) for each in definitions]
+        )
+    finally:
+        for each in reversed(definitions):
+            drop(session, each.schema_object)
+
+
 def make(session: Session, definition: Definition) -> None:
     """Run a definition's statement on the target, in a session like that of the source. Raises TargetError with the
     object's name."""
@@ -253,18 +298,13 @@ def make_database(session: Session, definition: Definition, present: Collection[
 def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> list[str]:
     """Create routines, views, triggers and events. Returns messages about views that were not created.
 
-    A view that needs another view waits until that exists. A view that still fails is broken on the source as well, or
-    needs an object that was not copied.
+    A view that needs another view waits until that exists. A view that still fails needs an object that was not copied.
     """
-    notes = [
-        f"{each.schema_object}: was not created, because the source cannot show it: {each.broken}"
-        for each in definitions
-        if each.broken
-    ]
+    notes: list[str] = []
     routines = [each for each in definitions if each.kind not in ("VIEW", "TRIGGER", "EVENT")]
     for each in routines:
         make(session, each)
-    left = [each for each in definitions if each.kind == "VIEW" and not each.broken]
+    left = [each for each in definitions if each.kind == "VIEW"]
     while left:
         waiting: list[Definition] = []
         for each in left:

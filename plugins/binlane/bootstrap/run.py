@@ -19,6 +19,7 @@ from sqlalchemy import Engine, select
 
 from binlane.apply.refusals import driver_errors
 from binlane.bootstrap.accounts import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
+from binlane.bootstrap.broken_views import drop_stand_ins, make_broken_views
 from binlane.bootstrap.catch_up import CatchUp, Kept
 from binlane.bootstrap.checks import check_empty, check_functions, check_tables, chosen_databases
 from binlane.bootstrap.definitions import (
@@ -31,6 +32,7 @@ from binlane.bootstrap.definitions import (
     make_behind_rows,
     make_database,
     read_definitions,
+    rehearse_programs,
     set_auto_increment,
     set_sequence,
 )
@@ -47,7 +49,7 @@ from binlane.errors import PrecheckError, SourceIdentityError, WindowBusyError
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.model import Schema
 from binlane.server_proof import ServerProof
-from binlane.servers.catalog import read_schema
+from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.names import among, literals
 from binlane.shards.selection import EVERYTHING, Extent, Selection
 from binlane.source.older_sessions import highest_older_session
@@ -162,8 +164,8 @@ class FirstCopy:
         )
 
     def _checked(self) -> tuple[str, ...]:
-        with self._reading() as reader:
-            present = [name for (name,) in reader.texts("SELECT schema_name FROM information_schema.schemata")]
+        with translated(str(self.source)), driver_errors(), self.engines[0].connect() as asked:
+            present = read_databases(asked)
         taken = [name for name in present if self.selection.database(name)[0] is not Extent.NONE]
         chosen = chosen_databases(taken, self.options.databases)
         if not chosen:
@@ -188,6 +190,7 @@ class FirstCopy:
             raise unexpected("binlane.bootstrap_objects.object_schema", f"one of {', '.join(databases)}", others[0])
         if before is not None:
             self._require_same_source(before)
+        drop_stand_ins(writer, databases)
         check_empty(contents(writer, databases), () if before is None else before.objects, self.target)
         return before
 
@@ -236,14 +239,20 @@ class FirstCopy:
             ]
             kept = self._catch_up(writer, before, schema, snapshot, writers, accounts)
             attempts = self._plan(databases, before, (start.identity, mark), definitions, sizes, kept)
-            self._make_tables(writer, definitions, kept.tables, schema, sizes)
+            broken = self._make_tables(writer, definitions, kept.tables, schema, sizes)
+            programs = [
+                each
+                for each in definitions.behind_rows
+                if each.kind != "VIEW" or _key(each.schema_object) not in broken
+            ]
+            rehearse_programs(writer, programs)
             rows = self._copy_rows(snapshot, writers, schema, definitions, sizes, kept)
         self.progress.phase("sequences, accounts, views, routines, triggers and events")
         with self._reading() as reader:
             for sequence in definitions.sequences:
                 set_sequence(reader, writer, sequence)
         self._notes += make_accounts(writer, accounts, self._plan_accounts)
-        self._notes += make_behind_rows(writer, definitions.behind_rows)
+        self._notes += make_behind_rows(writer, programs)
         result = CopyResult(
             databases=len(databases),
             tables=len(definitions.tables),
@@ -361,10 +370,14 @@ class FirstCopy:
         kept: Collection[TableKey],
         schema: Schema,
         sizes: Mapping[TableKey, Size],
-    ) -> None:
+    ) -> frozenset[TableKey]:
+        """All of them, empty, and before them the views that need more than them; these views' names."""
         present = [name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")]
         for database in definitions.databases:
             make_database(writer, database, present)
+        views = [each for each in definitions.behind_rows if each.kind == "VIEW"]
+        broken = make_broken_views(writer, views, schema.tables)
+        self._notes += broken.notes
         for definition in (*definitions.sequences, *definitions.tables):
             if _key(definition.schema_object) not in kept:
                 make(writer, definition)
@@ -376,6 +389,7 @@ class FirstCopy:
         for definition in definitions.tables:
             if _key(definition.schema_object) in kept:
                 set_auto_increment(writer, definition)
+        return broken.names
 
     def _copy_rows(
         self,

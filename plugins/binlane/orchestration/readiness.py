@@ -33,7 +33,7 @@ def readiness_of(
         server = None
         if endpoints.source is not None:
             server = stack.enter_context(SourceServer(engine_of(endpoints.source), endpoints.source, source))
-        yield Readiness(channel, server, target, str(endpoints.target), asked, rules)
+        yield Readiness(channel, server, target, endpoints.target, asked, rules)
 
 
 def require_ready(channel: ChannelConfig, endpoints: Endpoints, source: EventSource, asked: Asked) -> None:

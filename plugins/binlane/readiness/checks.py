@@ -1,6 +1,7 @@
 """All that is looked at before a channel's first write, by name: literal tables; and ``answers``, which runs them.
 
-A check is a function of the situation that gives its findings and writes nothing, as those of ``precheck.checks``.
+A check is a function of the situation that gives its findings and writes nothing that is still there when it ends, as
+those of ``precheck.checks``.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ COPY_CHECKS: Final[Mapping[str, Check]] = {
     "accounts": held.check_accounts,
     "programs": held.check_programs,
     "event-time-zones": held.check_event_time_zones,
+    "spatial-references": held.check_spatial_references,
+    "table-definitions": held.check_table_definitions,
     "target-room": machine.check_target_room,
 }
 """Before its first copy, too."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from binlane.bootstrap.rehearsal import rehearse
+from binlane.bootstrap.sessions import write_session
+from binlane.bootstrap.spatial_references import lacking_references
 from binlane.model import plural
 from binlane.precheck.definers import lacking_for_definers
 from binlane.precheck.finding import Finding
@@ -17,10 +21,28 @@ from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 from binlane.sql.accounts import accounts
 from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER
+from binlane.state.tables import SCHEMA
 
 _SHOWN: Final = 3
 """How many objects a finding names."""
 _FUNCTION: Final = "function"
+_REHEARSED: Final = ("CREATE", "DROP")
+_NO_REFERENCE: Final = 3548
+_WIDER_KEYS: Final = "SET GLOBAL innodb_default_row_format = DYNAMIC on the target, as on the source"
+_LONGER_ROWS: Final = (
+    "start the target with the source's innodb_page_size, or ALTER the table on the source so that its rows are shorter"
+)
+_OF_CODES: Final[Mapping[int, str]] = {
+    1071: _WIDER_KEYS,
+    1709: _WIDER_KEYS,
+    1005: _LONGER_ROWS,
+    1118: _LONGER_ROWS,
+    3510: (
+        "CREATE TABLESPACE of this name on the target, as on the source, or ALTER TABLE ... TABLESPACE "
+        "innodb_file_per_table on the source"
+    ),
+}
+"""By the server's error."""
 _TRUSTED: Final = frozenset({TRUSTED_FUNCTION, TRUSTED_MAKER})
 
 
@@ -64,6 +86,43 @@ def check_event_time_zones(situation: Readiness) -> Iterator[Finding]:
     if situation.source is not None:
         zones = frozenset(each.time_zone for each in situation.programs if each.time_zone)
         yield from check_time_zones(TargetSituation(situation.target, Needs(time_zones=zones)))
+
+
+def check_spatial_references(situation: Readiness) -> Iterator[Finding]:
+    """Spatial reference systems of the source's columns and values that the target lacks, or defines otherwise."""
+    source = situation.source
+    if source is None or source.flavor is not situation.target.flavor:
+        return
+    for each in lacking_references(source, situation.target, situation.schema.tables):
+        found = "none" if each.is_missing else "another definition"
+        where = f"{each.place}: spatial reference system {each.number}"
+        todo = f"{each.statement} on the target"
+        yield Finding(Severity.FATAL, where, "the source's definition", found, todo, mend=(each.statement,))
+
+
+def check_table_definitions(situation: Readiness) -> Iterator[Finding]:
+    """Tables that the target refuses: each is created once, empty, in binlane's own schema, and dropped again."""
+    source, target = situation.source, situation.target
+    if source is None or source.flavor is not target.flavor:
+        return
+    if lacking := target.grants.missing(_REHEARSED, SCHEMA):
+        todo = f"GRANT {', '.join(lacking)} ON `{SCHEMA}`.* to the account: the target is asked with empty tables there"
+        yield Finding(Severity.INFO, "target: tables of the source", "created once before the copy", "not asked", todo)
+        return
+    definitions = situation.table_definitions
+    with contextlib.closing(write_session(situation.endpoint)) as writer:
+        for refusal in rehearse(writer, definitions):
+            if refusal.code == _NO_REFERENCE:
+                continue  # the check before this one names it
+            names = ", ".join(map(str, refusal.objects[:_SHOWN]))
+            more = f" and {plural(len(refusal.objects) - _SHOWN, 'more')}" if len(refusal.objects) > _SHOWN else ""
+            found = f"{refusal.text} ({refusal.code})"
+            yield Finding(Severity.FATAL, names + more, "a target that takes it", found, _ways(refusal.code))
+
+
+def _ways(code: int) -> str:
+    known = _OF_CODES.get(code, "change the table on the source, or the target's settings, so that the target takes it")
+    return f"{known}; or leave the table out ([filter] exclude_tables), or its database (--databases)"
 
 
 def _unsupported(situation: Readiness) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """What every check of readiness looks at: a channel, its two servers, and what there is to copy.
 
-A ``Readiness`` is frozen. Facts are read when a check asks for them first, each once; nothing is written.
+A ``Readiness`` is frozen. Facts are read when a check asks for them first, each once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from binlane.apply.refusals import driver_errors
 from binlane.bootstrap.accounts import Accounts, names_of, read_accounts
 from binlane.bootstrap.checks import chosen_databases
-from binlane.bootstrap.definitions import Definition, read_programs
+from binlane.bootstrap.definitions import Definition, read_programs, read_tables
 from binlane.bootstrap.sessions import read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
@@ -96,8 +96,8 @@ class Readiness:
     source: SourceServer | None
     """None for an archive."""
     target: Target
-    place: str
-    """The target's name, for errors."""
+    endpoint: Endpoint
+    """The target's."""
     asked: Asked
     read_rules: Callable[[Target], tuple[Selection, Renaming]]
     """The channel's filter and renames, by the target's settings."""
@@ -105,6 +105,11 @@ class Readiness:
     def for_account(self, grant_lines: Sequence[str]) -> Readiness:
         """The same channel, as if the target's account held exactly these grants."""
         return replace(self, target=self.target.holding(grant_lines))
+
+    @property
+    def place(self) -> str:
+        """The target's name, for errors."""
+        return str(self.endpoint)
 
     @cached_property
     def rules(self) -> tuple[Selection, Renaming]:
@@ -153,6 +158,13 @@ class Readiness:
         assert self.source is not None
         with contextlib.closing(read_session(self.source.endpoint)) as session:
             return read_programs(session, self.databases, self.schema.tables)
+
+    @cached_property
+    def table_definitions(self) -> tuple[Definition, ...]:
+        """The statements that make the tables and sequences that are copied."""
+        assert self.source is not None
+        with contextlib.closing(read_session(self.source.endpoint)) as session:
+            return read_tables(session, self.databases, self.schema.tables)
 
     @cached_property
     def requirements(self) -> Mapping[SchemaObject, frozenset[Requirement]]:

@@ -51,7 +51,9 @@ def ready(
     server = SourceServer(engine, Endpoint("s", "127.0.0.1", 1, "nobody", ""), None)  # type: ignore[arg-type]
     vars(server).update({"_version": MYSQL, "variables": ROW, "rows": lambda *_, **__: [], **(source or {})})
     found = target_of(**{"variables": ROW, "rows": lambda *_, **__: [(time.time(),)], **(target or {})})
-    situation = Readiness(CHANNEL, server, found, "t", Asked(), lambda _: (Selection(), Renaming()))
+    situation = Readiness(
+        CHANNEL, server, found, Endpoint("t", "127.0.0.1", 1, "", ""), Asked(), lambda _: (Selection(), Renaming())
+    )
     vars(situation).update(databases=("shop",))
     return replace(situation, **changes) if changes else situation
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
 _COPIES: Final = "copies_"
+REHEARSAL: Final = f"{_COPIES}rehearsal"
+"""A table of a first copy's rehearsal (``bootstrap.rehearsal``), which is none of binlane's own either."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,211 @@
+"""Views that need what the copy does not have: a table or a column that is gone on the source, too, or one left out.
+
+No server creates such a view, but each keeps one whose tables go. So the view is created over stand-ins, tables and
+functions of the names that it needs, which are dropped again before the copy's own tables are created. Then the target
+has the view, and it is broken there as on the source: later statements of the log find it (DROP, RENAME, GRANT), and
+it works again when the log brings back what it needs.
+
+A stand-in has a column for every name in the view's text, which servers show with all names quoted. It is marked by its
+comment, so that those of a copy that was killed are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from binlane.apply.refusals import target_errors
+from binlane.binlog.types.literals import identifier
+from binlane.bootstrap.definitions import Definition, make
+from binlane.bootstrap.sessions import Session
+from binlane.errors import TargetError, TargetUnavailableError
+from binlane.model import Flavor, TableKey
+from binlane.servers.names import among, literals
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.statements import analyze
+
+_MARK: Final = "binlane: stands in for what a view needs"
+_OPENS: Final = frozenset({"(", "{"})
+_CLOSES: Final = frozenset({")", "}"})
+
+
+@dataclass(frozen=True, slots=True)
+class ViewText:
+    """A view, and what its text names."""
+
+    definition: Definition
+    tables: frozenset[TableKey]
+    """Tables and views."""
+    columns: tuple[str, ...]
+    """All quoted names, a superset."""
+    functions: Mapping[tuple[str, str], int]
+    """Numbers of arguments by database and name."""
+
+    @classmethod
+    def of(cls, definition: Definition, flavor: Flavor) -> ViewText:
+        """Raises Unreadable."""
+        sql, tokens = definition.statement.decode("utf-8", "surrogateescape"), list[Token]()
+        lex(sql, Dialect(flavor), tokens)
+        own = TableKey(definition.database, definition.name)
+        facts = analyze(sql, database=definition.database, flavor=flavor)
+        names = {each.text.lower(): each.text for each in tokens if each.kind is TokenKind.NAME}
+        return cls(definition, facts.tables - {own}, tuple(names.values()), _functions(tokens, definition.database))
+
+    @property
+    def key(self) -> TableKey:
+        """Its name."""
+        return TableKey(self.definition.database, self.definition.name)
+
+
+@dataclass(slots=True)
+class StandIns:
+    """Those that were made on the target."""
+
+    session: Session
+    columns: Collection[str]
+    databases: list[str] = field(default_factory=list)
+    made: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    """Kind, database and name."""
+
+    def make(self, view: ViewText, pending: Collection[TableKey]) -> None:
+        """Everything that the view needs and the target lacks, except views that are still to come."""
+        databases = {each.database for each in view.tables} | {database for database, _ in view.functions}
+        chosen = literals(sorted(databases))
+        present = self._names("table_schema, table_name FROM information_schema.tables", "table_schema", chosen)
+        routines = self._names(
+            "routine_schema, routine_name FROM information_schema.routines", "routine_schema", chosen
+        )
+        there = {name for (name,) in self.session.texts("SELECT schema_name FROM information_schema.schemata")}
+        for database in sorted(databases - there):
+            self.session.execute(f"CREATE DATABASE {identifier(database)}")
+            self.databases.append(database)
+        columns = ", ".join(f"{identifier(name)} VARCHAR(1)" for name in self.columns)
+        for key in sorted(view.tables, key=str):
+            if (key.database, key.table) not in present and key not in pending:
+                name = f"{identifier(key.database)}.{identifier(key.table)}"
+                self.session.execute(f"CREATE TABLE {name} ({columns}) ENGINE=InnoDB COMMENT='{_MARK}'")
+                self.made["TABLE", key.database, key.table] = None
+        for (database, function), count in view.functions.items():
+            if (database, function) not in routines:
+                arguments = ", ".join(f"a{number} INT" for number in range(count))
+                self.session.execute(
+                    f"CREATE FUNCTION {identifier(database)}.{identifier(function)}({arguments}) RETURNS INT "
+                    f"DETERMINISTIC NO SQL COMMENT '{_MARK}' RETURN 1"
+                )
+                self.made["FUNCTION", database, function] = None
+
+    def drop(self) -> None:
+        """All of them."""
+        for kind, database, name in self.made:
+            self.session.execute(f"DROP {kind} IF EXISTS {identifier(database)}.{identifier(name)}")
+        for database in self.databases:
+            _drop_if_empty(self.session, database)
+
+    def _names(self, query: str, schema: str, chosen: str) -> set[tuple[str, ...]]:
+        return set(self.session.texts(f"SELECT {query} WHERE {among(schema, chosen)}"))
+
+
+def make_broken_views(session: Session, views: Sequence[Definition], copied: Collection[TableKey]) -> BrokenViews:
+    """Create those of the views that need more than ``copied``, the copy's tables, before these are there."""
+    left: list[ViewText] = []
+    notes: list[str] = []
+    whole: list[ViewText] = []
+    for definition in views:
+        try:
+            view = ViewText.of(definition, session.flavor)
+        except Unreadable:
+            continue
+        (left if definition.broken else whole).append(view)
+    known = {*copied, *(view.key for view in whole)}
+    while found := [view for view in whole if not view.tables <= known]:
+        left += found
+        whole = [view for view in whole if view not in found]
+        known -= {view.key for view in found}
+    if not left:
+        return BrokenViews(frozenset(), ())
+    drop_stand_ins(session, {key.database for view in left for key in (*view.tables, view.key)})
+    names = {name.lower(): name for view in left for name in view.columns}
+    stand_ins, tried = StandIns(session, names.values()), frozenset(view.key for view in left)
+    try:
+        while left:
+            pending = {view.key for view in left}
+            ready = [view for view in left if not view.tables & pending] or left
+            for view in ready:
+                try:
+                    with target_errors(str(view.definition.schema_object)):
+                        stand_ins.make(view, pending)
+                    make(session, view.definition)
+                except TargetUnavailableError:
+                    raise
+                except TargetError as exc:
+                    notes.append(f"{exc}; the view was not created: CREATE OR REPLACE it on the source, or drop it")
+            left = [view for view in left if view not in ready]
+    finally:
+        stand_ins.drop()
+    return BrokenViews(tried, tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenViews:
+    """What became of the views that need more than the copy has."""
+
+    names: frozenset[TableKey]
+    notes: tuple[str, ...]
+    """Of those that could not be made."""
+
+
+def drop_stand_ins(session: Session, databases: Collection[str]) -> None:
+    """Drop what a killed copy has left in these databases, and databases that hold nothing else."""
+    if not databases:
+        return
+    chosen = literals(sorted(databases))
+    tables = session.texts(
+        "SELECT table_schema, table_name FROM information_schema.tables "
+        f"WHERE {among('table_schema', chosen)} AND table_comment = '{_MARK}'"
+    )
+    functions = session.texts(
+        "SELECT routine_schema, routine_name FROM information_schema.routines "
+        f"WHERE {among('routine_schema', chosen)} AND routine_comment = '{_MARK}'"
+    )
+    for kind, found in (("TABLE", tables), ("FUNCTION", functions)):
+        for database, name in found:
+            session.execute(f"DROP {kind} IF EXISTS {identifier(database)}.{identifier(name)}")
+
+
+def _drop_if_empty(session: Session, database: str) -> None:
+    chosen = literals([database])
+    if not session.texts(
+        f"SELECT table_name FROM information_schema.tables WHERE {among('table_schema', chosen)} UNION ALL "
+        f"SELECT routine_name FROM information_schema.routines WHERE {among('routine_schema', chosen)} UNION ALL "
+        f"SELECT event_name FROM information_schema.events WHERE {among('event_schema', chosen)}"
+    ):
+        session.execute(f"DROP DATABASE {identifier(database)}")
+
+
+def _functions(tokens: Sequence[Token], database: str) -> dict[tuple[str, str], int]:
+    """Stored functions that a view calls: servers show their names quoted, those of their own functions not."""
+    found: dict[tuple[str, str], int] = {}
+    for at in range(1, len(tokens) - 1):
+        if tokens[at].kind is not TokenKind.NAME or tokens[at + 1].text != "(" or tokens[at - 1].upper == "AS":
+            continue
+        is_qualified = tokens[at - 1].text == "." and tokens[at - 2].kind is TokenKind.NAME
+        if any(each.upper == "VIEW" for each in tokens[at - 3 : at]):
+            continue  # the list of its columns
+        of = tokens[at - 2].text if is_qualified else database
+        found[of, tokens[at].text] = sum(1 for _ in _arguments(tokens, at + 2))
+    return found
+
+
+def _arguments(tokens: Sequence[Token], at: int) -> Iterator[int]:
+    """One for each argument of a call whose first token behind the bracket is at ``at``."""
+    if tokens[at].text == ")":
+        return
+    yield at
+    depth = 1
+    while depth:
+        text = tokens[at].text if tokens[at].kind is TokenKind.SYMBOL else ""
+        depth += (text in _OPENS) - (text in _CLOSES)
+        if text == "," and depth == 1:
+            yield at
+        at += 1

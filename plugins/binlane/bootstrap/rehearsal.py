@@ -1,0 +1,98 @@
+"""Does the target take the source's tables? Each definition is created there once, empty, and dropped again.
+
+What a server refuses depends on its settings, its files and its version (1118, 1709, 3510 ...): it alone can say. The
+tables are created one after another in the schema ``binlane``, where the account needs the privileges anyway, and under
+a name that no other table has. Equal definitions are created once. Foreign keys are left out: they would refer to other
+tables of that schema, and a first copy creates them without a look at the other table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pymysql
+
+from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
+from binlane.bootstrap.definitions import Definition
+from binlane.bootstrap.sessions import Session
+from binlane.errors import WindowBusyError
+from binlane.model import SchemaObject
+from binlane.state.carried.temporary_tables import REHEARSAL
+from binlane.state.tables import SCHEMA
+
+_DENIED: Final = frozenset({1044, 1142, 1227})
+_LOCK: Final = "binlane:rehearsal"
+_LOCK_SECONDS: Final = 60
+_NAME: Final = re.compile(rb"^(CREATE (?:TABLE|SEQUENCE) )`(?:[^`]|``)+`")
+_FOREIGN_KEY: Final = re.compile(rb",\n  CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY [^\n]*?(?=,?\n)")
+_NUMBERS: Final = re.compile(rb" AUTO_INCREMENT=\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Definitions that the target does not take, and what it says of them."""
+
+    objects: tuple[SchemaObject, ...]
+    code: int
+    text: str
+
+
+def rehearse(writer: Session, definitions: Iterable[Definition]) -> Iterator[Refusal]:
+    """What the target refuses of these tables and sequences. Raises the driver's errors of anything else."""
+    distinct: Mapping[bytes, list[SchemaObject]] = defaultdict(list)
+    for definition in definitions:
+        distinct[_renamed(definition.statement)].append(definition.schema_object)
+    if not distinct:
+        return
+    with _schema(writer):
+        for statement, objects in distinct.items():
+            kind = "SEQUENCE" if objects[0].kind == "sequence" else "TABLE"
+            writer.execute(f"DROP {kind} IF EXISTS {REHEARSAL}")
+            try:
+                writer.execute(statement)
+            except pymysql.err.MySQLError as exc:
+                if judge(exc) is Verdict.RETRY:
+                    raise
+                yield Refusal(tuple(objects), error_code(exc), error_text(exc))
+            else:
+                writer.execute(f"DROP {kind} {REHEARSAL}")
+
+
+def _renamed(statement: bytes) -> bytes:
+    return _NUMBERS.sub(b"", _FOREIGN_KEY.sub(b"", _NAME.sub(rb"\1`" + REHEARSAL.encode() + b"`", statement)))
+
+
+@contextlib.contextmanager
+def _schema(writer: Session) -> Iterator[None]:
+    """The schema ``binlane`` as the session's default database; it is dropped again if it was not there.
+
+    Where the account may, all of it stays out of the server's log: a DROP DATABASE must not reach a replica, which may
+    have a schema of this name with a state of its own. Where it may not, a new schema stays, empty.
+    """
+    [(is_alone,)] = writer.texts(f"SELECT GET_LOCK('{_LOCK}', {_LOCK_SECONDS})")
+    if is_alone != "1":
+        raise WindowBusyError("target: another `binlane doctor` or `bootstrap` asks it; run again behind it")
+    is_unlogged = True
+    try:
+        writer.execute("SET SESSION sql_log_bin = 0")
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) not in _DENIED:
+            raise
+        is_unlogged = False
+    present = {name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")}
+    if SCHEMA not in present:
+        writer.execute(f"CREATE DATABASE IF NOT EXISTS {SCHEMA} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+    writer.execute(f"USE {SCHEMA}")
+    try:
+        yield
+    finally:
+        if is_unlogged and SCHEMA not in present and not writer.texts(_TABLES):
+            writer.execute(f"DROP DATABASE {SCHEMA}")
+
+
+_TABLES: Final = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{SCHEMA}'"
