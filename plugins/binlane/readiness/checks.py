@@ -52,7 +52,7 @@ COPY_CHECKS: Final[Mapping[str, Check]] = {
     "programs": held.check_programs,
     "event-time-zones": held.check_event_time_zones,
     "spatial-references": held.check_spatial_references,
-    "table-definitions": held.check_table_definitions,
+    "copied-definitions": held.check_table_definitions,
     "target-room": machine.check_target_room,
 }
 """Before its first copy, too."""

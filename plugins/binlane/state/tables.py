@@ -41,12 +41,9 @@ _OPTIONS: Final[dict[str, Any]] = {
     "mysql_engine": "InnoDB",
     "mysql_charset": "utf8mb4",
     "mysql_collate": "utf8mb4_bin",
-    # the keys of names are longer than a server takes whose default is COMPACT
-    "mysql_row_format": "DYNAMIC",
     "mariadb_engine": "InnoDB",
     "mariadb_charset": "utf8mb4",
     "mariadb_collate": "utf8mb4_bin",
-    "mariadb_row_format": "DYNAMIC",
 }
 
 metadata = MetaData(schema=SCHEMA)

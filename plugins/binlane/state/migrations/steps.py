@@ -36,6 +36,10 @@ class Action(Protocol):
         """The statements that are still needed, in order."""
 
 
+_ROW_FORMAT: Final = "ROW_FORMAT=DYNAMIC"
+"""The keys over names are longer than a server takes whose ``innodb_default_row_format`` is COMPACT."""
+
+
 @dataclass(frozen=True, slots=True)
 class AddTable:
     """Creates a table with its indexes."""
@@ -52,7 +56,8 @@ class AddTable:
         """See ``Action``."""
         is_there = self.table.name in found.engines
         if not is_there:
-            yield "CREATE", CreateTable(self.table)
+            made = str(CreateTable(self.table).compile(dialect=connection.dialect)).rstrip()
+            yield "CREATE", text(f"{made} {_ROW_FORMAT}")
         for index in self.table.indexes:
             first = found.columns.get((self.table.name, next(iter(index.columns)).name))
             if first is None or first.key == "":
