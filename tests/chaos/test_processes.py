@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,50 @@ def test_a_folder_lost_behind_the_windows_own_ddl_gives_the_same_plan(channel: C
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     for each in adopted["lanes"]:
         apply_alone(channel.config, channel.endpoints, adopted["plan"], each["lane"])
+    shutil.rmtree(window["work"])
+    channel.run()
+    channel.assert_equal()
+    survived["work folder lost"] += 1
+
+
+USED_BEFORE = (
+    "CREATE DATABASE tenant_x",
+    "CREATE DATABASE tenant_y",
+    *(f"CREATE TABLE tenant_x.{table} (id INT PRIMARY KEY, a INT) ENGINE=InnoDB" for table in ("t", "u", "w")),
+    "CREATE TABLE tenant_y.z (id INT PRIMARY KEY, a INT) ENGINE=InnoDB",
+    "INSERT INTO tenant_x.t VALUES (1, 1)",
+    "INSERT INTO tenant_y.z VALUES (1, 1)",
+    "CREATE VIEW tenant_x.v AS SELECT id, a FROM tenant_y.z",
+    "CREATE PROCEDURE tenant_x.p() INSERT INTO tenant_y.z VALUES (100, 1)",
+    "CREATE TRIGGER tenant_x.f AFTER INSERT ON tenant_x.t FOR EACH ROW INSERT INTO tenant_y.z VALUES (NEW.id, 1)",
+)
+USED = {
+    "drop view": ("UPDATE tenant_x.v SET a = 5", "DROP VIEW tenant_x.v"),
+    "rename view": ("UPDATE tenant_x.v SET a = 5", "RENAME TABLE tenant_x.v TO tenant_x.v2"),
+    "drop procedure": ("CALL tenant_x.p()", "DROP PROCEDURE tenant_x.p"),
+    "drop trigger": ("INSERT INTO tenant_x.t VALUES (50, 1)", "DROP TRIGGER tenant_x.f"),
+    "rename table": ("INSERT INTO tenant_x.t VALUES (50, 1)", "RENAME TABLE tenant_x.t TO tenant_x.t2"),
+    "drop table": ("INSERT INTO tenant_x.t VALUES (50, 1)", "DROP TABLE tenant_x.t"),
+    "drop database": ("UPDATE tenant_x.v SET a = 5", "CALL tenant_x.p()", "DROP DATABASE tenant_x"),
+}
+
+
+@pytest.mark.parametrize("name", USED)
+def test_a_folder_lost_behind_the_drop_of_what_a_statement_used_gives_the_same_plan(
+    name: str, channel: Channel
+) -> None:
+    """MariaDB's log does not say which databases a statement has changed: what it used decides its lane."""
+    run_on(channel.source, *USED_BEFORE)
+    channel.run()
+    plain = [f"INSERT INTO tenant_{tenant} VALUES ({number}, 1)" for tenant in ("x.u", "y.z") for number in (7, 8)]
+    run_on(channel.source, *plain)
+    run_on(channel.source, "SET SESSION binlog_format = 'STATEMENT'", *USED[name])
+    window = steps.extract(channel.config, channel.endpoints, NOW)
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    with ThreadPoolExecutor(len(adopted["lanes"])) as pool:
+        lanes = [each["lane"] for each in adopted["lanes"]]
+        list(pool.map(lambda lane: apply_alone(channel.config, channel.endpoints, adopted["plan"], lane), lanes))
     shutil.rmtree(window["work"])
     channel.run()
     channel.assert_equal()

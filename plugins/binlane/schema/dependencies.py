@@ -3,6 +3,10 @@
 Read from the target's schema at the window's start and from the window's own statements. Dropped objects stay in the
 facts, because an earlier statement may have used them: at worst there is a needless barrier, or two databases share a
 lane for one window. So the order of the statements does not matter.
+
+A window whose folder is lost is planned again, and its plan must be the same, while the target's schema may be the one
+behind the window's own DDL. So what a statement drops counts as something that other statements may use, whatever it
+was, and what a table, a view or a foreign key is under one of its names, it is under all of them.
 """
 
 from __future__ import annotations
@@ -44,6 +48,10 @@ class SchemaFacts:
     """Old and new name of each table that the window renames."""
     copies: frozenset[tuple[TableKey, TableKey]] = frozenset()
     """Original and copy of each CREATE TABLE ... LIKE in the window."""
+    dropped: frozenset[TableKey] = frozenset()
+    """What the window drops: tables, perhaps with triggers, and views."""
+    dropped_in: frozenset[str] = frozenset()
+    """Databases that the window drops, or of which it drops a routine or a trigger."""
     uncertain: bool = False
     """The window has a statement that could not be read and may have created any of these objects."""
     may_join: bool = False
@@ -81,13 +89,15 @@ class SchemaFacts:
         seen = [self.letter_case.facts(facts) for facts in statements]
         definitions = [facts for facts in seen if facts.kind is StatementKind.DDL]
         renames = self.renames.union(*(facts.renames for facts in definitions))
-        moved = _moved(renames)
+        moved = _moved(_both_ways(renames))
         unread = {facts.reason for facts in seen if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly}
         return replace(
             self,
             views=_carried(self.views.union(*(facts.views for facts in definitions)), moved),
             triggered_tables=_carried(self.triggered_tables.union(*(facts.triggered for facts in definitions)), moved),
             routine_databases=self.routine_databases.union(*(facts.routine_databases for facts in definitions)),
+            dropped=self.dropped.union(*(facts.dropped for facts in definitions if not facts.temporary)),
+            dropped_in=self.dropped_in.union(*(facts.dropped_in for facts in definitions)),
             foreign_keys=self.foreign_keys | {facts.tables for facts in definitions if facts.references},
             merges=self.merges | {facts.tables for facts in definitions if facts.union},
             renames=renames,
@@ -114,7 +124,8 @@ class SchemaFacts:
     @property
     def _joined(self) -> Iterator[Tables]:
         """Tables that belong together, each under every name that it may have in the window."""
-        moved, copied = _moved(self.renames), _moved(self.renames | self.copies)
+        renames = _both_ways(self.renames)
+        moved, copied = _moved(renames), _moved(renames | self.copies)
         yield from (_carried(tables, moved) for tables in self.foreign_keys)
         yield from (_carried(tables, copied) for tables in self.merges)
 
@@ -134,6 +145,11 @@ def _groups(joined: Iterable[Set[T]], order: Callable[[T], Any]) -> Mapping[T, T
             low, high = sorted((find(ordered[0]), find(name)), key=order)
             root[high] = low
     return {name: find(name) for name in sorted(root, key=order)}
+
+
+def _both_ways(renames: Set[tuple[TableKey, TableKey]]) -> frozenset[tuple[TableKey, TableKey]]:
+    """The target's schema may be the one before them, or behind."""
+    return frozenset(renames) | {(new, old) for old, new in renames}
 
 
 def _moved(renames: Iterable[tuple[TableKey, TableKey]]) -> Mapping[TableKey, frozenset[TableKey]]:

@@ -56,6 +56,8 @@ class LetterCase:
             views=self.tables(facts.views),
             triggered=self.tables(facts.triggered),
             dropped_triggers=self.tables(facts.dropped_triggers),
+            dropped=self.tables(facts.dropped),
+            dropped_in=self.names(facts.dropped_in),
             routine_databases=self.names(facts.routine_databases),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
             copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),

@@ -123,6 +123,12 @@ class EventMetadataFilter:
         schema = self._schema
         if schema.uncertain:
             return "a statement after one that could not be read"
+        # before what the schema has: it may be of a time at which the window has dropped it
+        if reads & schema.dropped:
+            return "a table or view that the window drops"
+        uses = {key.database for key in reads} | (facts.databases if facts.routines_used else frozenset())
+        if uses & schema.dropped_in:
+            return "a database of which the window drops something"
         if reads & schema.views:
             return "a view"
         if facts.kind is not StatementKind.DDL and reads & schema.triggered_tables:

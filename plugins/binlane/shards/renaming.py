@@ -98,6 +98,8 @@ class Renaming:
             views=frozenset(map(self.table, facts.views)),
             triggered=frozenset(map(self.table, facts.triggered)),
             dropped_triggers=frozenset(map(self.table, facts.dropped_triggers)),
+            dropped=frozenset(map(self.table, facts.dropped)),
+            dropped_in=frozenset(map(self.target, facts.dropped_in)),
             routine_databases=frozenset(map(self.target, facts.routine_databases)),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
             copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),

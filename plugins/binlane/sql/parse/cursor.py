@@ -70,6 +70,8 @@ class Reading:
     views: set[TableKey] = field(default_factory=set)
     triggered: set[TableKey] = field(default_factory=set)
     dropped_triggers: set[TableKey] = field(default_factory=set)
+    dropped: set[TableKey] = field(default_factory=set)
+    dropped_in: set[str] = field(default_factory=set)
     renames: list[tuple[TableKey, TableKey]] = field(default_factory=list)
     copies: list[tuple[TableKey, TableKey]] = field(default_factory=list)
     union: set[TableKey] = field(default_factory=set)
@@ -122,6 +124,8 @@ class Reading:
             views=frozenset(self.views),
             triggered=frozenset(self.triggered),
             dropped_triggers=frozenset(self.dropped_triggers),
+            dropped=frozenset(self.dropped),
+            dropped_in=frozenset(self.dropped_in),
             routine_databases=frozenset(self.routine_databases),
             renames=tuple(self.renames),
             ends_or_begins=self.ends_or_begins,

@@ -313,7 +313,7 @@ def _drop_function(cursor: Cursor, reading: Reading) -> None:
     database = cursor.qualified()[0]
     if database is None:
         raise Unreadable(LOADABLE_OR_STORED)
-    reading.database(database)
+    reading.dropped_in.add(reading.database(database))
     cursor.finished()
 
 
@@ -343,6 +343,7 @@ def _alter_database(cursor: Cursor, reading: Reading) -> None:
 def _drop_tables(cursor: Cursor, reading: Reading) -> None:
     reading.drops_if_exists = _if_exists(cursor)
     _tables(cursor, reading)
+    reading.dropped |= reading.tables
     _wait(cursor)
     cursor.any_word("RESTRICT", "CASCADE")
     cursor.finished()
@@ -350,6 +351,7 @@ def _drop_tables(cursor: Cursor, reading: Reading) -> None:
 
 def _drop_in_database(cursor: Cursor, reading: Reading) -> None:
     _in_database(cursor, reading)
+    reading.dropped_in |= reading.databases
     cursor.finished()
 
 
@@ -357,11 +359,13 @@ def _drop_trigger(cursor: Cursor, reading: Reading) -> None:
     _if_exists(cursor)
     database, name = cursor.qualified()
     reading.dropped_triggers.add(TableKey(reading.database(database), name))
+    reading.dropped_in |= reading.databases
     cursor.finished()
 
 
 def _drop_database(cursor: Cursor, reading: Reading) -> None:
     _database(cursor, reading)
+    reading.dropped_in |= reading.databases
     cursor.finished()
 
 

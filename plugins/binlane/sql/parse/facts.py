@@ -56,6 +56,10 @@ class StatementFacts:
     """Tables that get a trigger."""
     dropped_triggers: frozenset[TableKey] = frozenset()
     """Triggers that are dropped, by database and name: the statement does not name their tables."""
+    dropped: frozenset[TableKey] = frozenset()
+    """Tables, views and sequences that are dropped."""
+    dropped_in: frozenset[str] = frozenset()
+    """Databases that are dropped, or of which a routine or a trigger is dropped."""
     routine_databases: frozenset[str] = frozenset()
     """Databases that get a procedure, function or package."""
     renames: tuple[tuple[TableKey, TableKey], ...] = ()
