@@ -164,11 +164,22 @@ def after(*statements: str, schema: SchemaFacts | None = None) -> EventMetadataF
     return EventMetadataFilter(Flavor.MARIADB, known)
 
 
+DROPPED = "a table or view that the window drops"
+DROPPED_IN = "a database of which the window drops something"
+
+
 @pytest.mark.parametrize(
     ("ddl", "sql", "expected"),
     [
         (["CREATE VIEW w AS SELECT 1"], "INSERT INTO w VALUES (1)", unknown("a view")),
-        (["CREATE VIEW w AS SELECT 1", "DROP VIEW w"], "INSERT INTO w VALUES (1)", unknown("a view")),
+        (["CREATE VIEW w AS SELECT 1", "DROP VIEW w"], "INSERT INTO w VALUES (1)", unknown(DROPPED)),
+        (["DROP VIEW w"], "INSERT INTO w VALUES (1)", unknown(DROPPED)),
+        (["DROP TABLE b.t"], "INSERT INTO t VALUES (1)", one("a")),
+        (["DROP TEMPORARY TABLE t"], "INSERT INTO t VALUES (1)", one("a")),
+        (["DROP TRIGGER a.g"], "INSERT INTO t VALUES (1)", unknown(DROPPED_IN)),
+        (["DROP FUNCTION a.f"], "INSERT INTO t VALUES (f())", unknown(DROPPED_IN)),
+        (["DROP DATABASE b"], "INSERT INTO t VALUES (1)", one("a")),
+        (["DROP DATABASE a"], "INSERT INTO t VALUES (1)", unknown(DROPPED_IN)),
         (["CREATE VIEW w AS SELECT 1", "RENAME TABLE w TO x"], "INSERT INTO x VALUES (1)", unknown("a view")),
         (
             ["CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW SET @a=1"],
