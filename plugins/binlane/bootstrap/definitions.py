@@ -243,13 +243,12 @@ _DEFINER: Final = re.compile(rb" DEFINER=`(?:[^`]|``)*`(?:@`(?:[^`]|``)*`)?")
 def rehearse_programs(session: Session, definitions: Sequence[Definition]) -> None:
     """Create routines, views, triggers and events over the empty tables, and drop them again: a refusal comes before
     the rows, and not hours later. Without their definers, who may come with the copy's accounts. Raises as ``make``."""
-    try:
-        make_behind_rows(
-            session, [replace(each, statement=_DEFINER.sub(b"", each.statement, count=1)) for each in definitions]
-        )
-    finally:
-        for each in reversed(definitions):
-            drop(session, each.schema_object)
+    make_behind_rows(
+        session, [replace(each, statement=_DEFINER.sub(b"", each.statement, count=1)) for each in definitions]
+    )
+    # behind an error they stay: the copy's next attempt drops what is recorded
+    for each in reversed(definitions):
+        drop(session, each.schema_object)
 
 
 def make(session: Session, definition: Definition) -> None:
