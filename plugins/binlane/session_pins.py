@@ -221,7 +221,14 @@ PINS: Final = (
         since=(8, 0, 30),
     ),
     Pin("sql_require_primary_key", "0", _REFUSES, _MYSQL, _WRITE, since=(8, 0, 13)),
-    Pin("innodb_strict_mode", "0", "refuses tables that the source has taken", kinds=_WRITE),
+    # where an account may not change it, the rehearsal of a first copy names the tables
+    Pin(
+        "innodb_strict_mode",
+        "0",
+        "refuses tables that the source has taken",
+        kinds=_WRITE,
+        accepted=frozenset({"1"}),
+    ),
     Pin("restrict_fk_on_non_standard_key", "0", _REFUSES, _MYSQL, _WRITERS, since=(8, 4, 0)),
 )
 """In the order in which they are sent. ``autocommit`` and the character set are sent with them.
