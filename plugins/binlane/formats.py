@@ -44,24 +44,22 @@ class Format:
 
 FORMATS: Final[Mapping[str, Format]] = {
     "segments": Format(1, oldest=1),
-    "manifest.json": Format(2, oldest=1),
-    "channel.json": Format(3, oldest=1),
-    "schema.json": Format(2, oldest=2),
-    "definitions.json": Format(2, oldest=1),
+    "manifest.json": Format(1, oldest=1),
+    "channel.json": Format(1, oldest=1),
+    "schema.json": Format(1, oldest=1),
+    "definitions.json": Format(1, oldest=1),
     "programs.json": Format(1, oldest=1),
-    "context.json": Format(5, oldest=1),
-    "lane files": Format(4, oldest=1),
+    "context.json": Format(1, oldest=1),
+    "lane files": Format(1, oldest=1),
     "databases.json": Format(1, oldest=1),
     "partitioned.json": Format(1, oldest=1),
-    "plan.json": Format(4, oldest=1),
+    "plan.json": Format(1, oldest=1),
     "repair plans": Format(1, oldest=1),
 }
 OF_WINDOW: Final = ("segments", "manifest.json", "channel.json", "schema.json", "definitions.json", "programs.json")
 """The formats in a window's folder."""
 OF_PLAN: Final = ("context.json", "lane files", "databases.json", "partitioned.json", "plan.json")
 """The formats in the folder of a window's plan."""
-_BEFORE: Final = {name: 2 if name == "schema.json" else 1 for name in FORMATS}
-"""The versions in folders from before formats.json."""
 
 
 def written_formats(names: Collection[str]) -> bytes:
@@ -70,12 +68,12 @@ def written_formats(names: Collection[str]) -> bytes:
     return json.dumps({"binlane": RELEASE, "formats": versions}, indent=1).encode() + b"\n"
 
 
-def require_formats(data: bytes | None, names: Collection[str], where: str) -> None:
+def require_formats(data: bytes, where: str) -> None:
     """Raises PlanError unless this binlane reads all of a folder's files, naming the release that has written them.
 
-    ``data``: formats.json; None if the folder has none, as before there was this file. ``where``: the folder.
+    ``data``: formats.json. ``where``: the folder.
     """
-    release, versions = ("0.1.0", {name: _BEFORE[name] for name in names}) if data is None else _read(data, where)
+    release, versions = _read(data, where)
     unread = [name for name in versions if name not in FORMATS or not FORMATS[name].reads(versions[name])]
     if not unread:
         return

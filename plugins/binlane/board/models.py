@@ -351,7 +351,7 @@ class Window(Answer):
     row: WindowRow
     plan_digest: str | None
     filter_engine: str
-    """What ran the filter job; empty: not planned yet, or by an older binlane."""
+    """What ran the filter job; empty: not planned yet."""
     summary: str | None
     kinds: dict[str, int]
     lanes: list[PlannedLane]

@@ -31,7 +31,7 @@ class Layout:
     rows: frozenset[type] = frozenset()
     """Records that are written as rows. In a row, a record that is a row itself takes the places of its own fields."""
     left_out: frozenset[str] = frozenset()
-    """Fields that are left out where they are empty: files from before the fields were there keep their bytes."""
+    """Fields that are left out where they are empty, because most records have them empty."""
     numbers: frozenset[str] = frozenset()
     """Fields that are flags, and written as 0 and 1."""
     by_text: frozenset[str] = frozenset()

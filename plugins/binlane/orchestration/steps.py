@@ -21,7 +21,6 @@ from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError
-from binlane.formats import OF_PLAN
 from binlane.garbage import uncollected
 from binlane.model import CLOCKS_DIFFER, plural
 from binlane.orchestration import report, step_progress
@@ -249,9 +248,7 @@ def adopt_plan(
     if window is None:
         log.info("a dry run: nothing was written; the window's files stay in %s", work)
         return {"plan": None, "lanes": []}
-    # a plan that an older binlane has made does not have the file
-    is_there = plans.has(files.DATABASES)
-    found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri) if is_there else WindowActivity()
+    found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri)
     digests = None if folder.digests is None else {**folder.digests, **left}
     blocks = inputs.settings.block_transactions
     window = set_plan(engine, plan, blocks, recorder(found), filter_engine, folder.uri, digests)
@@ -265,9 +262,7 @@ def adopt_plan(
     total = plan.last_seqno - plan.first_seqno + 1
     done = sum(each.transactions for each in placed)
     begin_step(engine, channel.name, RunStep.APPLY, plan.window_id, done=done, total=total)
-    # an older binlane has given a position to lanes without work, too
-    idle = {each.lane for each in placed} - {*plan.lanes_with_work}
-    lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in sorted({*plan.lanes_to_run, *idle})]
+    lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in sorted(plan.lanes_to_run)]
     return {"plan": plans.uri, "lanes": lanes}
 
 
@@ -389,7 +384,7 @@ def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, m
     with engine.connect() as connection:
         window = read_window(connection, channel.name, folder.name)
     if window is None or window.is_finished or (recorded := window.bounds.work.digests) is None:
-        # a dry run, or the window of an older binlane
+        # a dry run, or digests that are not known
         return dataclasses.replace(folder, digests=made)
     if made is None:
         if not _is_planned(recorded):
@@ -425,7 +420,7 @@ def read_plan(place: WorkFolder | str) -> WindowPlan:
     content does not match its digest."""
     folder = WorkFolder(place) if isinstance(place, str) else place
     plan_uri = folder.uri
-    check_formats(folder, OF_PLAN)
+    check_formats(folder)
     data = folder.read(files.PLAN)
     kept = _NEWEST_PLAN.get(plan_uri)
     # a plan of these bytes has been read before: by an earlier step of a command

@@ -147,5 +147,5 @@ class Manifest:
             )
 
 
-MANIFEST: Final = Codec("run the extract step again", left_out=frozenset({"epochs", "older_sessions", "restarted"}))
+MANIFEST: Final = Codec("run the extract step again")
 """Codec of manifest.json, and of the segments that the target's state keeps."""

@@ -102,7 +102,6 @@ class Routing:
 CONTEXT: Final = Codec(
     "run the filter step again",
     rows=frozenset({Barrier, LogPosition, Placement, PreparedGroup, Route, TableKey, TemporaryCopies}),
-    left_out=frozenset({"temporary", "division", "commits_together", "ranged", "size", "unseen"}),
 )
 """Codec of context.json."""
 

@@ -140,6 +140,5 @@ class FilterSettings:
 
 SETTINGS: Final = Codec(
     "extract the window again",
-    left_out=frozenset({"collations", "divide", "commits_together", "epoch_transactions", "small_blocks"}),
 )
 """Codec of channel.json."""

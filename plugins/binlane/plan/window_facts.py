@@ -90,9 +90,9 @@ class WindowFacts:
     more_tables: int
     rules: tuple[RuleFacts, ...]
     filter_engine: str = ""
-    """The engine that ran the filter job, for people; empty: the window is of an older binlane."""
+    """The engine that ran the filter job, for people."""
     size: str | None = None
-    """What was chosen for the channel's ``blocks``, and why; None if its file says it, or an older binlane planned."""
+    """What was chosen for the channel's ``blocks``, and why; None if its file says it."""
 
     @property
     def lanes_with_work(self) -> tuple[int, ...]:
@@ -115,7 +115,7 @@ class WindowFacts:
 
 
 _STORED: Final = "a window's stored facts"
-FACTS: Final = Codec("they are of another version", left_out=frozenset({"filter_engine", "size"}))
+FACTS: Final = Codec("they are of another version")
 
 
 def facts_of(plan: WindowPlan, filter_engine: str = "") -> WindowFacts:

@@ -324,7 +324,6 @@ PLAN: Final = Codec(
             *(RuleCounts, ShardCounts, TableKey, TemporaryCopies, Widest),
         }
     ),
-    left_out=frozenset({"temporary", "division", "commits_together", "epochs", "ranged", "size"}),
     numbers=frozenset({"together"}),
     by_text=frozenset({"table_maps"}),
 )

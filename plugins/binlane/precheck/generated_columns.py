@@ -9,7 +9,7 @@ on the source.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from binlane.apply.rows.writers import ROW_WRITERS
@@ -19,7 +19,7 @@ from binlane.plan.block.computed_modes import LC_TIME_NAMES, OPENED_LOCALE, TIME
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.sql.requirements import COMPUTED_LOCALE, COMPUTED_MODE, COMPUTED_ZONE, ROW_MODE
+from binlane.sql.requirements import COMPUTED_LOCALE, COMPUTED_MODE, COMPUTED_ZONE
 from binlane.sql.sql_modes import EVALUATED
 
 _NAMED: Final = frozenset(EVALUATED.values()) - {"NO_ZERO_IN_DATE", "NO_ZERO_DATE"}
@@ -102,7 +102,7 @@ def _differences(situation: Situation) -> Iterator[tuple[str, str, str, int]]:
     logged = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == COMPUTED_MODE}
     own = set(target.value("sql_mode").split(",")) if target.flavor is Flavor.MYSQL else set[str]()
     keeps = bool(logged) and _keeps_modes(situation)
-    present, absent = _by_session(logged, keeps) if logged else _of_an_earlier_build(situation, own)
+    present, absent = _by_session(logged, keeps)
     advice = _ADVICE if not keeps and plan.flavor is target.flavor else ""
     for mode, seqno in sorted(present.items(), key=lambda each: each[1]):
         if mode not in own:
@@ -137,14 +137,6 @@ def _by_session(logged: Mapping[str, int], keeps: bool) -> tuple[dict[str, int],
         for mode in _AT_OPENING if keeps else _NAMED:
             (present if mode in names.split(",") else absent).setdefault(mode, seqno)
     return present, absent
-
-
-def _of_an_earlier_build(situation: Situation, own: Set[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """The same of a plan that does not say which sessions lack a mode, and whose lane files have none: a mode that some
-    have is taken for one that all have."""
-    plan = situation.plan
-    present = {each.detail: seqno for each, seqno in plan.requirements.items() if each.feature == ROW_MODE}
-    return present, dict.fromkeys((own & _NAMED) - present.keys(), plan.first_seqno)
 
 
 def _made_with(situation: Situation, key: TableKey) -> str | None:

@@ -40,7 +40,6 @@ from binlane.sql.requirements import (
     LONG_DEFAULT,
     PLUGIN,
     PRIVILEGE,
-    ROW_MODE,
     SESSION_COLLATION,
     TRUSTED_FUNCTION,
     TRUSTED_MAKER,
@@ -218,7 +217,6 @@ OF_OTHERS: Final = frozenset(
         COMPUTED_MODE,
         COMPUTED_ZONE,
         COMPUTED_LOCALE,
-        ROW_MODE,
         UNLOGGED_LENGTH,
     }
 )

@@ -160,7 +160,6 @@ class RepairPlan:
 REPAIR: Final = Codec(
     "`binlane verify --repair` writes such a plan",
     rows=frozenset({TableKey}),
-    left_out=frozenset({"changes", "primary_key", "definitions", "group"}),
 )
 
 

@@ -246,6 +246,6 @@ def _matches(rules: Selection, name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
-SELECTION: Final = Codec("extract the window again", left_out=frozenset({"allowed"}))
+SELECTION: Final = Codec("extract the window again")
 EVERYTHING: Final = Selection()
 """For a channel without ``[filter]``."""

@@ -16,7 +16,6 @@ T = TypeVar("T")
 
 STATE: Final = Codec(
     "another program has changed it: restore binlane's tables from a backup of the target",
-    left_out=frozenset({"resumed"}),
 )
 
 

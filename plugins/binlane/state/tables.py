@@ -28,7 +28,7 @@ from binlane.model import OWN_SCHEMA
 from binlane.state.stored_values import checked_type
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 22
+VERSION: Final = 1
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -107,7 +107,7 @@ windows = _table(
     # the watermark's seqno; smaller than first_seqno unless a stop has moved it into the window
     Column("reached", _SEQNO, nullable=False),
     Column("work", String(1024), nullable=False),
-    # SHA-256 of the window's files that are read later, by their names, as JSON; NULL: an older binlane has opened it
+    # SHA-256 of the window's files that are read later, by their names, as JSON; NULL: they are not known
     Column("files", _LONG),
     Column("lanes", Integer),
     # the plan's block size, which a run may choose; kept in case the plan has to be made again
@@ -430,7 +430,7 @@ suspects = _table(
     Column("since", _TIME),
     # the end of the source's log when it was compared: what is pending is settled at a watermark behind it
     Column("log_end", _LONG),
-    # the primary key's definition then, as row_key belongs to it; NULL: a definition, or a row of an older binlane
+    # the primary key's definition then, as row_key belongs to it; NULL: a definition
     Column("key_shape", _LONG),
 )
 

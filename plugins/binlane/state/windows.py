@@ -373,13 +373,10 @@ def move_watermark(connection: Connection, window: Window, before: Watermark, af
 
 
 def check_lanes(window: Window, lanes: tuple[LanePosition, ...], seqno: int, where: str) -> None:
-    """Raises PositionError unless every lane with work of the window's plan is at ``seqno``.
-
-    An older binlane has given a position to lanes without work, too: these must be there as well.
-    """
+    """Raises PositionError unless every lane with work of the window's plan is at ``seqno``."""
     expected, found = list(window.lanes_with_work), [lane.lane for lane in lanes]
     assert window.lanes is not None, "a window with a digest has lanes"
-    if not {*expected} <= {*found} <= {*range(window.lanes + 1)}:
+    if {*expected} != {*found}:
         raise PositionError(f"{where}: positions of lanes {found}, expected {expected}")
     for lane in lanes:
         if (lane.window_id, lane.digest) != (window.bounds.window_id, window.plan_digest):

@@ -440,7 +440,7 @@ class Verifier:
                 compare.differ(self.pair.whole(table)[1])
             return
         known = compare.keys.get(name, KeySet()), compare.rows.get(name, {})
-        own = {key for key, shape in keys if is_of(table, key, shape)}
+        own = {key for key, shape in keys if is_of(table, shape)}
         exact = in_order(table, (key for key in own if not any(key in each for each in known)))
         self._again |= {(name, key) for key in exact}
         for at in range(0, len(exact), BATCH):
@@ -448,7 +448,7 @@ class Verifier:
         if name in compare.ranges:
             return
         compare.keys.setdefault(name, KeySet()).update(exact)
-        if not all(is_of(table, *each) for each in keys):
+        if not all(is_of(table, shape) for _, shape in keys):
             # the table had another primary key when its rows were stored
             compare.ranges.add(name)
             compare.differ(self.pair.in_range(table, None, None)[1])

@@ -20,9 +20,11 @@ def write_formats(folder: WorkFolder, names: Collection[str], *, last: str) -> N
         file.write(data)
 
 
-def check_formats(folder: WorkFolder, names: Collection[str]) -> None:
-    """Raises PlanError unless this binlane reads the folder's files, naming the release that has written them."""
-    require_formats(read_formats(folder), names, folder.uri)
+def check_formats(folder: WorkFolder) -> None:
+    """Raises PlanError unless this binlane reads the folder's files, naming the release that has written them. A folder
+    without formats.json, which is written first, has no other files: who reads them says so."""
+    if (data := read_formats(folder)) is not None:
+        require_formats(data, folder.uri)
 
 
 def read_formats(folder: WorkFolder) -> bytes | None:

@@ -15,7 +15,6 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import Buffer
 from binlane.choices import Reduce
 from binlane.errors import PlanError
-from binlane.formats import OF_PLAN, OF_WINDOW
 from binlane.model import Flavor
 from binlane.plan.block.bound_statements import BoundStatements
 from binlane.plan.block.computed_modes import ComputedModes
@@ -112,7 +111,7 @@ def plan_digest(work: str) -> str | None:
     plans = folder.plans(read_inputs(folder).key)
     if not plans.exists(files.PLAN):
         return None
-    check_formats(plans, OF_PLAN)
+    check_formats(plans)
     return WindowPlan.from_json(plans.read(files.PLAN), f"{plans.uri}/{files.PLAN}").digest
 
 
@@ -126,14 +125,14 @@ def inputs_of(uri: str, key: str) -> Inputs:
             "run the filter step again"
         )
     # the job's driver may be of another release than its workers
-    check_formats(WorkFolder(uri).plans(key), OF_PLAN)
+    check_formats(WorkFolder(uri).plans(key))
     return inputs
 
 
 def read_inputs(folder: WorkFolder) -> Inputs:
     """Manifest, settings and schema, as the folder has them now. Parsed once, if they are asked for again before
     another window's: the steps of a command, and a page of a window, ask several times."""
-    check_formats(folder, OF_WINDOW)
+    check_formats(folder)
     data = _input_files(folder)
     key = folder.uri, _key(data)
     inputs = _NEWEST.get(key)

@@ -24,8 +24,9 @@ from binlane.state.tables import VERSION
 from binlane.state.windows import read_open_window, read_window
 from lab.servers import PrivateServer
 from tests.forked import process
+from tests.integration.state import older_schema
 from tests.integration.state.conftest import cursor_of
-from tests.integration.state.old_schema import ROWS, create_until_killed, lay_first_schema
+from tests.integration.state.older_schema import ROWS, create_until_killed, know_two_versions, lay_older
 
 START: Final = Watermark(10, LogPosition("log.1", 4), "0-1-10", 5.0, "f10")
 SHAPE: Final = (
@@ -63,23 +64,26 @@ def refused(act: Callable[[Engine], None], engine: Engine) -> str:
     return str(said.value)
 
 
-def test_the_first_schema_with_an_open_window_becomes_todays(target: PrivateServer, plain: Engine) -> None:
+@pytest.fixture
+def two_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Today's schema is version 2 of two."""
+    know_two_versions(monkeypatch.setattr)
+
+
+@pytest.mark.usefixtures("two_versions")
+def test_an_older_schema_with_an_open_window_becomes_todays(target: PrivateServer, plain: Engine) -> None:
     create(plain)
     todays = shape(target)
-    lay_first_schema(target, *ROWS)
-    assert "has version 0, this binlane needs" in refused(asked, plain)
+    lay_older(target, *ROWS)
+    assert "has version 1, this binlane needs 2" in refused(asked, plain)
     bring_up(plain)
     assert shape(target) == todays
-    versions = target.query("SELECT version FROM binlane.migrations ORDER BY 1")
-    assert versions == [(version,) for version in range(1, VERSION + 1)]
+    assert target.query("SELECT version FROM binlane.migrations ORDER BY 1") == [(1,), (2,)]
     with plain.connect() as connection:
         require_current(connection)
         window = read_open_window(connection, "c")
         assert window is not None
-        assert (window.start, window.reached) == (
-            Watermark(10, LogPosition("log.1", 4), "0-1-10", 1732275000.1234567, "f10"),
-            10,
-        )
+        assert (window.start, window.reached) == (older_schema.START, 10)
         finished = read_window(connection, "c", "w0")
         assert finished is not None
         assert (finished.reached, finished.is_finished) == (10, True)
@@ -87,8 +91,9 @@ def test_the_first_schema_with_an_open_window_becomes_todays(target: PrivateServ
     assert target.query("SELECT DISTINCT begun FROM binlane.positions") == [(0,)]
 
 
-@pytest.mark.parametrize(("old", "changes"), [(True, 60), (False, 52)], ids=["first schema", "no schema"])
 @pytest.mark.trial
+@pytest.mark.usefixtures("two_versions")
+@pytest.mark.parametrize(("old", "changes"), [(True, 11), (False, 33)], ids=["older schema", "no schema"])
 def test_kill_9_behind_every_statement_then_run_again(
     target: PrivateServer, plain: Engine, tmp_path: Path, old: bool, changes: int
 ) -> None:
@@ -97,7 +102,7 @@ def test_kill_9_behind_every_statement_then_run_again(
     todays = shape(target)
     target.query("DROP DATABASE binlane")
     if old:
-        lay_first_schema(target, *ROWS)
+        lay_older(target, *ROWS)
     diary = tmp_path / "diary"
     diary.touch()
     endings = list[int | None]()
@@ -107,7 +112,7 @@ def test_kill_9_behind_every_statement_then_run_again(
         endings.append(running.exitcode)
     assert endings == [-signal.SIGKILL] * changes + [0]
     assert shape(target) == todays
-    assert target.query("SELECT COUNT(*) FROM binlane.migrations") == [(VERSION,)]
+    assert target.query("SELECT COUNT(*) FROM binlane.migrations") == [(older_schema.VERSION,)]
     if old:
         with plain.connect() as connection:
             window = read_open_window(connection, "c")
@@ -115,12 +120,13 @@ def test_kill_9_behind_every_statement_then_run_again(
         assert (window.start.source_time, window.reached) == (1732275000.1234567, 10)
 
 
+@pytest.mark.usefixtures("two_versions")
 def test_of_four_concurrent_migrations_one_runs_and_all_succeed(target: PrivateServer, plain: Engine) -> None:
-    lay_first_schema(target, *ROWS)
+    lay_older(target, *ROWS)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(bring_up, [plain] * 4))
     asked(plain)
-    assert target.query("SELECT COUNT(*) FROM binlane.migrations") == [(VERSION,)]
+    assert target.query("SELECT COUNT(*) FROM binlane.migrations") == [(older_schema.VERSION,)]
 
 
 @pytest.mark.parametrize(
@@ -210,11 +216,12 @@ def test_a_table_that_is_lost_is_made_anew_only_where_there_is_no_channel(
     assert "binlane.skips is missing" in refused(create, engine)
 
 
+@pytest.mark.usefixtures("two_versions")
 @pytest.mark.parametrize("missing", ["CREATE", "ALTER", "INDEX", "CREATE VIEW"])
 def test_an_account_that_may_not_do_it_is_told_the_privilege_and_goes_on_with_it(
     target: PrivateServer, missing: str
 ) -> None:
-    lay_first_schema(target, *ROWS)
+    lay_older(target, *ROWS)
     rights = {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "INDEX", "DROP", "CREATE VIEW"}
     target.query("DROP USER IF EXISTS upgrader")
     target.query(f"CREATE USER upgrader IDENTIFIED BY '{target.password}'")
@@ -227,8 +234,9 @@ def test_an_account_that_may_not_do_it_is_told_the_privilege_and_goes_on_with_it
     target.query("DROP USER upgrader")
 
 
+@pytest.mark.usefixtures("two_versions")
 def test_a_read_only_target_is_named_and_tried_again(target: PrivateServer) -> None:
-    lay_first_schema(target, *ROWS)
+    lay_older(target, *ROWS)
     target.query("DROP USER IF EXISTS upgrader")
     target.query(f"CREATE USER upgrader IDENTIFIED BY '{target.password}'")
     target.query("GRANT ALL ON binlane.* TO upgrader")
@@ -243,6 +251,7 @@ def test_a_read_only_target_is_named_and_tried_again(target: PrivateServer) -> N
     target.query("DROP USER upgrader")
 
 
+@pytest.mark.usefixtures("two_versions")
 @pytest.mark.parametrize(
     ("lease", "before"),
     [
@@ -254,11 +263,8 @@ def test_a_read_only_target_is_named_and_tried_again(target: PrivateServer) -> N
 def test_no_migration_runs_while_a_lane_of_an_older_binlane_holds_a_lease(
     target: PrivateServer, plain: Engine, lease: str, before: str
 ) -> None:
-    lay_first_schema(target, *ROWS, before)
+    lay_older(target, *ROWS, before)
     if lease == bootstrap_lease("new"):
-        # the first copies of that time had their own tables
-        bring_up(plain)
-        target.query("DELETE FROM binlane.migrations WHERE version > 10")
         target.query(
             "INSERT INTO binlane.bootstraps (channel, database_names, source_identity, source_file, source_offset, "
             "gtid_set, source_time, fingerprint, replaced_for, attempts, updated_at) VALUES "
@@ -288,17 +294,22 @@ def test_a_lane_that_waited_while_a_newer_binlane_came_is_refused_behind_its_lea
             require_version(cursor)
 
 
-def test_the_column_of_the_sha_256_that_had_another_name_is_found(target: PrivateServer, engine: Engine) -> None:
+def test_a_schema_that_has_lost_its_versions_alone_gets_them_back(target: PrivateServer, engine: Engine) -> None:
     create_channel(engine, "c", "source", START)
     todays = shape(target)
-    target.query("ALTER TABLE binlane.skips CHANGE sha256 blake3 VARCHAR(64) NOT NULL")
     target.query("DROP TABLE binlane.migrations")
     create(engine)
     assert shape(target) == todays
+    target.query("DELETE FROM binlane.migrations")
+    create(engine)
+    asked(engine)
+    target.query("DROP TABLE binlane.migrations, binlane.skips")
+    assert "binlane.skips is missing" in refused(create, engine)
 
 
+@pytest.mark.usefixtures("two_versions")
 def test_a_channel_of_the_schema_before_is_still_its_own(target: PrivateServer, plain: Engine) -> None:
-    lay_first_schema(target, *ROWS)
+    lay_older(target, *ROWS)
     create(plain)
     kept = create_channel(plain, "c", "source", START)
     assert (kept.uuid, kept.watermark.seqno, kept.windows) == ("a-uuid", 10, 2)

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from lab.older_window import dump_command
+from lab.dumps import dump_command
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
 from tests.integration.window.test_ended_from_outside import SECONDS, WAITING

@@ -1,4 +1,4 @@
-"""Every command and task asks whether the target's state fits; a window of the first binlane's schema is finished."""
+"""Every command and task asks whether the target's state fits; a window of an older schema is finished."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ from binlane.orchestration.request import WindowRequest
 from binlane.state.tables import VERSION
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
-from lab.servers import PrivateServer
 from lab.traffic import Mix
-from tests.integration.state.old_schema import lay_first_schema
-from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.integration.state.older_schema import OLDER, know_two_versions, make_older
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
 
 NOWHERE: Final = "file:///nowhere/plan"
 """What a task is given: none opens it before it knows the state's schema."""
@@ -107,7 +106,6 @@ TASKS: Final[Mapping[str, Callable[[Channel], object] | None]] = {
 """Each task of the DAGs: what it calls."""
 ROWS: Final = Mix(cross_database=0.0, reference=0.0, ddl=0.0, accounts=0.0, statements=0.0)
 """No lane waits for another: one can be at the window's end and the others at its beginning."""
-KEPT: Final = ("channels", "windows", "positions", "heartbeats", "ddl", "errors")
 
 
 def test_the_lists_are_of_all_commands_and_tasks() -> None:
@@ -167,8 +165,8 @@ def host_of(channel: Channel) -> Host:
 
 
 @pytest.mark.parametrize("family", ["mariadb", "mysql"])
-def test_a_window_that_the_first_schema_holds_half_finished_is_finished(
-    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str], family: str
+def test_a_window_that_an_older_schema_holds_half_finished_is_finished(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     channel = channel_of(family, family)
     channel.traffic(transactions=120, mix=ROWS)
@@ -179,15 +177,17 @@ def test_a_window_that_the_first_schema_holds_half_finished_is_finished(
     steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], half)
     before = channel.status
     assert len({lane.seqno for lane in before.positions}) == 2, "one lane is at the end, the others are not"
-    _back_to_the_first_schema(channel.target)
+    know_two_versions(monkeypatch.setattr)
+    make_older(channel.target)
 
     for command in ("status", "stop", "plan", "verify"):
         capsys.readouterr()
         assert channel.cli(command, CHANNEL) == 1
         told = capsys.readouterr().err
-        assert f"has version 0, this binlane needs {VERSION}" in told
+        assert f"has version {OLDER}, this binlane needs {OLDER + 1}" in told
         assert "run `binlane init` with the channel's name, which upgrades the schema" in told
-    assert channel.cli("run", CHANNEL) == 0
+    # lanes of the command are processes that know one version
+    assert channel.run() is not None
     assert channel.status.window is None
     assert channel.status.channel.watermark.seqno > before.channel.watermark.seqno
     channel.assert_equal()
@@ -199,27 +199,15 @@ def _planned(channel: Channel) -> dict[str, Any]:
     return steps.adopt_plan(channel.config, channel.endpoints, window["work"])
 
 
-def _back_to_the_first_schema(target: PrivateServer) -> None:
-    """The same rows in the tables of the first binlane: what it had of them."""
-    keep = (f"CREATE TABLE kept.{name} AS SELECT * FROM binlane.{name}" for name in KEPT)
-    run_on(target, "CREATE DATABASE kept", *keep, log=False)
-    lay_first_schema(target)
-    for name in KEPT:
-        columns = target.query(
-            "SELECT GROUP_CONCAT(column_name) FROM information_schema.columns WHERE table_schema = 'binlane' "
-            f"AND table_name = '{name}'"
-        )[0][0]
-        run_on(target, f"INSERT INTO binlane.{name} ({columns}) SELECT {columns} FROM kept.{name}", log=False)
-    run_on(target, "DROP DATABASE kept", log=False)
-
-
 def test_an_open_window_whose_files_are_an_older_binlanes_keeps_the_schema_as_it_is(
-    channel: Channel, capsys: pytest.CaptureFixture[str]
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the older binlane can finish the window, and it would refuse the upgraded schema."""
     channel.traffic(transactions=60, mix=ROWS)
     _planned(channel)
-    _back_to_the_first_schema(channel.target)
+    know_two_versions(monkeypatch.setattr)
+    make_older(channel.target)
+    tables = channel.target.query("SHOW TABLES FROM binlane")
     (manifest,) = channel.work.glob("*/manifest.json")
     whole = manifest.read_bytes()
     manifest.write_bytes(whole.replace(b'"carried"', b'"of_old"'))
@@ -229,7 +217,7 @@ def test_an_open_window_whose_files_are_an_older_binlanes_keeps_the_schema_as_it
         told = capsys.readouterr().err
         assert "StateSchemaError: target: the schema binlane cannot be upgraded: channel orders" in told
         assert "finish the window with the older binlane (`binlane run orders`), then run again" in told
-    assert len(channel.target.query("SHOW TABLES FROM binlane")) == len(KEPT)
+    assert channel.target.query("SHOW TABLES FROM binlane") == tables
     manifest.write_bytes(whole)
-    assert channel.cli("run", CHANNEL) == 0
+    assert channel.run() is not None
     channel.assert_equal()

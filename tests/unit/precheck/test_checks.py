@@ -28,7 +28,7 @@ from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, 
 from binlane.schema.programs import Program
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.requirements import CASCADE_TRIGGERS, DEFINER, PRIVILEGE, ROW_MODE, UNLOGGED_LENGTH, Requirement
+from binlane.sql.requirements import CASCADE_TRIGGERS, COMPUTED_MODE, DEFINER, PRIVILEGE, UNLOGGED_LENGTH, Requirement
 from binlane.work.logged_statements import Logged
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
@@ -235,9 +235,10 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
             facts(),
             plan(
                 tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))},
-                requirements={Requirement(ROW_MODE, "session", "TIME_TRUNCATE_FRACTIONAL"): 5},
+                requirements={Requirement(COMPUTED_MODE, "session", "TIME_TRUNCATE_FRACTIONAL"): 5},
             ),
             schema(table(keys=(Key("k", False, False, (KeyColumn(None, expression="cast(`id` as time(1))"),)),))),
+            by_sql=KEYS,
         ),
         "shop.t: key k over a generated column",
     ),

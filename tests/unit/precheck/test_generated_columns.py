@@ -12,7 +12,7 @@ from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.window_plan import TableCounts
 from binlane.precheck.situation import Situation
 from binlane.schema.model import Column, Generated, Table
-from binlane.sql.requirements import COMPUTED_MODE, ROW_MODE, Requirement
+from binlane.sql.requirements import COMPUTED_MODE, Requirement
 from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
 
 KEY = TableKey("shop", "t")
@@ -29,10 +29,8 @@ LOGGED = {CUT: 5, "": 7}
 """The first seqno by the modes of a session."""
 
 
-def window(
-    logged: dict[str, int], own: str = "", feature: str = COMPUTED_MODE, flavor: Flavor = Flavor.MYSQL, **changes: Any
-) -> Situation:
-    requirements = {Requirement(feature, "session", names): seqno for names, seqno in logged.items()}
+def window(logged: dict[str, int], own: str = "", flavor: Flavor = Flavor.MYSQL, **changes: Any) -> Situation:
+    requirements = {Requirement(COMPUTED_MODE, "session", names): seqno for names, seqno in logged.items()}
     counts = {KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))}
     plan = replace(PLAN, tables=counts, requirements=requirements)
     target = target_of(flavor, variables={"sql_mode": own})
@@ -67,8 +65,6 @@ def window(
         pytest.param(window(LOGGED, flavor=Flavor.MARIADB), f"{CUT} in", id="another-family"),
         pytest.param(window({LESS: 5}), f"{LESS} in a transaction of seqno 5;", id="decided-at-opening"),
         pytest.param(window({CUT: 5}, own=LESS), f"{LESS} on the target, and a transaction of seqno 5", id="on-target"),
-        pytest.param(window({CUT: 5}, feature=ROW_MODE), f"{CUT} in a transaction of seqno 5;", id="earlier-build"),
-        pytest.param(window({}, own=CUT), f"{CUT} on the target, and a transaction of seqno 1", id="earlier-alone"),
     ],
 )
 def test_modes_are_named_where_lanes_do_not_keep_to_them(made: Situation, found: str | None) -> None:

@@ -104,7 +104,7 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
     is unknown."""
     statement = item.payload
     changed, shows_swaps = now.has_changed(stored.fingerprint), now.shows_swaps(stored.fingerprint)
-    # an earlier build looked at other databases, too
+    # a text of another form is no fingerprint, and proves nothing
     comparable = ":" in stored.fingerprint
     if comparable and changed and _CREATES_DATABASE.match(statement) is not None:
         return _replacing_database(session, item)

@@ -95,9 +95,7 @@ def note_definitions(folder: WorkFolder, found: ReadDefinitions, target: Schema,
 
 
 def read_definitions(folder: WorkFolder) -> ReadDefinitions:
-    """What was noted; nothing in a folder of an older binlane. Raises PlanError for a damaged file."""
-    if not folder.has(files.DEFINITIONS):
-        return ReadDefinitions()
+    """What was noted. Raises PlanError for a damaged file."""
     return FILE.read(ReadDefinitions, folder.read(files.DEFINITIONS), folder.path(files.DEFINITIONS))
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import ProgrammingError
 
 from binlane.errors import PlanError, WorkError
-from binlane.formats import OF_WINDOW, require_formats
+from binlane.formats import require_formats
 from binlane.json_codec.codec import Codec
 from binlane.model import LogPosition
 from binlane.schema.canonical import canonical_json
@@ -38,7 +38,7 @@ def read_known(connection: Connection, folders: WindowFolders, source: str, firs
         folder = folders.found(*newest)
         if folder is None or not folder.has(files.PROGRAMS) or (formats := read_formats(folder)) is None:
             return NOTHING
-        require_formats(formats, OF_WINDOW, folder.uri)
+        require_formats(formats, folder.uri)
         found = FILE.read(KnownPrograms, folder.read(files.PROGRAMS), folder.path(files.PROGRAMS))
     except (PlanError, WorkError) as exc:
         _log.warning("precheck: what the window before knows of programs is left out: %s", exc)

@@ -76,7 +76,7 @@ class Found:
     """The schema as found on the target."""
 
     version: int
-    """The highest version; 0 for a schema older than versions."""
+    """The highest version; 0 for a schema that is not complete, or has lost it."""
     engines: Mapping[str, str | None]
     """Engine by table, for binlane's tables; None: a view."""
     columns: Mapping[tuple[str, str], Shape]

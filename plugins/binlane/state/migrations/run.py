@@ -37,8 +37,6 @@ from binlane.state.windows import OPEN
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
-_FIRST: Final = 1
-"""The lowest version of a schema that is older than versions."""
 _LOCK: Final = "binlane:migrations"
 _LOCK_SECONDS: Final = 60
 """How long this run waits for another run's migration."""
@@ -94,8 +92,10 @@ def _migrate(engine: Engine, work: str) -> None:
         refuse_newer(found.version)
         # an unused schema cannot have lost data: its missing tables are created, too
         is_used = _is_used(connection, found)
-        done = max(found.version, _FIRST) if is_used else 0
-        coming = {name for step in STEPS[done:] for action in step.actions for name in action.names}
+        done = found.version if is_used else 0
+        # a used schema without a version has lost it: no step brings back what else is missing
+        steps = () if is_used and done == 0 else STEPS[done:]
+        coming = {name for step in steps for action in step.actions for name in action.names}
         refuse_problems(problems(found, connection.dialect, {*coming, *VIEW.names, tables.migrations.name}))
         if is_used:
             _take_leases(connection, found)

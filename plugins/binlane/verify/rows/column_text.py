@@ -28,7 +28,6 @@ Key = tuple[str, ...]
 Row = tuple[str | None, ...]
 """The texts of the values in a table's compared columns."""
 
-_INTEGER: Final = re.compile(r"-?[0-9]+")
 _HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})(\+\d+)?")
 _EXACT_MEMBERS: Final = 53
 _HASHED: Final = (LARGE, JSON, OPAQUE, NOT_COPIED)
@@ -210,14 +209,10 @@ def in_range(table: Compared, after: Key | None, end: Key | None, flavor: Flavor
     return " AND ".join(parts)
 
 
-def is_of(table: Compared, key: Key, shape: str | None) -> bool:
-    """Whether a stored key is one of this table, which may have had another primary key then: by the definition that
-    was stored with the key, or, where an older binlane stored none, by the key's text."""
-    if shape is not None:
-        return shape == key_shape(table)
-    return len(key) == len(table.key) and all(
-        _INTEGER.fullmatch(text) or not is_integer(column) for column, text in zip(table.key, key, strict=True)
-    )
+def is_of(table: Compared, shape: str | None) -> bool:
+    """Whether a key that was stored with this definition of a primary key is one of the table, which may have had
+    another one then."""
+    return shape == key_shape(table)
 
 
 def is_integer(column: Column) -> bool:

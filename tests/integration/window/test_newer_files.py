@@ -1,5 +1,4 @@
-"""Two releases and one window: the newer one finishes what the older one has applied half, and a newer one's files
-are refused by name before a lane moves."""
+"""A window whose files a newer release has written is refused by name before a lane moves."""
 
 from __future__ import annotations
 
@@ -15,54 +14,12 @@ from binlane.errors import PlanError
 from binlane.formats import FORMATS, FORMATS_FILE
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from binlane.state.tables import VERSION
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
-from lab.older_window import CHANNEL, PLACE, load, stored, unpack
-from lab.servers import PrivateServer
-from tests.integration.window.conftest import Channel, ChannelOf
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
 from tests.one_runner import apply_alone
 
 NEXT: Final = "9.9.9"
-
-
-@pytest.mark.parametrize("window", stored(), ids=lambda path: path.stem)
-def test_a_window_that_an_older_binlane_has_applied_half_is_finished(
-    window: Path,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    source, target = (request.getfixturevalue(f"{window.stem}_{part}") for part in ("source", "target"))
-    for server in (source, target):
-        clean_servers(server)
-    channel = Channel(source, target, tmp_path)
-    unpack(window, tmp_path)
-    load(source, tmp_path / "source.sql")
-    load(target, tmp_path / "target.sql")
-    target.query("UPDATE binlane.windows SET work = REPLACE(work, %s, %s)", (PLACE, str(tmp_path)))
-    [(window_id, digest, end)] = target.query(
-        "SELECT window_id, plan_digest, last_seqno FROM binlane.windows WHERE state = 'open'"
-    )
-    reached = target.query("SELECT seqno FROM binlane.positions")
-    assert sorted(seqno == end for (seqno,) in reached) == [False, True, True, True]
-
-    assert channel.cli("status", CHANNEL) == 1
-    assert f"has version 0, this binlane needs {VERSION}" in capsys.readouterr().err
-    assert channel.cli("run", CHANNEL) == 0
-    assert channel.status.window is None
-    assert channel.status.channel.watermark.seqno == end
-    assert target.query("SELECT state, plan_digest FROM binlane.windows WHERE window_id = %s", (window_id,)) == [
-        ("finished", digest)
-    ]
-    assert channel.cli("run", CHANNEL) == 0
-    assert channel.status.channel.watermark.seqno > end
-    channel.assert_equal()
-
-
-def test_the_stored_windows_say_who_has_made_them() -> None:
-    assert [path.stem for path in stored()] == ["mariadb", "mysql"]
 
 
 @pytest.mark.parametrize("family", ["mariadb", "mysql"])
