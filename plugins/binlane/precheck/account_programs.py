@@ -7,6 +7,7 @@ accounts, and the channel's state: if it runs with its invoker's privileges and 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
@@ -121,20 +122,22 @@ def _naming_kept(situation: Situation) -> Iterator[Difference]:
     # few windows need it
     from binlane.sql.temporary_routines import tokens_of
 
-    flavor, allowed, left_out = situation.plan.flavor, situation.selection.allowed, _left_out(situation)
+    flavor, allowed = situation.plan.flavor, situation.selection.allowed
+    # asked where a routine with its invoker's privileges is met
+    left_out = functools.cache(lambda: _left_out(situation))
     # a statement of the window may change whose privileges those have that there are
     may_be_altered = any(text.words[:1] == ("ALTER",) and _INVOKER in text.words for text in situation.every_text)
     for side in situation.stored_programs if may_reach_programs(situation) else ():
         for each in side:
             if each.kind != "view" and (may_be_altered or each.facts.get(SECURITY) == _INVOKER):
                 tokens = tokens_of(each.text, flavor, each.sql_mode)
-                what = _hidden_name(each.text) if tokens is None else kept_database(tokens, left_out)
+                what = _hidden_name(each.text) if tokens is None else kept_database(tokens, left_out())
                 if _is_refused(what, allowed):
                     yield _naming(as_difference(each), what)
     for text in situation.every_text:
         if not OF_INVOKER.isdisjoint(text.words):
             for key, _ in programs_made_by(text):
-                if _is_refused(what := kept_database(text.tokens, left_out), allowed):
+                if _is_refused(what := kept_database(text.tokens, left_out()), allowed):
                     yield _naming(Difference(key, text.where, "", "", is_trigger=key in text.facts.triggered), what)
 
 

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
@@ -18,8 +17,6 @@ from binlane.precheck.account.privileges import Grants
 from binlane.precheck.definitions import noted as definitions
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
-from binlane.work import files
-from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
@@ -118,19 +115,12 @@ def test_a_database_that_the_target_did_not_have_is_read_from_the_source(
 def test_definitions_are_read_again_where_nothing_tells_whether_they_changed(
     pair: Channel, read: list[frozenset[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The target's account lacks PROCESS; the folder is of an older binlane, where both servers are asked."""
+    """The target's account lacks PROCESS."""
     with monkeypatch.context() as patched:
         patched.setattr(definitions, "read_grants", lambda _: Grants(()))
         window = extracted(pair)
     pair.go_on(window)
     assert len(read) == 1
-
-    run_on(pair.source, "INSERT INTO tenant_1.t VALUES (2, 2, 3)")
-    window = extracted(pair)
-    Path(WorkFolder(str(window["work"])).path(files.DEFINITIONS)).unlink()
-    pair.go_on(window)
-    assert len(read) == 3
-    pair.assert_equal()
 
 
 def test_definitions_of_an_engine_that_others_change_are_read_again(

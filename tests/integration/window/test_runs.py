@@ -76,7 +76,8 @@ def test_a_step_has_one_connection_a_server_and_a_lane_three(channel: Channel, m
     run_filter(WorkFolder(window["work"]), InProcess())
     asked(source=0, target=0)
     adopted = steps.adopt_plan(config, endpoints, window["work"])
-    asked(source=2, target=2)  # the log behind the window, tables; the state, and the parser about statements
+    # the log's state, the log behind the window, tables; the state, and the parser about statements
+    asked(source=3, target=2)
     for each in adopted["lanes"]:
         apply_alone(config, endpoints, adopted["plan"], each["lane"])
         asked(source=0, target=3)  # its session, its polls, its heartbeat

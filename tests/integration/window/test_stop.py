@@ -129,27 +129,6 @@ def test_a_stop_without_a_place_is_at_the_foremost_lane_that_has_work(
     channel.assert_equal()
 
 
-def test_a_lane_without_work_that_an_older_binlane_has_placed_is_run_and_one_without_a_position_is_not(
-    channel: Channel,
-) -> None:
-    rows_without_barriers(channel)
-    adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
-    done = steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], plan.serialized)
-    assert (done["seqno"], done["blocks"]) == (plan.last_seqno, 0)
-    assert plan.serialized not in {lane.lane for lane in channel.status.positions}
-    channel.target.query(
-        f"INSERT INTO binlane.positions SELECT channel, {plan.serialized}, seqno, begun, window_id, digest, inserts, "
-        "updates, deletes, blocks, transactions, updated_at FROM binlane.positions LIMIT 1"
-    )
-    work = str(Path(adopted["plan"]).parent)
-    again = steps.adopt_plan(channel.config, channel.endpoints, work)
-    assert [each["lane"] for each in again["lanes"]] == [*(each["lane"] for each in adopted["lanes"]), plan.serialized]
-    assert channel.cli("run", CHANNEL) == 0
-    assert {lane.seqno for lane in channel.status.positions} == {plan.last_seqno}
-    channel.assert_equal()
-
-
 @pytest.mark.parametrize("command", ["stop", "resume"])
 def test_an_order_waits_for_a_locked_position_for_a_limited_time_and_names_who_has_it(
     channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str

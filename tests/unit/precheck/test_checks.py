@@ -91,9 +91,9 @@ def with_other_writers(*found: tuple[str, str]) -> Situation:
     return made
 
 
-def with_statement(sql: str, *triggers: Program, selection: Selection = EVERYTHING) -> Situation:
+def with_statement(sql: str, *triggers: Program, selection: Selection = EVERYTHING, **changes: Any) -> Situation:
     """A window of one statement, for a target with these triggers."""
-    made = situation(facts(), needs=Needs(statements=True), selection=selection)
+    made = situation(facts(), needs=Needs(statements=True), selection=selection, **changes)
     item = Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop"))
     header = BlockHeader(5, 5, 1, LogPosition("binlog.000007", 4711), "", 0.0)
     vars(made.target).update(has_table=lambda key: True, makes_temporary_tables=False)
@@ -254,8 +254,14 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
             "INSERT INTO t VALUES (1)",
             Program(KEY, "trigger", "SET @x = USER() LIKE 'lane@%'", name="x"),
             selection=Selection(include_databases=("shop",)),
+            # which other checks obey
+            channel=applying(allow_unsafe=True),
         ),
         "trigger shop.x",
+    ),
+    "unsafe-bodies": (
+        with_statement("INSERT INTO t VALUES (1)", Program(KEY, "trigger", "SET @x = UUID()", name="x")),
+        "binlog.000007:4711: statement of seqno 5, INSERT INTO t VALUES (1)",
     ),
     "session-variables": (
         with_source(

@@ -95,7 +95,9 @@ def note_definitions(folder: WorkFolder, found: ReadDefinitions, target: Schema,
 
 
 def read_definitions(folder: WorkFolder) -> ReadDefinitions:
-    """What was noted. Raises PlanError for a damaged file."""
+    """What was noted; nothing in a window's folder that has no definitions. Raises PlanError for a damaged file."""
+    if not folder.has(files.DEFINITIONS):
+        return ReadDefinitions()
     return FILE.read(ReadDefinitions, folder.read(files.DEFINITIONS), folder.path(files.DEFINITIONS))
 
 
