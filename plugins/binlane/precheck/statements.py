@@ -55,7 +55,7 @@ _TODO: Final = (
     "GTID), run a statement of the same effect on the target and begin the channel behind it"
 )
 _TODO_UNSAFE: Final = (
-    "the target would write other values than the source did: log it as rows (binlog_format=MIXED), or set "
+    "the target would write other values than the source did: log it as rows (binlog_format=ROW), or set "
     "allow_unsafe in the channel's file and compare the rows afterwards"
 )
 _TODO_DEFAULT: Final = (
@@ -95,11 +95,11 @@ _TODO_UNSURE: Final = (
 )
 _TODO_TEMPORARY: Final = (
     "the log does not show when that table ends, and the target's connection may be another one then: log such calls "
-    f"as rows (binlog_format=MIXED), or {_TODO}"
+    f"as rows (binlog_format=ROW), or {_TODO}"
 )
 _TODO_TRIGGER: Final = (
     "make it on the target what it is on the source (SET sql_log_bin = 0 in front), or log such statements as rows "
-    "(binlog_format=MIXED), or, if nothing that it writes is replicated, set allow_unsafe in the channel's file"
+    "(binlog_format=ROW), or, if nothing that it writes is replicated, set allow_unsafe in the channel's file"
 )
 _TODO_PROGRAM: Final = (
     "make it on the target what it is on the source (SET sql_log_bin = 0 in front), or log such statements as rows "

@@ -24,7 +24,7 @@ from binlane.work.logged_statements import Logged
 _MOST_FINDINGS: Final = 20
 _EXPECTED: Final = "what every server answers alike"
 _TODO: Final = (
-    "the target would write other values than the source did: log such statements as rows (binlog_format=MIXED), or "
+    "the target would write other values than the source did: log such statements as rows (binlog_format=ROW), or "
     "set allow_unsafe in the channel's file, and copy the tables that they change again behind the window (`binlane "
     "recopy CHANNEL --table ...`)"
 )

@@ -259,6 +259,13 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
         ),
         "trigger shop.x",
     ),
+    "other-modes": (
+        with_statement(
+            r"UPDATE t, (SELECT '\' AS x) d SET t.n = 1 -- ' AS x) d JOIN other.u SET u.n = 2", channel=applying()
+        ),
+        r"binlog.000007:4711: statement of seqno 5, UPDATE t, (SELECT '\' AS x) d SET t.n = 1 -- ' AS x) d JOIN other.u"
+        " SET u.n = 2",
+    ),
     "unsafe-bodies": (
         with_statement("INSERT INTO t VALUES (1)", Program(KEY, "trigger", "SET @x = UUID()", name="x")),
         "binlog.000007:4711: statement of seqno 5, INSERT INTO t VALUES (1)",
