@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -15,10 +15,11 @@ from binlane.precheck.body_parts import Body, BodyPart, reaching
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.schema.model import Table
+from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.order_proof import is_settled
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.lexer import Token
+from binlane.sql.parse.made_table import MadeTable, made_table
 from binlane.sql.parse.row_order import (
     OrderedPart,
     fed,
@@ -36,6 +37,7 @@ _FELT: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What every statement has that may feel the order of rows by its own text."""
+_MAKES: Final = re.compile(rb"\b(?:CREATE|ALTER)\b.*\bTABLE\b", re.IGNORECASE | re.DOTALL)
 _FULL_GROUP_BY: Final = 1 << 5
 """The bit of ONLY_FULL_GROUP_BY in ``sql_mode``, on both families."""
 _MOST_FINDINGS: Final = 20
@@ -118,6 +120,31 @@ class _RowOrder:
                     found |= text.facts.tables
         return frozenset(found)
 
+    @cached_property
+    def _made(self) -> Mapping[tuple[str, str], Sequence[Table]]:
+        """The tables that the window makes, temporary ones, too, by their CREATE TABLE. One that is made otherwise, or
+        altered, has a definition without columns."""
+        found = dict[tuple[str, str], list[Table]]()
+        for logged, _ in self.situation.transactions_with(_MAKES):
+            header = logged.header
+            text = LoggedText.of(header.first_seqno, header.source, logged.item, self.situation.plan.flavor)
+            if text is None or text.words[:1] not in (("CREATE",), ("ALTER",)) or text.facts.first is None:
+                continue
+            key = text.facts.first
+            if text.words[:1] == ("ALTER",) and _folded(key) not in found:
+                continue
+            like = self._like(text) if "LIKE" in text.words else None
+            found.setdefault(_folded(key), []).append(like or _definition(key, made_table(text.tokens)))
+        return found
+
+    def _like(self, text: LoggedText) -> Table | None:
+        """The table that a CREATE TABLE .. LIKE repeats, if it is known."""
+        others = [key for key in text.facts.tables if key != text.facts.first]
+        known = self.situation.tables.table(others[0]) if len(others) == 1 else None
+        if known is None or self.situation.plan.altered.before(known.key, text.seqno):
+            return None
+        return replace(known, engine="")
+
     def _of_text(self, text: LoggedText, tokens: Sequence[Token], logged: Logged) -> str | None:
         database, table_of = text.context.database or "", self._table_of(text.seqno)
         full = bool((text.context.sql_mode or 0) & _FULL_GROUP_BY)
@@ -127,6 +154,9 @@ class _RowOrder:
         if not is_query_of_rows(text.tokens) or is_one_row(text.tokens):
             return None
         facts = statement_facts(logged.item.payload, text.context or SessionContext(), text.flavor)
+        if row_verb(text.tokens) not in ("INSERT", "REPLACE", "CREATE"):
+            # the rows of a file come in its order, and an UPDATE numbers none
+            return None
         numbered = [key for key in facts.written if self.is_numbered(key)]
         if numbered and not self._takes_settled_rows(text):
             return f"an AUTO_INCREMENT of {min(map(str, numbered))} for the rows of a query"
@@ -144,6 +174,12 @@ class _RowOrder:
         situation = self.situation
 
         def found(key: TableKey) -> Table | None:
+            made = self._made.get(_folded(key), ())
+            if made:
+                # of several of one name, each has the rows of some statement
+                known = situation.tables.table(key)
+                alike = {_primary(each) for each in (*made, *(() if known is None else (known,)))}
+                return made[0] if len(alike) == 1 else None
             target = situation.tables.table(key)
             if target is not None and not situation.plan.altered.before(key, seqno):
                 return target
@@ -152,6 +188,27 @@ class _RowOrder:
             return source if target is None or source is None or _has_same_keys(source, target) else None
 
         return found
+
+
+def _folded(key: TableKey) -> tuple[str, str]:
+    return key.database.casefold(), key.table.casefold()
+
+
+def _primary(table: Table) -> tuple[str, ...]:
+    key = table.primary_key
+    return () if key is None else tuple((part.name or "").lower() for part in key.columns)
+
+
+def _definition(key: TableKey, made: MadeTable | None) -> Table:
+    """What is known of a table that the window makes. Its engine is not: no proof goes by how it is read."""
+    columns = () if made is None else made.columns
+    keys = () if made is None else made.keys
+    return Table(
+        key,
+        "",
+        tuple(Column(name, at, kind) for at, (name, kind) in enumerate(columns, 1)),
+        tuple(Key("PRIMARY", True, True, tuple(map(KeyColumn, names))) for names in keys),
+    )
 
 
 def rows_in_turn(tokens: Sequence[Token], database: str, is_numbered: Callable[[TableKey], bool]) -> Iterator[str]:

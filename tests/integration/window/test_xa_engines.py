@@ -53,7 +53,7 @@ def rows_of(server: PrivateServer, table: str = "kept") -> list[str]:
         pytest.param("OFF", True, fill("1", "undone"), id="behind a trigger"),
         pytest.param("ON", True, fill("1", "undone"), id="behind a trigger, logged directly"),
         pytest.param(
-            "ON", False, (*fill("1", "undone"), "INSERT INTO kept (v) SELECT v FROM undone ORDER BY 1"),
+            "ON", False, (*fill("1", "undone"), "INSERT INTO kept (v) SELECT v FROM undone ORDER BY id"),
             id="read from another table, logged directly",
         ),
         pytest.param(
@@ -276,7 +276,7 @@ def test_a_table_that_is_gone_needs_the_kind_that_its_failed_statement_shows(
         for statement in statements:
             with contextlib.suppress(pymysql.err.IntegrityError, pymysql.err.OperationalError):
                 run(statement)
-        run("INSERT INTO undone (v) SELECT v FROM late ORDER BY id", "DROP TABLE late")
+        run("INSERT INTO undone (v) SELECT MAX(v) FROM late", "DROP TABLE late")
     if named and not (family == "mysql" and "BEGIN" in statements):  # with GTIDs, it lets nobody mix engines
         with pytest.raises(PrecheckError, match=rf"tenant_1\.late: engine: expected .*\({named}") as said:
             channel.run()

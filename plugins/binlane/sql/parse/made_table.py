@@ -1,0 +1,58 @@
+"""The columns and keys of a table as its CREATE TABLE has them, as far as they tell which rows are one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.query_blocks import items
+
+_NO_COLUMN: Final = frozenset(
+    {"PRIMARY", "UNIQUE", "KEY", "INDEX", "CONSTRAINT", "FOREIGN", "CHECK", "FULLTEXT", "SPATIAL", "LIKE", "PERIOD"}
+)
+"""Words that begin an item which is no column."""
+
+
+class MadeTable(NamedTuple):
+    """What a CREATE TABLE with a list of columns, and no query behind it, makes."""
+
+    columns: tuple[tuple[str, str], ...]
+    """Names, and types in small letters."""
+    keys: tuple[tuple[str, ...], ...]
+    """The columns of the primary key. Unique keys are left out: their columns may be NULL."""
+
+
+def made_table(tokens: Sequence[Token]) -> MadeTable | None:
+    """None if the statement is another one, or makes the table like others or from a query."""
+    words = [token.upper if token.kind is TokenKind.WORD else "" for token in tokens]
+    begin = next((at for at, token in enumerate(tokens) if is_symbol(token, "(")), None)
+    if words[:1] != ["CREATE"] or "TABLE" not in words[:4] or begin is None or "SELECT" in words or "LIKE" in words:
+        return None
+    end, depth = begin, 0
+    for end in range(begin, len(tokens)):
+        depth += is_symbol(tokens[end], "(") - is_symbol(tokens[end], ")")
+        if depth == 0:
+            break
+    columns, keys = list[tuple[str, str]](), list[tuple[str, ...]]()
+    for item in items(tokens[begin + 1 : end]):
+        first = item[0]
+        is_column = first.kind is not TokenKind.WORD or first.upper not in _NO_COLUMN
+        names = [token.upper for token in item]
+        if is_column and len(item) > 1:
+            columns.append((first.text, item[1].text.lower()))
+        if "PRIMARY" in names:
+            at = names.index("PRIMARY")
+            keys.append((first.text,) if is_column else _listed(item[at:]))
+    return MadeTable(tuple(columns), tuple(key for key in keys if key))
+
+
+def _listed(item: Sequence[Token]) -> tuple[str, ...]:
+    """The columns in the first parentheses; none if one is there with a prefix or as an expression."""
+    begin = next((at for at, token in enumerate(item) if is_symbol(token, "(")), len(item))
+    end = next((at for at in range(begin, len(item)) if is_symbol(item[at], ")")), len(item))
+    inside = item[begin + 1 : end]
+    if any(is_symbol(token, "(") for token in inside):
+        return ()
+    return tuple(token.text for token in inside if not is_symbol(token, ",") and token.upper not in ("ASC", "DESC"))
