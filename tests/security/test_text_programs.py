@@ -19,6 +19,7 @@ ASKING = {
     "lock": "IF GET_LOCK('x', 0) = 0 THEN SET @x = 1; END IF",
     "handler": "BEGIN DECLARE CONTINUE HANDLER FOR 1142 BEGIN END; DELETE FROM other.victim; END",
 }
+FILTER = '[filter]\ninclude_databases = ["app"]\n'
 CALLS = ("INSERT INTO app.t VALUES (app.f())", "SELECT app.f()", "DO app.f()")
 KEPT = (
     ("mariadb", "INSERT INTO mysql.global_priv VALUES ('%', 'test_evil', '{}')"),
@@ -46,7 +47,7 @@ def made(channel: Channel, body: str) -> None:
         "CREATE USER test_u@'%' IDENTIFIED BY 'p'",
         "GRANT ALL ON app.* TO test_u@'%'",
     )
-    channel.write_channel('[filter]\ninclude_databases = ["app"]\n')
+    channel.write_channel(FILTER)
     assert channel.run() is not None
     function = f"CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN {body}; RETURN 1; END"
     trust = "SET GLOBAL log_bin_trust_function_creators = ON"
@@ -72,7 +73,7 @@ def as_user(channel: Channel, *statements: str) -> None:
 @pytest.mark.parametrize(
     ("family", "body", "call"),
     [
-        pytest.param("mariadb", ASKING["user"], CALLS[0], id="mariadb-user"),
+        pytest.param("mariadb", ASKING["server-id"], CALLS[0], id="mariadb-server-id"),
         *(
             pytest.param("mysql", body, CALLS[0], id=f"mysql-{name}", marks=requires_mysql)
             for name, body in ASKING.items()
@@ -95,6 +96,24 @@ def test_a_routine_that_asks_who_runs_it_is_refused_under_a_filter(
     with pytest.raises(BinlaneError, match=r"function app\.f|calls a routine|other, which it leaves out"):
         channel.run()
 
+    assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
+
+
+@pytest.mark.parametrize("more", ["", "allow_unsafe = true\n"])
+def test_a_routine_that_names_what_the_filter_leaves_out_is_not_made_on_mariadb(
+    more: str, channel_of: ChannelOf
+) -> None:
+    """Whoever looks at a view that has it calls it: verify, as the channel's account, without a call in the log."""
+    channel = channel_of("mariadb", "mariadb")
+    made(channel, ASKING["user"])
+    channel.write_channel(f"{more}{FILTER}")
+
+    with pytest.raises(BinlaneError, match=r"(?s)CREATE .*`app`\.`f`.*found a table of other.*\[account-programs\]"):
+        channel.run()
+
+    assert (
+        channel.target.query("SELECT routine_name FROM information_schema.routines WHERE routine_schema = 'app'") == []
+    )
     assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
 
 

@@ -80,6 +80,7 @@ OF_ONE_FAMILY = {
         *("SET PERSIST max_connections = 77", "ALTER INSTANCE ROTATE INNODB MASTER KEY", "SHUTDOWN", "RESTART"),
     ),
 }
+CREATED = "SELECT create_time FROM information_schema.tables WHERE table_schema = 'judged' AND table_name"
 BOTH = dict.fromkeys(Flavor, 1064)
 CASES: Sequence[tuple[str, dict[Flavor, int]]] = [
     ("ALTER TABLE t ALTER COLUMN b SET INVISIBLE", {Flavor.MARIADB: 1064}),
@@ -150,7 +151,10 @@ def state(server: PrivateServer) -> list[Any]:
         for each in (
             logged,
             "SELECT * FROM judged.t ORDER BY a",
-            "SELECT table_name, create_time FROM information_schema.tables WHERE table_schema = 'judged' ORDER BY 1",
+            # names alone, and times by name: MariaDB looks into views for more, and calls their functions
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'judged' ORDER BY 1",
+            f"{CREATED} = 'l'",
+            f"{CREATED} = 't'",
             "SELECT schema_name, default_character_set_name FROM information_schema.schemata ORDER BY 1",
             "SELECT routine_name, routine_comment FROM information_schema.routines WHERE routine_schema = 'judged'",
             "SELECT event_name, status FROM information_schema.events WHERE event_schema = 'judged'",
