@@ -22,6 +22,7 @@ from binlane.bootstrap.definitions import Definition
 from binlane.bootstrap.sessions import Session
 from binlane.errors import WindowBusyError
 from binlane.model import SchemaObject
+from binlane.servers.names import is_named
 from binlane.state.carried.temporary_tables import REHEARSAL
 from binlane.state.tables import SCHEMA
 
@@ -95,4 +96,5 @@ def _schema(writer: Session) -> Iterator[None]:
             writer.execute(f"DROP DATABASE {SCHEMA}")
 
 
-_TABLES: Final = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{SCHEMA}'"
+_OURS: Final = is_named("table_schema", f"'{SCHEMA}'")
+_TABLES: Final = f"SELECT table_name FROM information_schema.tables WHERE {_OURS}"
