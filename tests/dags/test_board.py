@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lab.airflow import USER, VIEWER, PrivateAirflow, new_airflow
 from lab.airflow_api import AirflowApi
-from lab.servers import HOST, private_server
+from lab.servers import HOST, PrivateServer, private_server
 
 CHANNEL = "shop"
 API = f"/binlane/api/channels/{CHANNEL}"
@@ -54,17 +54,23 @@ class Site:
         return {"Cookie": f"_token={self.token(user)}"}
 
 
+def uri_of(server: PrivateServer) -> str:
+    return f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/"
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("board")
     channels = home / "project" / "dags" / "channels"
     channels.mkdir(parents=True)
     (channels / f"{CHANNEL}.toml").write_text('[source]\nconnection = "source"\n[target]\nconnection = "target"\n')
-    with private_server(home / "server", name="board", durable=False) as server:
-        uri = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/"
+    with (
+        private_server(home / "source", name="board_source", durable=False) as source,
+        private_server(home / "target", name="board_target", durable=False) as target,
+    ):
         (home / "airflow").mkdir()
         settings = {"BINLANE_CHANNELS": str(channels)}
-        airflow = new_airflow(home / "airflow", {"source": uri, "target": uri}, settings)
+        airflow = new_airflow(home / "airflow", {"source": uri_of(source), "target": uri_of(target)}, settings)
         init = [sys.executable, "-c", "from binlane.cli import program; program()", "init", CHANNEL]
         subprocess.run(init, env=airflow.environment(), check=True)
         try:
