@@ -4,6 +4,7 @@ is submitted with the archive of classes."""
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,17 @@ from binlane.work.filter.errors import as_line
 from tests.spark.filter_task import Told, task
 from tests.spark.spark_machine import spark_machine
 
+ANSWERING = f"""#!{sys.executable}
+import os, re, sys
+from pathlib import Path
+from binlane.work.files import WorkFolder
+from binlane.work.filter.made import TOKEN, answer, note_made
+work, properties = (sys.argv[sys.argv.index(name) + 1] for name in ("--work", "--properties-file"))
+print(os.environ["SPARK_SUBMIT_OPTS"])
+note_made(WorkFolder(work), WorkFolder(work), {{}}, {{}})
+answer(work, re.search(re.escape(TOKEN) + "=(.*)", Path(properties).read_text())[1])
+"""
+"""A spark-submit that prints its JVM's options and leaves the answer of a job that has made nothing."""
 NOISE = "26/11/22 09:41:37 INFO MemoryStore: MemoryStore cleared"
 
 
@@ -62,6 +74,7 @@ def test_the_task_submits_with_the_archive_of_classes(
 ) -> None:
     spark_machine(tmp_path, monkeypatch)
     archive = write_class_archive()
+    (tmp_path / "bin" / "spark-submit").write_text(ANSWERING)
     submit(tmp_path / "bin", tmp_path, monkeypatch)
     said = capsys.readouterr().out
     assert "-Dmine=1 " in said
