@@ -44,29 +44,32 @@ def test_a_transaction_is_bounded_in_rows_and_in_bytes(
     assert [each for batch in batches for each in batch] == list(rows)
 
 
-OLD = """{
+STORED = """{
  "format": 1, "channel": "shop", "uuid": "3e11fa47-71ca-11e1-9e33-c80aa9429562", "seqno": 41,
  "rows": [
   {"action": "update", "table": ["shop", "orders"], "key": ["1"], "columns": ["note"],
-   "source": ["1", "27"], "target": ["1", null], "changes": [["note", null, "'"]]},
-  {"action": "delete", "table": ["shop", "orders"], "key": ["2"], "columns": [], "source": null, "target": ["2", "61"]},
+   "source": ["1", "27"], "target": ["1", null], "changes": [["note", null, "'"]],
+   "primary_key": [["id", "1"]]},
+  {"action": "delete", "table": ["shop", "orders"], "key": ["2"], "columns": [], "source": null,
+   "target": ["2", "61"], "changes": [], "primary_key": []},
   {"action": "insert", "table": ["shop", "orders"], "key": ["3"], "columns": [],
-   "source": ["3", "4:abababababababababababababababababababababababababababababababab"], "target": null}
+   "source": ["3", "4:abababababababababababababababababababababababababababababababab"], "target": null,
+   "changes": [], "primary_key": []}
  ],
  "left": [{"table": ["shop", "log"], "why": "the table does not exist on the target"}],
- "digest": "b23f1214c59a355ba7b0a298964a67559115af4e1495dd9ef6e76e9fa5485173"
+ "definitions": [],
+ "digest": "67e71f91b71254cee9fe905d9f28049c706aa4641e1ea04aeb5dc3374b9b3ae9"
 }"""
-"""As builds wrote it that had no codec for it."""
 
 
-def test_a_plan_of_an_older_build_is_read_and_written_alike() -> None:
-    plan = RepairPlan.from_json(OLD.encode(), "x")
+def test_a_stored_plan_is_read_and_written_alike() -> None:
+    plan = RepairPlan.from_json(STORED.encode(), "x")
     assert [one.action for one in plan.rows] == [Action.UPDATE, Action.DELETE, Action.INSERT]
     assert plan.rows[0] == RowRepair(
-        Action.UPDATE, TABLE, ("1",), ("note",), ("1", "27"), ("1", None), (("note", None, "'"),)
+        Action.UPDATE, TABLE, ("1",), ("note",), ("1", "27"), ("1", None), (("note", None, "'"),), (("id", "1"),)
     )
     assert plan.left == (NotRepaired(TableKey("shop", "log"), "the table does not exist on the target"),)
-    assert [*json.loads(plan.to_json()).items()] == [*json.loads(OLD).items()]
+    assert [*json.loads(plan.to_json()).items()] == [*json.loads(STORED).items()]
 
 
 def test_a_plan_comes_back_as_it_was_and_no_value_of_it_can_be_changed() -> None:
@@ -90,8 +93,8 @@ def test_a_plan_comes_back_as_it_was_and_no_value_of_it_can_be_changed() -> None
         (b"{}", "x: expected format 1 of a repair's plan, got None"),
         (b'{"format": 2}', "x: expected format 1 of a repair's plan, got 2"),
         (b'{"format": 1}', "x: $: key 'channel' is missing; `binlane verify --repair` writes such a plan"),
-        (OLD.replace("41", '"41"').encode(), "x: $.seqno: expected int, got '41'; "),
-        (OLD.replace('"delete"', '"drop"').encode(), "x: $.rows[1].action: expected one of insert, update, delete"),
+        (STORED.replace("41", '"41"').encode(), "x: $.seqno: expected int, got '41'; "),
+        (STORED.replace('"delete"', '"drop"').encode(), "x: $.rows[1].action: expected one of insert, update, delete"),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused(data: bytes, message: str) -> None:

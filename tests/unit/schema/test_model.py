@@ -108,7 +108,7 @@ def changed(change: dict[str, Any], *path: str | int) -> bytes:
     [
         pytest.param(b"{", r"schema\.json: expected JSON", id="not-json"),
         pytest.param(b"[]", r"\$: expected an object, got list", id="not-an-object"),
-        pytest.param(changed({"format": 1}), r"\$\.format: expected 2, got 1", id="another-format"),
+        pytest.param(changed({"format": 2}), r"\$\.format: expected 1, got 2", id="another-format"),
         pytest.param(changed({"more": 1}), r"\$: unknown key 'more'; known: format, schema, def", id="another-part"),
         pytest.param(changed({"extra": 1}, "schema"), r"\$\.schema: unknown key 'extra'", id="unknown-key"),
         pytest.param(changed({"flavor": "oracle"}, "schema"), r"flavor: expected one of mariadb, mysql", id="enum"),
