@@ -16,6 +16,7 @@ import pytest
 import yaml
 from sqlalchemy import make_url
 
+from binlane import __version__
 from binlane.config import load_channel
 from binlane.connections import environment_resolver, resolve_endpoints
 from lab.compose.engine import images
@@ -70,8 +71,7 @@ def test_folders_that_the_image_copies_exist() -> None:
 
 
 def test_the_image_is_tagged_with_the_projects_version() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert {SERVICES[name]["image"] for name in OURS} == {f"binlane:{version}"}
+    assert {SERVICES[name]["image"] for name in OURS} == {f"binlane:{__version__}"}
 
 
 def test_the_images_python_is_one_that_the_project_allows() -> None:
