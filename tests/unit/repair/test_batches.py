@@ -93,7 +93,7 @@ def test_a_plan_comes_back_as_it_was_and_no_value_of_it_can_be_changed() -> None
         (b"{}", "x: expected format 1 of a repair's plan, got None"),
         (b'{"format": 2}', "x: expected format 1 of a repair's plan, got 2"),
         (b'{"format": 1}', "x: $: key 'channel' is missing; `binlane verify --repair` writes such a plan"),
-        (STORED.replace("41", '"41"').encode(), "x: $.seqno: expected int, got '41'; "),
+        (STORED.replace(" 41,", ' "41",').encode(), "x: $.seqno: expected int, got '41'; "),
         (STORED.replace('"delete"', '"drop"').encode(), "x: $.rows[1].action: expected one of insert, update, delete"),
     ],
 )
