@@ -109,7 +109,8 @@ def test_two_stores_with_other_servers_are_named_and_the_first_is_taken(channel:
     there = channel.environment[variable("source_server")]
     other = there.replace("127.0.0.1", "localhost")
     assert other != there
-    code, said = doctor(channel, site, {variable("source_server"): other, variable("target_server"): there})
+    target = channel.environment[variable("target_server")]
+    code, said = doctor(channel, site, {variable("source_server"): other, variable("target_server"): target})
     assert code == 0, said
     shell = "AIRFLOW_CONN_SOURCE_SERVER of this shell"
     assert f"ok    source-airflow-connection: {shell} and Airflow's metadata database" in said
