@@ -16,6 +16,7 @@ import pytest
 
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.errors import TargetUnavailableError
 from binlane.orchestration import steps
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.leases import lease_name
@@ -122,4 +123,8 @@ def apply(channel: Channel, step: dict[str, Any], plan: WindowPlan, victim: int,
 def faulty_lane(config: ChannelConfig, endpoints: Endpoints, plan: str, lane: int, fault: Fault) -> None:
     faults = Faults(fault, kill=killer(endpoints.target.sqlalchemy_url()))
     setattr(steps, "engine_of", lambda endpoint, **_: faults.engine(endpoint.sqlalchemy_url()))  # noqa: B010
-    steps.apply_lane(config, endpoints, plan, lane)
+    try:
+        steps.apply_lane(config, endpoints, plan, lane)
+    except TargetUnavailableError:
+        # before the lane has begun, which has attempts of its own: the task is tried again
+        steps.apply_lane(config, endpoints, plan, lane)
