@@ -167,10 +167,14 @@ def goes_on(channel: Channel, state: State, case: str) -> None:
 @pytest.mark.parametrize(("beginning", "state"), CASES, indirect=["beginning"])
 def test_a_dump_of_each_moment(beginning: Channel, state: State) -> None:
     moments: list[tuple[str, str, bytes]] = []
+    is_locked = False
     with session(beginning, state) as run:
         for step in state.steps:
             run(step)
-            moments.append((step, (log_end, gtids)[len(moments) % 2](beginning.source), dumped(beginning.source)))
+            is_locked = step.startswith("LOCK TABLES") or (is_locked and step != "UNLOCK TABLES")
+            # a dump waits for the lock's end
+            if not is_locked:
+                moments.append((step, (log_end, gtids)[len(moments) % 2](beginning.source), dumped(beginning.source)))
     for step, place, dump in moments:
         empty_target(beginning.target)
         load(beginning.target, dump)
