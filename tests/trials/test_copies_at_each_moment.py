@@ -213,7 +213,8 @@ def test_a_beginning_in_the_middle(
         for step in state.steps[middle:]:
             run(step)
     if ended() != 0:
-        assert state.refused, capsys.readouterr().err
-        assert re.search(state.refused, capsys.readouterr().err)
+        said = capsys.readouterr().err
+        # tables without snapshots are refused where a first copy begins
+        assert "[copied-tables]" in said or (state.refused and re.search(state.refused, said)), said
         return
     goes_on(beginning, state, f"behind {state.steps[middle - 1]}")
