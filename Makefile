@@ -70,7 +70,7 @@ lint: setup ## ruff and mypy --strict
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
-conformance: setup ## run the tests of docs/conformance.md, then write the page
+conformance: setup ## run the tests of docs/conformance.md, then write the pages
 	$(PYTHON) -m tests.conformance
 
 configuration: ## write the keys of a channel file into docs/configuration.md

@@ -1,4 +1,4 @@
-"""``python -m tests.conformance``: run every proof, then write docs/conformance.md if none of them failed."""
+"""``python -m tests.conformance``: run every proof, then write the pages below docs/ if none of them failed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.table import render, rows
+from tests.conformance.table import pages, rows
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "conformance.md"
+DOCS: Final = Path(__file__).parents[2] / "docs"
 
 
 class Outcomes:
@@ -32,7 +32,7 @@ class Outcomes:
 
 
 def main() -> int:
-    """0 if every claim is proved and the page is written; 1 with the claims that are not."""
+    """0 if every claim is proved and the pages are written; 1 with the claims that are not."""
     proofs = sorted({test for row in rows() for test in row.tests})
     outcomes = Outcomes()
     pytest.main([*proofs, "-q", "-p", "no:cacheprovider"], plugins=[outcomes])
@@ -44,10 +44,11 @@ def main() -> int:
     for name, how in lacking.items():
         sys.stderr.write(f"{name}: {how}\n")
     if lacking:
-        sys.stderr.write(f"{len(lacking)} proofs are lacking: docs/conformance.md stays as it is\n")
+        sys.stderr.write(f"{len(lacking)} proofs are lacking: the pages stay as they are\n")
         return 1
-    PAGE.write_text(render(), "utf-8")
-    sys.stdout.write(f"{len(list(rows()))} rows, {len(proofs)} proofs: {PAGE}\n")
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, "utf-8")
+    sys.stdout.write(f"{len(list(rows()))} rows, {len(proofs)} proofs: {', '.join(pages())}\n")
     return 0
 
 
