@@ -1,4 +1,4 @@
-"""The filter job on Spark's standalone cluster over an archive larger than a machine's memory:
+"""The plan job on Spark's standalone cluster over an archive larger than a machine's memory:
 ``python -m benchmarks.archive``.
 
 A few segments of real traffic are repeated with other GTIDs and XIDs, each in a log file of its own, so that every one
@@ -40,13 +40,13 @@ from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, EventType
 from binlane.model import Flavor
 from binlane.orchestration import steps
-from binlane.orchestration.filter_job.spark_submit import FILTER_JOB, WITH_DEFAULTS, properties_file, spark_properties
+from binlane.orchestration.plan_job.spark_submit import PLAN_JOB, WITH_DEFAULTS, properties_file, spark_properties
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.plan.manifest import Manifest, Segment
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import LocalProcesses, run_filter
+from binlane.work.plan_job.job import LocalProcesses, run_plan_job
 from lab.cluster.processes import Server, spark_master, spark_worker
 from lab.programs import LabError
 
@@ -62,7 +62,7 @@ class Archive:
 
     folder: Path
     manifest: Manifest
-    settings: FilterSettings
+    settings: PlanSettings
     schema: bytes
 
 
@@ -82,7 +82,7 @@ def extracted(folder: Path, transactions: int, workload: str = "tenants") -> Arc
     return Archive(
         Path(work.uri),
         Manifest.from_json(work.read(files.MANIFEST), work.uri),
-        FilterSettings.from_json(work.read(files.CHANNEL), work.uri),
+        PlanSettings.from_json(work.read(files.CHANNEL), work.uri),
         work.read(files.SCHEMA),
     )
 
@@ -198,7 +198,7 @@ def _children(pid: int, *, recursive: bool = False) -> list[psutil.Process]:
 
 
 def run_job(work: WorkFolder, folder: Path, master: Server, workers: list[Server]) -> dict[str, Any]:
-    """Submit the filter job as ``binlane run`` does; what it took, and what Spark logged about it."""
+    """Submit the plan job as ``binlane run`` does; what it took, and what Spark logged about it."""
     log = folder / "events"
     log.mkdir()
     given = spark_properties(
@@ -213,7 +213,7 @@ def run_job(work: WorkFolder, folder: Path, master: Server, workers: list[Server
     load, began = machine.load(), time.monotonic()
     submit = Path(sys.executable).with_name("spark-submit")
     with properties_file(given) as properties, (folder / "driver.log").open("wb") as output:
-        command = [str(submit), WITH_DEFAULTS, "--properties-file", properties, str(FILTER_JOB), "--work", work.uri]
+        command = [str(submit), WITH_DEFAULTS, "--properties-file", properties, str(PLAN_JOB), "--work", work.uri]
         job = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
         try:
             with Memory(job.pid, workers) as memory:
@@ -241,7 +241,7 @@ def run_local(work: WorkFolder) -> dict[str, Any]:
 
 
 def _filter(uri: str) -> None:
-    run_filter(WorkFolder(uri), LocalProcesses(os.cpu_count() or 1))
+    run_plan_job(WorkFolder(uri), LocalProcesses(os.cpu_count() or 1))
 
 
 def _jobs(log: Path) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ from binlane.state.channels import create_channel, read_channel
 from binlane.state.records.databases import Search
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import LocalProcesses, run_filter
+from binlane.work.plan_job.job import LocalProcesses, run_plan_job
 from lab.servers import PrivateServer, private_server
 from lab.written import replaced
 
@@ -118,7 +118,7 @@ def _change(source: PrivateServer, databases: int, seed: int) -> None:
 
 def _window(channel: ChannelConfig, endpoints: Endpoints, *, is_applied: bool) -> dict[str, Any]:
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
-    run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, apply_lanes.__module__))
+    run_plan_job(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, apply_lanes.__module__))
     adopted = steps.adopt_plan(channel, endpoints, window["work"])
     if is_applied:
         apply_lanes(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]])
@@ -136,7 +136,7 @@ def _more_channels(file: Path, endpoints: Endpoints, count: int) -> None:
 
 
 def _views(channel: ChannelConfig, endpoints: Endpoints, opened: dict[str, Any]) -> dict[str, Callable[[], object]]:
-    # not for the processes of lanes and the filter job, which import this module
+    # not for the processes of lanes and the plan job, which import this module
     from fastapi.testclient import TestClient
 
     folder = Path(channel.file).parent

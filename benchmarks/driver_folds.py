@@ -1,4 +1,4 @@
-"""The driver's part of the filter job over very many segments, simulated: ``python -m benchmarks.driver_folds``.
+"""The driver's part of the plan job over very many segments, simulated: ``python -m benchmarks.driver_folds``.
 
 The scans and maps of a few segments of real traffic are folded again and again with later seqnos, as Spark's driver
 folds what its executors return: from reading the manifest to writing the plan, in one process for each size.
@@ -24,15 +24,15 @@ from benchmarks import machine
 from benchmarks.archive import extracted
 from benchmarks.fresh import in_fresh_process, peak_rss_kib
 from binlane.plan.manifest import Manifest
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window.mapped import MappedWindow
 from binlane.schema.model import Schema
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, batches_of
-from binlane.work.filter.tasks import map_task, scan_task, unpacked
 from binlane.work.plan_inputs import Planning, read_inputs
+from binlane.work.plan_job.job import InProcess, batches_of
+from binlane.work.plan_job.tasks import map_task, scan_task, unpacked
 
 if TYPE_CHECKING:
     from binlane.plan.segment.map import MapSummary, ScanSummary
@@ -46,7 +46,7 @@ class Summaries:
     """What the tasks return for the segments of a small window, and the window's inputs."""
 
     manifest: Manifest
-    settings: FilterSettings
+    settings: PlanSettings
     schema: Schema
     scanned: Sequence[bytes]
     mapped: Sequence[bytes]

@@ -1,4 +1,4 @@
-"""The filter job's speed and memory on one core: ``python -m benchmarks.filter``.
+"""The plan job's speed and memory on one core: ``python -m benchmarks.filter``.
 
 Scan, map and both over the segments of a window, after a warm-up on the first segment, in a process of its own; beside
 them the server's own log reader on the same files, and the start of a JVM with Spark, which a job pays once. The same
@@ -33,9 +33,9 @@ from binlane.orchestration.request import NOW, WindowRequest
 from binlane.plan.window.fold import fold_scans
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess
-from binlane.work.filter.tasks import map_task, scan_task, unpacked
 from binlane.work.plan_inputs import Planning, read_inputs
+from binlane.work.plan_job.job import InProcess
+from binlane.work.plan_job.tasks import map_task, scan_task, unpacked
 
 if TYPE_CHECKING:
     from lab.servers import PrivateServer

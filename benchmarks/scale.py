@@ -32,7 +32,7 @@ from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import LocalProcesses, run_filter
+from binlane.work.plan_job.job import LocalProcesses, run_plan_job
 
 if TYPE_CHECKING:
     from benchmarks.private import Traffic
@@ -49,7 +49,7 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints) -> Any:
 
 
 def _filter(work: str, processes: int) -> list[int]:
-    return list(run_filter(WorkFolder(work), LocalProcesses(processes)).all_lanes)
+    return list(run_plan_job(WorkFolder(work), LocalProcesses(processes)).all_lanes)
 
 
 def main(

@@ -171,7 +171,7 @@ def _later_windows(results: Path, flavor: str) -> Iterator[tuple[str, ...]]:
 
 
 def archive(results: Path) -> str:
-    """The filter job over windows of an archive."""
+    """The plan job over windows of an archive."""
     found = _stored(results, "archive.json")
     rows = [
         (
@@ -224,7 +224,7 @@ def whole_windows(results: Path) -> str:
 
 
 def under_airflow(results: Path) -> str:
-    """Windows under Airflow, by the filter job's engine, step by step."""
+    """Windows under Airflow, by the plan job's engine, step by step."""
     found = _stored(results, "under-airflow.json")
     columns = {_ENGINES.get(name, name): each for name, each in found["medians"].items()}
     title = f"{found['arguments']['transactions']:,} transactions"

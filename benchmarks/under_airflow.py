@@ -1,4 +1,4 @@
-"""Windows under a real Airflow, by every engine of the filter job: ``python -m benchmarks.under_airflow``.
+"""Windows under a real Airflow, by every engine of the plan job: ``python -m benchmarks.under_airflow``.
 
 One Airflow with its scheduler (LocalExecutor, SQLite), one source, and for each engine a channel with a target of its
 own. In turn, each channel gets a window of the same new transactions, and an empty one. A window's seconds are those

@@ -1,4 +1,4 @@
-"""CPU of what filter workers are forked from, and of a worker's first segment: ``python -m benchmarks.worker_start``.
+"""CPU of what plan workers are forked from, and of a worker's first segment: ``python -m benchmarks.worker_start``.
 
 Called by ``benchmarks.filter`` in a new interpreter, whose arguments are a window's folder, the plan's key and a
 segment. Prints both numbers of seconds.
@@ -17,9 +17,9 @@ def main(uri: str, key: str, name: str) -> None:
     began = time.process_time()
     # the imports are what is measured
     from binlane.work.files import CONTEXT, WorkFolder
-    from binlane.work.filter import warm  # noqa: F401
-    from binlane.work.filter.tasks import map_task, scan_task
     from binlane.work.plan_inputs import Planning
+    from binlane.work.plan_job import warm  # noqa: F401
+    from binlane.work.plan_job.tasks import map_task, scan_task
 
     ready = time.process_time() - began
     work = WorkFolder(uri)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from binlane.orchestration.filter_job.spark_submit import spark_properties
+from binlane.orchestration.plan_job.spark_submit import spark_properties
 from lab.servers import HOST, LabError, free_port
 
 PROJECT: Final = Path(__file__).resolve().parent.parent

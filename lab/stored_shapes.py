@@ -43,7 +43,7 @@ _READERS: Final = ("value_of", "optional_value_of")
 
 RECORDS: Final[Mapping[str, tuple[tuple[Codec, Any], ...]]] = {
     "manifest.json": ((manifest.MANIFEST, manifest.Manifest),),
-    "channel.json": ((settings.SETTINGS, settings.FilterSettings), (selection.SELECTION, selection.Selection)),
+    "channel.json": ((settings.SETTINGS, settings.PlanSettings), (selection.SELECTION, selection.Selection)),
     "schema.json": ((schema_codec.SCHEMA, schema_codec.Document), (schema_codec.SCHEMA, Schema)),
     "definitions.json": ((definitions.FILE, definitions.ReadDefinitions),),
     "programs.json": ((programs.FILE, known.KnownPrograms),),

@@ -1,7 +1,7 @@
-"""Windows of generated histories as files: the filter job's inputs, and the digests of its outputs.
+"""Windows of generated histories as files: the plan job's inputs, and the digests of its outputs.
 
     python -m lab.stored_windows make       play the histories of WINDOWS on private servers and store their windows
-    python -m lab.stored_windows digests    write the digests of what today's filter job makes of the stored windows
+    python -m lab.stored_windows digests    write the digests of what today's plan job makes of the stored windows
 
 ``tests/unit/work/test_stored_windows.py`` compares the digests. Both families' servers are needed for ``make`` alone.
 """
@@ -22,7 +22,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from binlane.work.planned import PlannedLanes
 from lab.histories.channel import Channel
 from lab.histories.generator import generate
@@ -49,13 +49,13 @@ def stored() -> list[Path]:
 
 
 def digests(window: Path, folder: Path) -> dict[str, str]:
-    """Run the filter job on a stored window, unpacked into ``folder``, and return digests of its outputs.
+    """Run the plan job on a stored window, unpacked into ``folder``, and return digests of its outputs.
 
     ``plan``: the plan's own digest, over its files; ``pieces``: over every transaction, built from the segments as a
     lane does for a block that fails.
     """
     work = unpack(window, folder)
-    plan = run_filter(work, InProcess())
+    plan = run_plan_job(work, InProcess())
     lanes, found = PlannedLanes(plans_of(work), plan), hashlib.sha256()
     for lane in plan.all_lanes:
         for block in lanes.blocks(lane, after=0):
@@ -118,7 +118,7 @@ def store(work: Path, path: Path) -> None:
 
 
 def write_digests() -> None:
-    """Write the digests of what today's filter job makes of the stored windows."""
+    """Write the digests of what today's plan job makes of the stored windows."""
     found = {}
     for window in stored():
         with tempfile.TemporaryDirectory(prefix="binlane-windows-") as folder:

@@ -1,4 +1,4 @@
-"""The filter job, for spark-submit from a checkout. `binlane spark-job` prints the path of the installed file."""
+"""The plan job, for spark-submit from a checkout. `binlane spark-job` prints the path of the installed file."""
 
 from binlane.spark_jobs.event_metadata_filter import main
 

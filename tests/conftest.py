@@ -15,7 +15,7 @@ from typing import Protocol
 import pytest
 
 from binlane.model import Flavor
-from binlane.orchestration.filter_job.jvm_options import with_jvm_options
+from binlane.orchestration.plan_job.jvm_options import with_jvm_options
 from lab.programs import WITHOUT_MYSQL, has_mysql, other_programs, series_of, server_binary
 from lab.servers import PrivateServer, private_server
 from tests.emptied import Origin, drop_databases

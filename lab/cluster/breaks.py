@@ -40,7 +40,7 @@ def in_map(cluster: Cluster, family: Flavor, broken: Break) -> int:
     """Run a window in whose map ``broken`` happens; the most tries that a task had. Raises LabError."""
     earlier = cluster.objects(family)
     run_id = cluster.trigger(family)
-    wait_until(lambda: cluster.is_mapped(family, earlier), "the filter job has written no lane file")
+    wait_until(lambda: cluster.is_mapped(family, earlier), "the plan job has written no lane file")
     broken(cluster, family)
     return cluster.ended(family, run_id)
 

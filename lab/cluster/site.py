@@ -178,7 +178,7 @@ class Cluster:
         return next((one for one in self.workers if pids & processes_of(one.home, one.leaders)), None)
 
     def is_mapped(self, family: Flavor, window: set[str]) -> bool:
-        """Whether the filter job of a window that is not in ``window`` has written a lane file."""
+        """Whether the plan job of a window that is not in ``window`` has written a lane file."""
         return any("/lanes/" in name for name in self.objects(family) if name not in window)
 
     def objects(self, family: Flavor) -> set[str]:

@@ -142,7 +142,7 @@ def _run(site: Site, api: AirflowApi, killed: str | None) -> str:
     if killed is not None:
         while _patiently(lambda: api.run(DAG, run_id))["state"] == "queued":
             time.sleep(1)
-        # into extraction, filter or apply: the windows differ in length, which is as good as a random choice
+        # into extraction, planning or apply: the windows differ in length, which is as good as a random choice
         time.sleep(secrets.randbelow(15))
         site.kill(killed)
     while (state := str(_patiently(lambda: api.run(DAG, run_id))["state"])) not in FINAL_STATES:

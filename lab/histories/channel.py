@@ -34,13 +34,13 @@ from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
 from binlane.state.tables import databases
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.histories.history import Settings
 from lab.histories.servers import SESSIONS
 from lab.servers import PrivateServer
 
 Submit: TypeAlias = Callable[[ChannelConfig, WorkFolder], None]
-"""Runs the filter job of the window in a folder."""
+"""Runs the plan job of the window in a folder."""
 
 _EPOCH: Final = 7
 """Transactions of an epoch: histories are short."""
@@ -65,7 +65,7 @@ class Channel:
     endpoints: Endpoints
     settings: Settings
     submit: Submit | None = None
-    """Runs the first window's filter job; None: in this process, as for the other windows."""
+    """Runs the first window's plan job; None: in this process, as for the other windows."""
     windows: int = 0
 
     @classmethod
@@ -143,11 +143,11 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, submit: Submit | Non
         window = _tried_again(lambda: steps.extract(config, endpoints, WindowRequest(NOW)))
     if window["work"] is None:
         return False
-    with _step("filter"):
+    with _step("plan"):
         if window["plan"] is None and submit is not None:
             submit(config, WorkFolder(window["work"]))
         elif window["plan"] is None:
-            run_filter(WorkFolder(window["work"]), InProcess())
+            run_plan_job(WorkFolder(window["work"]), InProcess())
     with _step("check"):
         adopted = _tried_again(lambda: steps.adopt_plan(config, endpoints, window["work"]))
     lanes = [each["lane"] for each in adopted["lanes"]]

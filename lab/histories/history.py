@@ -47,7 +47,7 @@ class Settings:
     on_conflict: str = "stop"
     row_images: str = "auto"
     spark: bool = False
-    """The first window's filter job goes through spark-submit."""
+    """The first window's plan job goes through spark-submit."""
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(self).items() if value is not None)

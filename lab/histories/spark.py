@@ -1,4 +1,4 @@
-"""Filter jobs of many windows in one Spark session, so that a run starts one JVM for all histories."""
+"""Plan jobs of many windows in one Spark session, so that a run starts one JVM for all histories."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import IO, Final
 
 from binlane.config.keys import ChannelConfig
-from binlane.orchestration.filter_job import engines
-from binlane.orchestration.filter_job.spark_submit import (
+from binlane.orchestration.plan_job import engines
+from binlane.orchestration.plan_job.spark_submit import (
     WITH_DEFAULTS,
     properties_file,
     spark_properties,
     without_airflow,
 )
 from binlane.work.files import WorkFolder
-from binlane.work.filter.errors import error_of
-from binlane.work.filter.made import TOKEN, take_answer
+from binlane.work.plan_job.errors import error_of
+from binlane.work.plan_job.made import TOKEN, take_answer
 from lab.programs import LabError
 from lab.servers import SHORT_FOLDER
 
@@ -35,7 +35,7 @@ _JOB_SECONDS: Final = 300.0
 
 @dataclass(slots=True)
 class SparkJobs:
-    """Runs filter jobs through Spark; the first as ``binlane run`` does, the others in one session. Close it."""
+    """Runs plan jobs through Spark; the first as ``binlane run`` does, the others in one session. Close it."""
 
     folder: Path
     """For the session's log."""

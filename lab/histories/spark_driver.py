@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from binlane.errors import BinlaneError
 from binlane.spark_engine import SparkEngine
 from binlane.work.files import WorkFolder
-from binlane.work.filter.errors import as_line
-from binlane.work.filter.job import run_filter
-from binlane.work.filter.made import TOKEN, answer
+from binlane.work.plan_job.errors import as_line
+from binlane.work.plan_job.job import run_plan_job
+from binlane.work.plan_job.made import TOKEN, answer
 
 
 def main(path: str) -> None:
@@ -33,7 +33,7 @@ def main(path: str) -> None:
 
 def _planned(spark: SparkSession, uri: str) -> str:
     try:
-        run_filter(WorkFolder(uri), SparkEngine(spark))
+        run_plan_job(WorkFolder(uri), SparkEngine(spark))
         answer(uri, TOKEN)
     except BinlaneError as exc:
         return as_line(exc)

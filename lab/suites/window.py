@@ -15,7 +15,7 @@ from binlane.orchestration.commands import run
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.suites.verdict import Run
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _adopted(channel: ChannelConfig, endpoints: Endpoints) -> dict[str, Any] | N
     if window["work"] is None:
         return None
     if window["plan"] is None:
-        run_filter(WorkFolder(window["work"]), InProcess())
+        run_plan_job(WorkFolder(window["work"]), InProcess())
     return steps.adopt_plan(channel, endpoints, window["work"])
 
 

@@ -176,8 +176,8 @@ class FilterPolicy(Word):
     REFUSE = "refuse", "the statement stops the window in the precheck"
 
 
-class FilterEngine(Word):
-    """``spark.engine`` and ``--engine``: what runs the filter job (``orchestration.filter_job.engines``)."""
+class PlanEngine(Word):
+    """``spark.engine`` and ``--engine``: what runs the plan job (``orchestration.plan_job.engines``)."""
 
     LOCAL = "local", "processes of the machine that runs the step, without Java"
     SPARK = (

@@ -26,7 +26,7 @@ BinlaneError
 │   ├── DriftError               rows on the target are not what the source's log expects
 │   └── UndecidableError         a DDL may or may not have run: an operator has to decide
 ├── LaneEndedError          the process of a lane is gone (retryable)
-├── ExecutorsLostError      the filter job's executors, or processes, are gone (retryable)
+├── ExecutorsLostError      the plan job's executors, or processes, are gone (retryable)
 ├── SparkServerError        the Spark Connect server cannot be reached, or has failed (retryable)
 ├── PositionError           a compare-and-set failed: the state was changed by another program or by hand
 ├── WindowBusyError         another run has this channel's window (retryable)
@@ -174,14 +174,14 @@ class PositionError(BinlaneError):
 
 
 class ExecutorsLostError(BinlaneError):
-    """The filter job's Spark application has no executors any more, and gets none; or a process of the job on this
+    """The plan job's Spark application has no executors any more, and gets none; or a process of the job on this
     machine is gone."""
 
     retryable = True
 
 
 class SparkServerError(BinlaneError):
-    """The Spark Connect server cannot be reached, or the filter job has failed on it."""
+    """The Spark Connect server cannot be reached, or the plan job has failed on it."""
 
     retryable = True
 

@@ -1,7 +1,7 @@
 """Choices that a user can extend: a word of a literal table, or a class of their own as ``package.module:Class``.
 
 The class (for ``--engine`` a function) implements the Protocol beside the table. Its module must be importable wherever
-the choice is used: in tasks, in the filter job, and for ``lanes.consistency`` also on Spark's executors.
+the choice is used: in tasks, in the plan job, and for ``lanes.consistency`` also on Spark's executors.
 """
 
 from __future__ import annotations

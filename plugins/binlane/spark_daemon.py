@@ -1,4 +1,4 @@
-"""The daemon from which Spark forks its Python workers: Spark's own, with the filter's modules imported before.
+"""The daemon from which Spark forks its Python workers: Spark's own, with the plan job's modules imported before.
 
 Spark starts it once an executor as ``python -m binlane.spark_daemon pyspark.worker``, if
 ``spark.python.daemon.module`` names it. Spark's own daemon leaves all imports to the workers, because threads that an
@@ -13,7 +13,7 @@ from pyspark.daemon import manager
 from binlane.machine_code import one_blas_thread
 
 with one_blas_thread():
-    from binlane.work.filter import warm  # noqa: F401 -- for its import
+    from binlane.work.plan_job import warm  # noqa: F401 -- for its import
 
 if __name__ == "__main__":
     manager()

@@ -1,4 +1,4 @@
-"""The filter job's engines on Spark, and the job on a Spark Connect server."""
+"""The plan job's engines on Spark, and the job on a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pyarrow as pa
 from binlane.errors import BinlaneError, ExecutorsLostError, SparkServerError
 from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
-from binlane.work.filter.errors import as_text, error_of_text
-from binlane.work.filter.job import MOST_BATCHES, Task, run_filter
-from binlane.work.filter.tasks import RESULTS, packed, unpacked
-from binlane.work.filter.wire import from_wire, to_wire
+from binlane.work.plan_job.errors import as_text, error_of_text
+from binlane.work.plan_job.job import MOST_BATCHES, Task, run_plan_job
+from binlane.work.plan_job.tasks import RESULTS, packed, unpacked
+from binlane.work.plan_job.wire import from_wire, to_wire
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,7 @@ class SubmittedEngine(SparkEngine):
             if not is_lost.is_set():
                 raise
             raise ExecutorsLostError(
-                f"the filter job has lost all its executors and got none for {self._lost_seconds:.0f} s: look at "
+                f"the plan job has lost all its executors and got none for {self._lost_seconds:.0f} s: look at "
                 "Spark's master and workers; a master that was started again does not know the applications of before. "
                 "The task's next try submits the job anew"
             ) from exc
@@ -140,25 +140,25 @@ def _attempt(kind: type, task: Task, name: str) -> tuple[bytes | None, bytes | N
         return None, as_text(exc).encode()
 
 
-def filter_on_server(remote: str, work: WorkFolder, name: str) -> None:
-    """Run the filter job of a window's folder on the Spark Connect server ``remote`` (``sc://host:15002``).
+def plan_on_server(remote: str, work: WorkFolder, name: str) -> None:
+    """Run the plan job of a window's folder on the Spark Connect server ``remote`` (``sc://host:15002``).
 
     The server's session stays, so a window starts no JVM. Its executors need binlane installed and must reach the
-    folder. Raises the errors of ``run_filter``, and SparkServerError.
+    folder. Raises the errors of ``run_plan_job``, and SparkServerError.
     """
     from pyspark.errors import PySparkException
 
     try:
         session = _session(remote, name)
         try:
-            run_filter(work, SparkEngine(cast(Any, session)))
+            run_plan_job(work, SparkEngine(cast(Any, session)))
         finally:
             # releases this session; the server stays
             session.stop()
     except (PySparkException, OSError) as exc:
         raise SparkServerError(
             # the URL's parameters may have a token
-            f"Spark Connect server {remote.partition('/;')[0]}: expected it to run the filter job, got: {exc}; look at "
+            f"Spark Connect server {remote.partition('/;')[0]}: expected it to run the plan job, got: {exc}; look at "
             "the server and its log. The task's next try begins the job anew"
         ) from exc
 

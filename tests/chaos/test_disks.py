@@ -19,7 +19,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.state.windows import finish_window
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import private_server
 from tests.chaos.rounds import survived
 from tests.chaos.scene import PATIENT
@@ -60,7 +60,7 @@ def test_a_work_folder_without_room_is_named_and_the_window_is_run_again(channel
     free = shutil.disk_usage(small_disk).free
     ballast.write_bytes(b"\0" * (free - (4 << 10)))
     with pytest.raises(WorkError, match="No space left"):
-        run_filter(WorkFolder(window["work"]), InProcess())
+        run_plan_job(WorkFolder(window["work"]), InProcess())
     ballast.unlink()
     subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
     assert list(Path(window["work"]).rglob("*.part")) == []
@@ -86,7 +86,7 @@ def test_a_damaged_segment_is_refused_and_written_anew(channel: Channel, damage:
     window = steps.extract(channel.config, channel.endpoints, NOW)
     damage(min(Path(window["work"]).glob("segments/*")))
     with pytest.raises(PlanError, match="remove ") as refused:
-        run_filter(WorkFolder(window["work"]), InProcess())
+        run_plan_job(WorkFolder(window["work"]), InProcess())
     assert "segments/" in str(refused.value)
     shutil.rmtree(window["work"])
     again = steps.extract(channel.config, channel.endpoints, NOW)
@@ -100,7 +100,7 @@ def test_a_damaged_segment_is_refused_and_written_anew(channel: Channel, damage:
 def test_a_damaged_lane_file_is_refused_and_written_anew(channel: Channel, damage: Callable[[Path], None]) -> None:
     channel.traffic(60)
     window = steps.extract(channel.config, channel.endpoints, NOW)
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     file = min(Path(adopted["plan"]).glob("lanes/*/*.parquet"))
     damage(file)

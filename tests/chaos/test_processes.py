@@ -1,4 +1,4 @@
-"""Crashes of everything but a lane: extraction, filter job, command line, source; steps that are run again.
+"""Crashes of everything but a lane: extraction, plan job, command line, source; steps that are run again.
 
 Findings 12, 13, 14 and 27 of the design review; invariants 7 and 10.
 """
@@ -23,9 +23,9 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.source import segment_writer
 from binlane.work.files import WorkFolder
-from binlane.work.filter import job
-from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.lane_files import LaneFileWriter
+from binlane.work.plan_job import job
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer, private_server
 from tests.chaos.rounds import survived
 from tests.chaos.worker import was_killed
@@ -96,19 +96,19 @@ def test_folders_of_dry_runs_go_when_the_watermark_has_passed_them_and_others_st
 
 
 def filter_until_mapped(work: str) -> None:
-    """The filter job in a process that is killed when a lane file is to be finished."""
+    """The plan job in a process that is killed when a lane file is to be finished."""
     setattr(LaneFileWriter, "close", kill_self)  # noqa: B010 -- for one process
-    run_filter(WorkFolder(work), InProcess())
+    run_plan_job(WorkFolder(work), InProcess())
 
 
 def filter_until_plan(work: str) -> None:
     setattr(job, "make_plan", kill_self)  # noqa: B010 -- for one process
-    run_filter(WorkFolder(work), InProcess())
+    run_plan_job(WorkFolder(work), InProcess())
 
 
 @pytest.mark.parametrize("crash", [filter_until_mapped, filter_until_plan])
 @pytest.mark.trial
-def test_a_killed_filter_job_is_run_again_over_what_it_left(channel: Channel, crash: Callable[[str], None]) -> None:
+def test_a_killed_plan_job_is_run_again_over_what_it_left(channel: Channel, crash: Callable[[str], None]) -> None:
     channel.traffic(60)
     window = steps.extract(channel.config, channel.endpoints, NOW)
     assert was_killed(crash, window["work"])
@@ -116,7 +116,7 @@ def test_a_killed_filter_job_is_run_again_over_what_it_left(channel: Channel, cr
     assert again == {**window, "watermark": 0}
     channel.go_on(again)
     channel.assert_equal()
-    survived["filter job killed"] += 1
+    survived["plan job killed"] += 1
 
 
 @pytest.mark.trial
@@ -184,7 +184,7 @@ def test_a_lost_folder_of_a_run_that_asked_for_lanes_and_blocks_of_its_own_gives
     """The next run asks for neither (finding 12: the same digest)."""
     channel.traffic()
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now", lanes=2, block_transactions=3))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)
     shutil.rmtree(window["work"])
@@ -229,7 +229,7 @@ def test_a_folder_lost_behind_the_windows_own_ddl_gives_the_same_plan(channel: C
     run_on(channel.source, *ROWS_BEFORE, *OTHER_DEFINITIONS, "UPDATE tenant_x.keyed SET a = 777 WHERE id = 3")
     run_on(channel.source, "SET SESSION binlog_format = 'STATEMENT'", "INSERT INTO tenant_x.fired VALUES (9, 9, NULL)")
     window = steps.extract(channel.config, channel.endpoints, NOW)
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     for each in adopted["lanes"]:
         apply_alone(channel.config, channel.endpoints, adopted["plan"], each["lane"])
@@ -272,7 +272,7 @@ def test_a_folder_lost_behind_the_drop_of_what_a_statement_used_gives_the_same_p
     run_on(channel.source, *plain)
     run_on(channel.source, "SET SESSION binlog_format = 'STATEMENT'", *USED[name])
     window = steps.extract(channel.config, channel.endpoints, NOW)
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     with ThreadPoolExecutor(len(adopted["lanes"])) as pool:
         lanes = [each["lane"] for each in adopted["lanes"]]
@@ -289,7 +289,7 @@ def test_every_task_of_a_window_can_be_run_again_at_any_time(channel: Channel) -
     window = steps.extract(channel.config, channel.endpoints, NOW)
     assert steps.extract(channel.config, channel.endpoints, NOW)["window"] == window["window"]
     for _ in range(2):
-        run_filter(WorkFolder(window["work"]), InProcess())
+        run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     assert steps.adopt_plan(channel.config, channel.endpoints, window["work"]) == adopted
     lanes = [each["lane"] for each in adopted["lanes"]]
@@ -297,7 +297,7 @@ def test_every_task_of_a_window_can_be_run_again_at_any_time(channel: Channel) -
         apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)
     done = steps.advance(channel.config, channel.endpoints, adopted["plan"])
     after = channel.status
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     assert steps.adopt_plan(channel.config, channel.endpoints, window["work"]) == adopted
     assert [apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)["blocks"] for lane in lanes] == [
         0 for _ in lanes
@@ -311,7 +311,7 @@ def test_cleared_tasks_of_a_finished_window_need_no_file(channel: Channel) -> No
     """Finding 27: retention has removed them."""
     channel.traffic(40)
     window = steps.extract(channel.config, channel.endpoints, NOW)
-    plan = run_filter(WorkFolder(window["work"]), InProcess())
+    plan = run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     for each in adopted["lanes"]:
         apply_alone(channel.config, channel.endpoints, adopted["plan"], each["lane"])
@@ -373,7 +373,7 @@ def test_a_table_made_by_a_query_is_filled_once_if_its_lane_is_killed_between_th
     # no key: a row that comes twice would show
     source.query("CREATE TABLE tenant_1.made ENGINE=InnoDB COMMENT='x' SELECT 1 AS a, 'x' AS b")
     window = steps.extract(channel.config, channel.endpoints, NOW)
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     for crash in (lanes_until_rows, lanes_until_rows_are_counted):
         assert was_killed(crash, channel.config, channel.endpoints, adopted)

@@ -16,7 +16,7 @@ import pytest
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer, private_server
 from tests.chaos.faults import Act, Fault, When
 from tests.chaos.rounds import EVERYTHING, SECONDS, survived
@@ -62,7 +62,7 @@ def test_kill_9_of_lanes_that_rename_temporary_tables_and_others(
 def apply_with_kills(channel: Channel, more: int) -> None:
     """Apply a window by attempts of which each is killed ``more`` statements further on than the one before."""
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     lanes = [each["lane"] for each in adopted["lanes"]]
     for at, when in zip(count(1, more), cycle(When), strict=False):

@@ -17,7 +17,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.precheck import situation
 from binlane.servers.engines import engine_of
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.chaos.faults import Fault, Faults, killer
 from tests.chaos.scene import Scene, run_all
 from tests.forked import process
@@ -49,7 +49,7 @@ def run_steps(config: ChannelConfig, endpoints: Endpoints, fault: Fault, in_file
     else:
         _inject(faults)
     window = steps.extract(config, endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(config, endpoints, window["work"])
     # the lanes have faults of their own elsewhere
     setattr(steps, "engine_of", engine_of)  # noqa: B010
@@ -76,7 +76,7 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, fault: Fault) -> Non
         if window["work"] is None:
             return
         if window["plan"] is None:
-            run_filter(WorkFolder(window["work"]), InProcess())
+            run_plan_job(WorkFolder(window["work"]), InProcess())
         adopted = steps.adopt_plan(config, endpoints, window["work"])
         for each in adopted["lanes"]:
             apply_alone(config, endpoints, adopted["plan"], each["lane"])

@@ -24,10 +24,10 @@ SPARK_SUBMIT = f"""#!{sys.executable}
 import re, sys
 from pathlib import Path
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
-from binlane.work.filter.made import TOKEN, answer
+from binlane.work.plan_job.job import InProcess, run_plan_job
+from binlane.work.plan_job.made import TOKEN, answer
 work, properties = (sys.argv[sys.argv.index(name) + 1] for name in ("--work", "--properties-file"))
-run_filter(WorkFolder(work), InProcess())
+run_plan_job(WorkFolder(work), InProcess())
 answer(work, re.search(re.escape(TOKEN) + "=(.*)", Path(properties).read_text())[1])
 """
 """Stands for Spark, whose cluster `make cluster-test` starts."""

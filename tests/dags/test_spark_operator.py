@@ -1,4 +1,4 @@
-"""The filter job's task: a failed job is tried again only where the error that it names is one to try again, and each
+"""The plan job's task: a failed job is tried again only where the error that it names is one to try again, and each
 is submitted with the archive of classes."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from binlane.config import load_channel
 from binlane.errors import BinlaneError, UnsupportedEventError, WorkError
-from binlane.orchestration.filter_job.jvm_options import write_class_archive
-from binlane.work.filter.errors import as_line
+from binlane.orchestration.plan_job.jvm_options import write_class_archive
+from binlane.work.plan_job.errors import as_line
 from tests.spark.filter_task import Told, task
 from tests.spark.spark_machine import spark_machine
 
@@ -21,7 +21,7 @@ ANSWERING = f"""#!{sys.executable}
 import os, re, sys
 from pathlib import Path
 from binlane.work.files import WorkFolder
-from binlane.work.filter.made import TOKEN, answer, note_made
+from binlane.work.plan_job.made import TOKEN, answer, note_made
 work, properties = (sys.argv[sys.argv.index(name) + 1] for name in ("--work", "--properties-file"))
 print(os.environ["SPARK_SUBMIT_OPTS"])
 note_made(WorkFolder(work), WorkFolder(work), {{}}, {{}})

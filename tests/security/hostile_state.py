@@ -53,7 +53,7 @@ _TEXTS: Final[Mapping[str, Any]] = {
     },
     "kind": {"conflicts": "overwritten", "verifications": "full", "bootstrap_objects": "table"},
     "change_kind": "insert",
-    "step": "filter",
+    "step": "plan",
     "sha256": "a" * 64,
     "digest": "b" * 64,
     "uuid": "00000000-0000-0000-0000-000000000000",

@@ -1,7 +1,7 @@
 """A lane file with a statement of the attacker's, with the right digests above it, runs no kind of statement that
 servers do not log.
 
-Attacker: whoever runs the filter job, as Spark's driver does. (Who can only write to the work folder: see
+Attacker: whoever runs the plan job, as Spark's driver does. (Who can only write to the work folder: see
 ``test_window_files``.)
 """
 
@@ -22,9 +22,9 @@ from binlane.orchestration.request import WindowRequest
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.work.files import CONTEXT, DATABASES, PLAN, WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
-from binlane.work.filter.made import note_made
 from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_job.job import InProcess, run_plan_job
+from binlane.work.plan_job.made import note_made
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
@@ -91,10 +91,10 @@ def test_a_replaced_statement_is_refused_by_its_kind(channel_of: ChannelOf, fami
     before = channel.target.query("SELECT @@GLOBAL.long_query_time")
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     folder = WorkFolder(window["work"])
-    run_filter(folder, InProcess())
+    run_plan_job(folder, InProcess())
     for number, statement in enumerate(STATEMENTS):
         replaced(folder, statement, ("ddl", "statement")[number % 2])
-        with pytest.raises(PrecheckError, match=r"(?s)no filter job of binlane writes it.*\[statement-kinds\]"):
+        with pytest.raises(PrecheckError, match=r"(?s)no plan job of binlane writes it.*\[statement-kinds\]"):
             steps.adopt_plan(channel.config, channel.endpoints, folder.uri)
     assert channel.target.query("SELECT @@GLOBAL.long_query_time") == before
     assert channel.status.window is not None

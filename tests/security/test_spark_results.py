@@ -20,15 +20,15 @@ from binlane import errors
 from binlane.errors import BinlaneError, PlanError
 from binlane.plan.segment.map import MapSummary, ScanSummary
 from binlane.work.files import WorkFolder
-from binlane.work.filter.errors import as_text, error_of_text
-from binlane.work.filter.job import InProcess, Task, run_filter
-from binlane.work.filter.tasks import RESULTS, packed, unpacked
-from binlane.work.filter.wire import from_wire, to_wire
+from binlane.work.plan_job.errors import as_text, error_of_text
+from binlane.work.plan_job.job import InProcess, Task, run_plan_job
+from binlane.work.plan_job.tasks import RESULTS, packed, unpacked
+from binlane.work.plan_job.wire import from_wire, to_wire
 from lab.stored_windows import stored, unpack
 
 ROOT: Final = Path(__file__).parents[2]
 _UNPICKLERS: Final = {
-    "plugins/binlane/work/filter/tasks.py": "between this process and those that it has forked itself",
+    "plugins/binlane/work/plan_job/tasks.py": "between this process and those that it has forked itself",
 }
 """Modules of the product that may load pickled values, and whose values these are."""
 _LOADERS: Final = frozenset({"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal", "joblib"})
@@ -119,7 +119,7 @@ def test_a_plan_of_results_on_the_wire_is_the_same_byte_for_byte(tmp_path: Path,
     plans = []
     for engine in (InProcess(), OnWire()):
         folder: WorkFolder = unpack(window, tmp_path / type(engine).__name__)
-        plans.append(run_filter(folder, engine).to_json())
+        plans.append(run_plan_job(folder, engine).to_json())
     assert plans[0] == plans[1]
 
 

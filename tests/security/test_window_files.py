@@ -24,9 +24,9 @@ from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.positions import lane_positions
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
-from binlane.work.filter.made import forget_made
 from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_job.job import InProcess, run_plan_job
+from binlane.work.plan_job.made import forget_made
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.security.test_lane_files import replaced
@@ -126,7 +126,7 @@ def test_no_file_is_read_that_is_not_the_windows_own(channel_of: ChannelOf, fami
     channel = channel_of(family, family)
     earlier, window = _windows(channel)
     folder = Path(window["work"])
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
 
     def adopt() -> dict[str, Any]:
         return steps.adopt_plan(channel.config, channel.endpoints, window["work"])
@@ -165,7 +165,7 @@ def _other_schema(window: Path) -> None:
 
 
 INPUTS: Final = (_other_rules, _other_schema)
-"""While the filter job reads them; they are put back before anybody else looks."""
+"""While the plan job reads them; they are put back before anybody else looks."""
 
 
 @pytest.mark.parametrize("attack", INPUTS)
@@ -175,12 +175,12 @@ def test_a_plan_of_other_inputs_is_refused_by_the_inputs_name(channel: Channel, 
     kept = {file: file.read_bytes() for file in folder.glob("*.json")}
     attack(folder)
     assert {file: file.read_bytes() for file in folder.glob("*.json")} != kept
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     [plans] = (each.parent for each in folder.glob("*/plan.json"))
     for file, data in kept.items():
         file.write_bytes(data)
     plans.rename(folder / read_inputs(WorkFolder(window["work"])).key)
-    with pytest.raises(PlanError, match=r"found .* read by the filter job: another program has changed it"):
+    with pytest.raises(PlanError, match=r"found .* read by the plan job: another program has changed it"):
         steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     shutil.rmtree(folder)
     channel.run()
@@ -190,17 +190,17 @@ def test_a_plan_of_other_inputs_is_refused_by_the_inputs_name(channel: Channel, 
 def test_a_plan_that_nobody_vouches_for_is_made_again_and_a_replaced_one_is_named(channel: Channel) -> None:
     _, window = _windows(channel)
     work = WorkFolder(window["work"])
-    run_filter(work, InProcess())
+    run_plan_job(work, InProcess())
     # the process that has made the plan is gone, and the target does not have its digests yet
     forget_made(work.uri)
     replaced(work, "UPDATE tenant_1.t SET v = 66", "statement")
     forget_made(work.uri)
-    with pytest.raises(PlanError, match="run the filter step again"):
+    with pytest.raises(PlanError, match="run the plan job again"):
         steps.adopt_plan(channel.config, channel.endpoints, work.uri)
     again = steps.extract(channel.config, channel.endpoints, NOW)
     assert (again["work"], again["plan"]) == (work.uri, None)
     with pytest.raises(PlanError, match=r"plan\.json: exists with other content.*remove the folder"):
-        run_filter(work, InProcess())
+        run_plan_job(work, InProcess())
     shutil.rmtree(work.uri)
     channel.run()
     channel.assert_equal()
@@ -209,7 +209,7 @@ def test_a_plan_that_nobody_vouches_for_is_made_again_and_a_replaced_one_is_name
 def test_a_replaced_plan_with_right_digests_is_refused_before_and_behind_a_refusal(channel: Channel) -> None:
     _, window = _windows(channel)
     work = WorkFolder(window["work"])
-    run_filter(work, InProcess())
+    run_plan_job(work, InProcess())
     run_on(channel.target, "ALTER TABLE tenant_1.t DROP COLUMN v")
     with pytest.raises(PrecheckError, match=r"tenant_1\.t"):
         steps.adopt_plan(channel.config, channel.endpoints, work.uri)
@@ -230,7 +230,7 @@ def test_a_replaced_plan_with_right_digests_is_refused_before_and_behind_a_refus
 def test_an_older_folder_of_the_same_window_is_refused(channel: Channel, tmp_path: Path) -> None:
     _, window = _windows(channel)
     work = WorkFolder(window["work"])
-    run_filter(work, InProcess())
+    run_plan_job(work, InProcess())
     older = tmp_path / "older"
     shutil.copytree(work.uri, older)
     shutil.rmtree(work.uri)

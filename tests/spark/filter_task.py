@@ -1,4 +1,4 @@
-"""The DAG's task of the filter job, without a DAG."""
+"""The DAG's task of the plan job, without a DAG."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, cast
 from airflow.sdk import Context
 
 from binlane.config import ChannelConfig
-from binlane.orchestration.airflow.spark_operator import FilterJobOperator
-from binlane.orchestration.filter_job.window_engine import WindowEngine
+from binlane.orchestration.airflow.spark_operator import PlanJobOperator
+from binlane.orchestration.plan_job.window_engine import WindowEngine
 
 
 class Told:
@@ -27,9 +27,9 @@ class Told:
         return cast(Context, {"ti": self})
 
 
-def task(channel: ChannelConfig, folder: str, word: str = "spark") -> FilterJobOperator:
+def task(channel: ChannelConfig, folder: str, word: str = "spark") -> PlanJobOperator:
     """The task for a window's folder, and the engine of ``word``."""
-    return FilterJobOperator(
+    return PlanJobOperator(
         task_id="filter",
         channel=channel,
         engine_of=lambda _: WindowEngine(word),

@@ -1,4 +1,4 @@
-"""The filter job on a real Spark, in processes and here: the same plan and lane files, byte for byte; and on an object
+"""The plan job on a real Spark, in processes and here: the same plan and lane files, byte for byte; and on an object
 store."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from moto.server import ThreadedMotoServer
 from binlane.config import load_channel
 from binlane.errors import BinlogError, PlanError
 from binlane.model import RowCounts, TableKey
-from binlane.orchestration.filter_job import engines
-from binlane.orchestration.filter_job.spark_submit import spark_properties
+from binlane.orchestration.plan_job import engines
+from binlane.orchestration.plan_job.spark_submit import spark_properties
 from binlane.plan.manifest import Segment
 from binlane.plan.segment.map import MapSummary
 from binlane.plan.window.mapped import MappedWindow
@@ -31,8 +31,8 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_to_json
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.work.files import CHANNEL, MANIFEST, PLAN, SCHEMA, WorkFolder
-from binlane.work.filter import folded_files, job
-from binlane.work.filter.job import Engine, InProcess, LocalProcesses, run_filter
+from binlane.work.plan_job import folded_files, job
+from binlane.work.plan_job.job import Engine, InProcess, LocalProcesses, run_plan_job
 from binlane.work.planned import PlannedLanes
 from tests.unit.binlog.cases import mariadb_gtid
 from tests.unit.plan.logs import (
@@ -111,7 +111,7 @@ def test_every_engine_writes_the_same_files_byte_for_byte(tmp_path: Path, reduce
             said = submit(folder)
             assert "binlane: planned seqno 1 to 59, digest " in said
         else:
-            run_filter(folder, engine)
+            run_plan_job(folder, engine)
     here, *others = (outcome(tmp_path / name) for name in engines)
     assert len(here) > 8
     for other in others:
@@ -125,7 +125,7 @@ def test_a_window_is_folded_over_segments_and_each_block_comes_apart_again(tmp_p
     for reduce in ("block", "window"):
         folder = WorkFolder(str(tmp_path / reduce))
         fill(folder, PLAIN, reduce=reduce)
-        planned[reduce] = run_filter(folder, InProcess())
+        planned[reduce] = run_plan_job(folder, InProcess())
         (plans,) = (path.parent for path in (tmp_path / reduce).glob(f"*/{PLAN}"))
         lanes[reduce] = PlannedLanes(WorkFolder(str(plans)), planned[reduce])
     block, window = planned["block"], planned["window"]
@@ -156,14 +156,14 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
     whole, broken = (WorkFolder(str(tmp_path / name)) for name in ("whole", "broken"))
     for folder in (whole, broken):
         fill(folder, PLAIN, reduce="window")
-    run_filter(whole, InProcess())
+    run_plan_job(whole, InProcess())
     with monkeypatch.context() as patched:
         patched.setattr(LaneFolder, "_fold", failing(LaneFolder._fold))
         with pytest.raises(PlanError, match="injected"):
-            run_filter(broken, InProcess())
+            run_plan_job(broken, InProcess())
     assert not list((tmp_path / "broken").rglob("*.part"))
     assert not list((tmp_path / "broken").glob(f"*/{PLAN}"))
-    run_filter(broken, InProcess())
+    run_plan_job(broken, InProcess())
     assert outcome(tmp_path / "broken") == outcome(tmp_path / "whole")
     (part, *_) = sorted((tmp_path / "broken").glob("*/parts/0000/*.parquet"))
     data = part.read_bytes()
@@ -171,7 +171,7 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
         # damaged behind the map, which would write it anew
         patched.setattr(job, "MappedWindow", Damaging(part, data))
         with pytest.raises(PlanError, match=r"parts/0000/.*expected BLAKE3"):
-            run_filter(broken, InProcess())
+            run_plan_job(broken, InProcess())
 
 
 def failing(fold: Callable[[LaneFolder], None]) -> Callable[[LaneFolder], None]:
@@ -192,7 +192,7 @@ def test_a_lane_s_blocks_are_the_same_in_more_files(tmp_path: Path, monkeypatch:
         monkeypatch.setattr(folded_files, "_FILE_BYTES", size)
         folder = WorkFolder(str(tmp_path / name))
         fill(folder, PLAIN, reduce="window")
-        plan = run_filter(folder, InProcess())
+        plan = run_plan_job(folder, InProcess())
         (plans,) = (path.parent for path in (tmp_path / name).glob(f"*/{PLAN}"))
         lanes = PlannedLanes(WorkFolder(str(plans)), plan)
         blocks = [(block.header, tuple(block.items)) for lane in plan.all_lanes for block in lanes.blocks(lane, 0)]
@@ -289,9 +289,9 @@ def test_a_work_folder_on_an_object_store_gets_the_same_files(tmp_path: Path, st
     local, remote = WorkFolder(str(tmp_path / "local")), WorkFolder(store)
     for folder in (local, remote):
         fill(folder)
-    plan = run_filter(local, InProcess())
+    plan = run_plan_job(local, InProcess())
     run_elsewhere(remote)
-    assert run_filter(remote, InProcess()) == plan
+    assert run_plan_job(remote, InProcess()) == plan
     for name, content in outcome(tmp_path / "local").items():
         (key,) = {path.parent.name for path in (tmp_path / "local").glob(f"*/{PLAN}")}
         assert remote.child(key).read(name) == content
@@ -319,8 +319,8 @@ def test_what_another_process_has_written_meanwhile_is_seen(store: str) -> None:
 def run_elsewhere(folder: WorkFolder) -> None:
     """The local engine in a process of its own: the pool's processes have the environment of the first one's time."""
     program = (
-        "import sys; from binlane.work.files import WorkFolder; from binlane.work.filter.job import LocalProcesses, "
-        "run_filter; run_filter(WorkFolder(sys.argv[1]), LocalProcesses(2))"
+        "import sys; from binlane.work.files import WorkFolder; from binlane.work.plan_job.job import LocalProcesses, "
+        "run_plan_job; run_plan_job(WorkFolder(sys.argv[1]), LocalProcesses(2))"
     )
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "plugins")}
     subprocess.run([sys.executable, "-c", program, folder.uri], env=environment, check=True, timeout=120)
@@ -337,7 +337,7 @@ def test_a_failed_map_leaves_no_lane_file_on_an_object_store(store: str, monkeyp
 
     monkeypatch.setattr("binlane.plan.row_accounting.Tally.add_lane", broken)
     with pytest.raises(PlanError, match="injected"):
-        run_filter(folder, InProcess())
+        run_plan_job(folder, InProcess())
     assert calls
     names = s3fs.S3FileSystem().find(store.removeprefix("s3://"))
     assert [name for name in names if name.endswith(".parquet")] == []
@@ -362,11 +362,11 @@ def test_a_segment_that_is_missing_cut_or_changed_is_refused_and_nothing_is_plan
         if damaged is not None:
             filesystem.pipe_file(path, damaged)
         with pytest.raises(PlanError, match=said):
-            run_filter(folder, InProcess())
+            run_plan_job(folder, InProcess())
         if damaged is None:
             filesystem.pipe_file(path, data)
     assert not any(name.endswith(PLAN) for name in filesystem.find(folder.path("")))
-    run_filter(folder, InProcess())
+    run_plan_job(folder, InProcess())
 
 
 def test_every_engine_raises_the_same_error_for_events_that_cannot_be_applied(tmp_path: Path) -> None:
@@ -375,7 +375,7 @@ def test_every_engine_raises_the_same_error_for_events_that_cannot_be_applied(tm
     said = []
     for engine in (InProcess(), LocalProcesses(2)):
         with pytest.raises(BinlogError, match="LOAD DATA") as refused:
-            run_filter(folder, engine)
+            run_plan_job(folder, engine)
         said.append(str(refused.value))
     assert said[0] == said[1]
     assert said[0].startswith("binlog.000007:")

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from binlane.errors import ExecutorsLostError
-from binlane.work.filter.errors import error_of
+from binlane.work.plan_job.errors import error_of
 from lab.servers import free_port
 
 pytestmark = pytest.mark.trial
@@ -28,7 +28,7 @@ import sys, time
 from pyspark.sql import SparkSession
 from binlane.errors import BinlaneError
 from binlane.spark_engine import SubmittedEngine
-from binlane.work.filter.errors import as_line
+from binlane.work.plan_job.errors import as_line
 
 def task(name):
     if name == "fails":

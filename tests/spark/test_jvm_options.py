@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from binlane.orchestration.filter_job.jvm_options import LOADING_JOB, OPTIONS, with_jvm_options, write_class_archive
+from binlane.orchestration.plan_job.jvm_options import LOADING_JOB, OPTIONS, with_jvm_options, write_class_archive
 from binlane.readiness.machine import spark_submit
 
 

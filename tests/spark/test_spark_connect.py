@@ -1,4 +1,4 @@
-"""The filter job on a real Spark Connect server, whose session stays from window to window."""
+"""The plan job on a real Spark Connect server, whose session stays from window to window."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import PlanError, SparkServerError
-from binlane.orchestration.filter_job.engines import FILTER_ENGINES
+from binlane.orchestration.plan_job.engines import PLAN_ENGINES
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.spark_connect import private_connect_server
 from tests.spark.filter_task import Told, task
 from tests.spark.test_event_metadata_filter import fill, outcome
@@ -44,7 +44,7 @@ def test_windows_in_turn_get_the_same_files_as_here(
 ) -> None:
     here = WorkFolder(str(tmp_path / "here"))
     fill(here, reduce="window")
-    run_filter(here, InProcess())
+    run_plan_job(here, InProcess())
     expected = outcome(tmp_path / "here")
     host, _, port = remote.removeprefix("sc://").partition(":")
     server = {"conn_type": "spark_connect", "host": host, "port": int(port)}
@@ -58,7 +58,7 @@ def test_windows_in_turn_get_the_same_files_as_here(
     monkeypatch.setenv("SPARK_REMOTE", remote)
     folder = WorkFolder(str(tmp_path / "by the command line"))
     fill(folder, reduce="window")
-    FILTER_ENGINES["spark"](channel, folder)
+    PLAN_ENGINES["spark"](channel, folder)
     assert outcome(tmp_path / "by the command line") == expected
 
 
@@ -71,7 +71,7 @@ def test_an_executor_s_error_fails_the_task_at_once(
     segment.write_bytes(segment.read_bytes()[:-9] + bytes(9))
     monkeypatch.setenv("SPARK_REMOTE", remote)
     with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 .* it reads the same\S*"):
-        FILTER_ENGINES["spark"](channel, folder)
+        PLAN_ENGINES["spark"](channel, folder)
     monkeypatch.setenv("AIRFLOW_CONN_MADE_UP_SERVER", json.dumps({"conn_type": "spark_connect", "host": remote}))
     with pytest.raises(AirflowFailException, match=r"^PlanError: \S+000018.binlog: "):
         task(channel, folder.uri).execute(Told().context)
@@ -84,7 +84,7 @@ def test_a_server_that_does_not_answer_is_tried_again_and_its_token_is_not_shown
     fill(folder)
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1/;token=secret")
     with pytest.raises(SparkServerError, match=r"^Spark Connect server sc://127\.0\.0\.1:1: .* refused") as raised:
-        FILTER_ENGINES["spark"](channel, folder)
+        PLAN_ENGINES["spark"](channel, folder)
     assert raised.value.retryable
     assert "secret" not in str(raised.value)
 
@@ -93,7 +93,7 @@ def test_the_task_runs_the_job_in_processes_of_its_own(tmp_path: Path, channel: 
     here, there, told = WorkFolder(str(tmp_path / "here")), WorkFolder(str(tmp_path / "there")), Told()
     for folder in (here, there):
         fill(folder)
-    run_filter(here, InProcess())
+    run_plan_job(here, InProcess())
     task(channel, there.uri, "local").execute(told.context)
     assert outcome(tmp_path / "there") == outcome(tmp_path / "here")
     assert told.values["engine"].startswith("local, on ")

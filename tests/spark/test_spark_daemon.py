@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from binlane.orchestration.filter_job.spark_submit import spark_properties
+from binlane.orchestration.plan_job.spark_submit import spark_properties
 
 pytestmark = pytest.mark.trial
 

@@ -1,4 +1,4 @@
-"""What Spark makes of the filter job: stages with names, no shuffle, and a failed task that is tried again alone."""
+"""What Spark makes of the plan job: stages with names, no shuffle, and a failed task that is tried again alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from binlane import spark_engine
 from binlane.plan.segment.map import ScanSummary
 from binlane.spark_engine import SubmittedEngine
-from binlane.work.filter.tasks import packed, unpacked
+from binlane.work.plan_job.tasks import packed, unpacked
 
 FOLDER = sys.argv[1]
 

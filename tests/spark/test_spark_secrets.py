@@ -10,8 +10,8 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.errors import PlanError
-from binlane.orchestration.filter_job.engines import submit
-from binlane.orchestration.filter_job.spark_submit import properties_file, without_airflow, without_secrets
+from binlane.orchestration.plan_job.engines import submit
+from binlane.orchestration.plan_job.spark_submit import properties_file, without_airflow, without_secrets
 from binlane.work.files import WorkFolder
 from tests.spark.open_to_all import Onlooker
 from tests.spark.test_event_metadata_filter import PROJECT, fill

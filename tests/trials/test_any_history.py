@@ -27,7 +27,7 @@ from binlane.errors import BinlaneError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.chaos import rounds
 from tests.chaos.faults import Fault, When
@@ -92,7 +92,7 @@ class History(RuleBasedStateMachine):
         window = self._extract(WindowRequest("now", lanes=lanes, block_transactions=blocks))
         if window["work"] is not None:
             if window["plan"] is None:
-                run_filter(WorkFolder(window["work"]), InProcess())
+                run_plan_job(WorkFolder(window["work"]), InProcess())
             adopted = steps.adopt_plan(self.channel.config, self.channel.endpoints, window["work"])
             lane = adopted["lanes"][0]["lane"]
             apply_alone(self.channel.config, self.channel.endpoints, adopted["plan"], lane)

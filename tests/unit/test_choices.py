@@ -9,8 +9,8 @@ import pytest
 
 from binlane import choices
 from binlane.apply.rows.writers import ROW_WRITERS
-from binlane.choices import Assigner, Consistency, FilterEngine, Word, Writer
-from binlane.orchestration.filter_job.engines import FILTER_ENGINES
+from binlane.choices import Assigner, Consistency, PlanEngine, Word, Writer
+from binlane.orchestration.plan_job.engines import PLAN_ENGINES
 from binlane.plan.consistency import LEVELS
 from binlane.shards.assigners import ASSIGNERS
 
@@ -22,7 +22,7 @@ def test_the_tables_of_classes_have_the_words_of_the_channel_file() -> None:
     assert list(ASSIGNERS) == list(Assigner)
     assert [*ROW_WRITERS, Writer.AUTO] == list(Writer)
     assert list(LEVELS) == list(Consistency)
-    assert [*FILTER_ENGINES, FilterEngine.AUTO] == list(FilterEngine)
+    assert [*PLAN_ENGINES, PlanEngine.AUTO] == list(PlanEngine)
 
 
 @pytest.mark.parametrize("word", WORDS, ids=repr)

@@ -11,8 +11,8 @@ from binlane.choices import (
     Commit,
     Consistency,
     Divide,
-    FilterEngine,
     OnConflict,
+    PlanEngine,
     Reduce,
     RowImages,
     VerifyScope,
@@ -204,7 +204,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     )
     assert read.verify == config.VerifyConfig(VerifyScope.NONE, 5, 6, 7)
     assert read.work == config.WorkConfig("s3://work/binlane", 1, 7)
-    assert read.spark == config.SparkConfig(FilterEngine.AUTO, 3, "cluster", {"spark.driver.memory": "2g"})
+    assert read.spark == config.SparkConfig(PlanEngine.AUTO, 3, "cluster", {"spark.driver.memory": "2g"})
 
 
 def test_a_window_s_block_has_room_for_two_blocks(tmp_path: Path) -> None:

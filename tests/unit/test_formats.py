@@ -17,10 +17,10 @@ from binlane.orchestration.steps import read_plan
 from binlane.state.tables import VERSION
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
-from binlane.work.filter.tasks import scan_task
 from binlane.work.folder_formats import write_formats
 from binlane.work.plan_inputs import inputs_of, plan_digest, read_inputs
+from binlane.work.plan_job.job import InProcess, run_plan_job
+from binlane.work.plan_job.tasks import scan_task
 from lab.stored_shapes import RECORDS, STORED, shapes
 from lab.stored_windows import plans_of, stored, unpack
 
@@ -96,7 +96,7 @@ def test_a_damaged_file_is_refused(data: bytes) -> None:
 def window(tmp_path: Path) -> WorkFolder:
     """A stored window, planned."""
     work = unpack(stored()[0], tmp_path)
-    run_filter(work, InProcess())
+    run_plan_job(work, InProcess())
     return work
 
 
@@ -107,12 +107,12 @@ def replace_formats(folder: WorkFolder, name: str) -> None:
 
 READERS: Final[dict[str, Callable[[WorkFolder], object]]] = {
     "every step": read_inputs,
-    "the filter job": lambda work: run_filter(work, InProcess()),
+    "the plan job": lambda work: run_plan_job(work, InProcess()),
     "an upgrade of the state": lambda work: plan_digest(work.uri),
 }
 OF_PLANS: Final[dict[str, Callable[[WorkFolder], object]]] = {
     "a lane": lambda work: read_plan(plans_of(work).uri),
-    "a worker of the filter job": lambda work: scan_task(work.uri, read_inputs(work).key, "no segment is read"),
+    "a worker of the plan job": lambda work: scan_task(work.uri, read_inputs(work).key, "no segment is read"),
     "an upgrade of the state": lambda work: plan_digest(work.uri),
 }
 
@@ -142,5 +142,5 @@ def test_a_folder_that_another_release_has_begun_is_filled_anew_and_a_complete_o
     write_formats(plans, OF_PLAN, last=files.PLAN)
     assert plans.read(FORMATS_FILE) == kept
     Path(plans.path(files.PLAN)).unlink()
-    run_filter(window, InProcess())
+    run_plan_job(window, InProcess())
     assert plans.read(FORMATS_FILE) == written_formats(OF_PLAN)

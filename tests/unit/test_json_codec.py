@@ -21,7 +21,7 @@ from binlane.json_codec.layout import LISTS, hints_of
 from binlane.model import SessionContext, TableKey
 from binlane.plan.manifest import MANIFEST, Manifest
 from binlane.plan.routing import CONTEXT, Routing
-from binlane.plan.settings import SETTINGS, FilterSettings
+from binlane.plan.settings import SETTINGS, PlanSettings
 from binlane.plan.window_facts import FACTS, WindowFacts
 from binlane.plan.window_plan import PLAN, WindowPlan
 from binlane.schema.codec import SCHEMA
@@ -32,7 +32,7 @@ from tests.tiers import examples
 
 FILES: list[tuple[Codec, type]] = [
     (MANIFEST, Manifest),
-    (SETTINGS, FilterSettings),
+    (SETTINGS, PlanSettings),
     (SELECTION, Selection),
     (SCHEMA, Schema),
     (CONTEXT, Routing),

@@ -11,10 +11,10 @@ from binlane.apply.rows.writers import ROW_WRITERS, sends_row_events
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
 from binlane.extension import chosen
-from binlane.orchestration.filter_job.engines import FILTER_ENGINES
+from binlane.orchestration.plan_job.engines import PLAN_ENGINES
 from binlane.work.files import PLAN, WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.stored_windows import stored
 from tests.unit.plan.logs import filtered, rows, settings
 
@@ -76,14 +76,14 @@ def test_a_consistency_level_of_the_site_says_when_lanes_meet(columnar: bool) ->
 
 def alone(channel: ChannelConfig, work: WorkFolder) -> None:
     """An engine without workers."""
-    run_filter(work, InProcess())
+    run_plan_job(work, InProcess())
 
 
-def test_an_engine_of_the_site_runs_the_filter_job(tmp_path: Path) -> None:
+def test_an_engine_of_the_site_runs_the_plan_job(tmp_path: Path) -> None:
     with zipfile.ZipFile(stored()[0]) as window:
         window.extractall(tmp_path)
     work = WorkFolder(str(next(tmp_path.rglob("manifest.json")).parent))
-    chosen(FILTER_ENGINES, f"{HERE}:alone", "--engine")(_channel(tmp_path), work)
+    chosen(PLAN_ENGINES, f"{HERE}:alone", "--engine")(_channel(tmp_path), work)
     assert work.child(read_inputs(work).key).exists(PLAN)
 
 

@@ -19,7 +19,7 @@ from importlib import import_module
 from typer.main import get_command
 get_command(app).commands["run"].make_context("run", ["shop"])
 from binlane.orchestration.commands import run
-from binlane.orchestration.filter_job.engines import SERVED, WORKERS
+from binlane.orchestration.plan_job.engines import SERVED, WORKERS
 for module in (*WORKERS, *SERVED):
     import_module(module)
 print(json.dumps(sorted(sys.modules)))
@@ -40,10 +40,10 @@ THEIRS: Final = {
 PARTS: Final = {
     *("", "apply", "apply.ddl", "apply.lane", "apply.rows", "apply.session", "binlog", "binlog.types", "binlog.vector"),
     *("cli", "config", "json_codec", "orchestration", "orchestration.announcing"),
-    *("orchestration.commands", "orchestration.extraction", "orchestration.filter_job", "plan", "plan.block"),
+    *("orchestration.commands", "orchestration.extraction", "orchestration.plan_job", "plan", "plan.block"),
     *("plan.segment", "plan.transaction", "plan.window", "precheck", "precheck.account", "precheck.definitions"),
     *("schema", "servers", "shards", "source", "sql", "sql.parse", "sql.programs", "state"),
-    *("state.carried", "state.migrations", "state.orders", "state.records", "work", "work.filter"),
+    *("state.carried", "state.migrations", "state.orders", "state.records", "work", "work.plan_job"),
 }
 """The packages of binlane with a part in a window."""
 NOT_ALWAYS: Final = (

@@ -263,7 +263,7 @@ def window_of(window: PastWindow) -> models.Window:
     return models.Window(
         row=row_of(window),
         plan_digest=window.plan_digest,
-        filter_engine="" if facts is None else facts.filter_engine,
+        plan_engine="" if facts is None else facts.plan_engine,
         summary=window.summary,
         kinds={} if facts is None else dict(facts.kinds),
         lanes=[]

@@ -75,7 +75,7 @@ class Stage(Answer):
     """The step of the window that takes time now."""
 
     step: str
-    """extract, filter or apply."""
+    """extract, plan or apply."""
     text: str
     share: float | None
     """From 0 to 1; None: not known."""
@@ -350,8 +350,8 @@ class Window(Answer):
 
     row: WindowRow
     plan_digest: str | None
-    filter_engine: str
-    """What ran the filter job; empty: not planned yet."""
+    plan_engine: str
+    """What ran the plan job; empty: not planned yet."""
     summary: str | None
     kinds: dict[str, int]
     lanes: list[PlannedLane]

@@ -262,16 +262,16 @@ def grants(
 
 @app.command()
 def spark_job() -> None:
-    """Show the path of the filter job's file, for a spark-submit of your own."""
-    from binlane.orchestration.filter_job.spark_submit import FILTER_JOB
+    """Show the path of the plan job's file, for a spark-submit of your own."""
+    from binlane.orchestration.plan_job.spark_submit import PLAN_JOB
 
-    out.print(str(FILTER_JOB))
+    out.print(str(PLAN_JOB))
 
 
 @app.command()
 def spark_archive() -> None:
     """Write an archive of the classes that Spark loads: from then on a spark-submit of this account starts faster."""
-    from binlane.orchestration.filter_job.jvm_options import write_class_archive
+    from binlane.orchestration.plan_job.jvm_options import write_class_archive
 
     out.print(str(write_class_archive()))
 

@@ -28,7 +28,7 @@ Tag = Annotated[str | None, typer.Option(help="All channels with this tag (tags 
 EngineName = Annotated[
     str,
     typer.Option(
-        help="Engine of the filter job: local (processes), spark (SPARK_REMOTE, or spark-submit), auto (by the "
+        help="Engine of the plan job: local (processes), spark (SPARK_REMOTE, or spark-submit), auto (by the "
         "window's size), or package.module:function."
     ),
 ]

@@ -20,8 +20,8 @@ from binlane.choices import (
     Commit,
     Consistency,
     Divide,
-    FilterEngine,
     OnConflict,
+    PlanEngine,
     Reduce,
     RowImages,
     VerifyScope,
@@ -263,7 +263,7 @@ class BlocksConfig:
 
 @dataclass(frozen=True, slots=True)
 class SegmentsConfig:
-    """How a window is divided for the filter job."""
+    """How a window is divided for the plan job."""
 
     bytes: int = key(
         size(64 * KIB, 4 * GIB),
@@ -442,11 +442,9 @@ class WorkConfig:
 
 @dataclass(frozen=True, slots=True)
 class SparkConfig:
-    """What runs the filter job, and how it is submitted."""
+    """What runs the plan job, and how it is submitted."""
 
-    engine: FilterEngine = key(
-        choice(FilterEngine), FilterEngine.SPARK, "What runs the filter job in the DAG.", form="engine"
-    )
+    engine: PlanEngine = key(choice(PlanEngine), PlanEngine.SPARK, "What runs the plan job in the DAG.", form="engine")
     min_segments: int = key(integer(1, 1_000_000), 8, 'Segments from which on `engine` "auto" takes Spark.')
     connection: str = key(
         TEXT, "spark_default", "Airflow connection of the Spark master, or of a Spark Connect server (`spark_connect`)."

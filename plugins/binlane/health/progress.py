@@ -15,7 +15,7 @@ from binlane.state.records.history import Snapshot, seconds_of
 from binlane.state.records.progress import RunStep, StepRow
 from binlane.state.window_folders import WindowFolders
 from binlane.work.files import WorkFolder
-from binlane.work.filter.progress import filter_progress
+from binlane.work.plan_job.progress import plan_progress
 
 QUIET_SECONDS: Final = 30.0
 """Extraction writes its progress every two seconds, a lane its heartbeat every five: what is older was left by a run
@@ -60,10 +60,10 @@ def stage_of(snapshot: Snapshot, folders: WindowFolders) -> Stage | None:
         return _extracting(row, elapsed) if is_alive else None
     if window is None or window.bounds.window_id != row.window_id:
         return None
-    if row.step is RunStep.FILTER:
+    if row.step is RunStep.PLAN:
         # a window that was refused waits for somebody
         waits = window.plan_digest is not None or snapshot.standing_error is not None
-        return None if waits else _filtering(lambda: folders.of(row.window_id, window.bounds.work), row, elapsed)
+        return None if waits else _planning(lambda: folders.of(row.window_id, window.bounds.work), row, elapsed)
     done = sum(lane.transactions for lane in snapshot.open_positions)
     text = f"{done:,} of {plural(row.total, 'transaction')} applied"
     share = done / row.total if row.total else None
@@ -82,19 +82,19 @@ def _extracting(row: StepRow, elapsed: float) -> Stage:
     return Stage(row.step, text, min(1.0, row.done / row.total), _left(row.done, row.total - row.done, elapsed))
 
 
-def _filtering(folder: Callable[[], WorkFolder], row: StepRow, elapsed: float) -> Stage:
+def _planning(folder: Callable[[], WorkFolder], row: StepRow, elapsed: float) -> Stage:
     segments = plural(row.total, "segment")
     try:
-        found = _within(_FOLDER_SECONDS, lambda: filter_progress(folder(), row.total))
+        found = _within(_FOLDER_SECONDS, lambda: plan_progress(folder(), row.total))
     # the file system's library is the site's own: one that is missing or fails costs this figure alone
     except Exception as exc:
-        log.warning("%s: the filter job's progress cannot be read", row.window_id, exc_info=exc)
-        return Stage(row.step, f"filter job: {segments}, progress not known ({type(exc).__name__})", None, None)
+        log.warning("%s: the plan job's progress cannot be read", row.window_id, exc_info=exc)
+        return Stage(row.step, f"plan job: {segments}, progress not known ({type(exc).__name__})", None, None)
     if found is None:  # the folder is not of this machine
-        return Stage(row.step, f"filter job: {segments}, progress not known", None, None)
+        return Stage(row.step, f"plan job: {segments}, progress not known", None, None)
     if not found.is_scanned:
-        return Stage(row.step, f"filter job: scanning {segments}", 0.0, None)
-    text = f"filter job: {found.built:,} of {segments} built"
+        return Stage(row.step, f"plan job: scanning {segments}", 0.0, None)
+    text = f"plan job: {found.built:,} of {segments} built"
     return Stage(row.step, text, found.share, _left(found.share, 1 - found.share, elapsed))
 
 

@@ -7,7 +7,7 @@ import logging
 
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.collations import Collations
 from binlane.schema.model import Schema
@@ -87,7 +87,7 @@ def forget_if_rules_have_changed(channel: ChannelConfig, window: Window, folder:
     folder.remove()
 
 
-def _divides_otherwise(channel: ChannelConfig, settings: FilterSettings) -> bool:
+def _divides_otherwise(channel: ChannelConfig, settings: PlanSettings) -> bool:
     """Whether the channel divides other shards, or divides them in another way. A list that cannot be read changes
     nothing: the next window's extraction says what is wrong with it."""
     lists = []

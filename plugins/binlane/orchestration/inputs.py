@@ -1,4 +1,4 @@
-"""The inputs of the filter job besides the segments: the target's schema, the channel's settings, the manifest."""
+"""The inputs of the plan job besides the segments: the target's schema, the channel's settings, the manifest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from binlane.model import Flavor
 from binlane.orchestration.effective_rules import renaming_of, selection_of, shard_list_text
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.precheck.account.row_writer import chosen_writer
@@ -53,7 +53,7 @@ def write_inputs(
     manifest: Manifest,
     record: Callable[[Digests], None] | None = None,
 ) -> Digests:
-    """Write everything that the filter job reads besides the segments; the files' digests. The manifest comes last and
+    """Write everything that the plan job reads besides the segments; the files' digests. The manifest comes last and
     completes the folder; ``record`` is called with the digests before that.
 
     Raises ConfigError for an invalid shard list. An open window keeps the list that it has.
@@ -89,7 +89,7 @@ def write_inputs(
 
 def settings_before(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, window: str, flavor: Flavor
-) -> FilterSettings:
+) -> PlanSettings:
     """The settings that ``write_inputs`` is going to write for a window of a source of this flavor, before the log has
     been read: without ``not_reduced``, which the source's definitions of then tell."""
     with engine_of(endpoints.target).connect() as connection:
@@ -98,7 +98,7 @@ def settings_before(
     return _divided(channel, settings_of(channel, request, window, {flavor}, facts, [], by_sql))[0]
 
 
-def _divided(channel: ChannelConfig, settings: FilterSettings) -> tuple[FilterSettings, ShardList]:
+def _divided(channel: ChannelConfig, settings: PlanSettings) -> tuple[PlanSettings, ShardList]:
     """The settings with what the channel's shard list says of divided shards, and the list."""
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     divides = bool(shard_list.divided)
@@ -186,11 +186,11 @@ def settings_of(
     schema: Schema,
     differing: list[list[str]],
     by_sql: bool,
-) -> FilterSettings:
+) -> PlanSettings:
     """The channel's settings for a window. ``flavors``: of its segments; ``schema``: the target's; ``differing``:
     tables with other keys on the source; ``by_sql``: rows are sent as statements."""
     packet = schema.max_allowed_packet or _DEFAULT_PACKET
-    settings = FilterSettings(
+    settings = PlanSettings(
         channel=channel.name,
         window=window,
         lanes=request.lanes if request.lanes is not None else channel.lanes.count,

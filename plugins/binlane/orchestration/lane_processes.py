@@ -24,7 +24,7 @@ from binlane.servers.engines import engine_of, kept_connections
 from binlane.state.channels import read_channel
 from binlane.state.positions import lane_positions
 from binlane.state.windows import read_window
-from binlane.work.filter.processes import ForkedProcesses, end_with_parent
+from binlane.work.plan_job.processes import ForkedProcesses, end_with_parent
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5
@@ -84,7 +84,7 @@ class LaneProcesses:
         if self._pool is None or self._workers < workers:
             self._end()
             self._context = ForkedProcesses()
-            # lanes are forked from the fork server, which a local filter job has started with the same modules
+            # lanes are forked from the fork server, which a local plan job has started with the same modules
             self._context.set_forkserver_preload([__name__])
             self._pool = ProcessPoolExecutor(workers, mp_context=self._context, initializer=begin_lane_process)
             self._workers = workers

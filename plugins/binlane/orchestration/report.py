@@ -20,11 +20,11 @@ _TOP: Final = 12
 _BY_LOAD: Final = "by load: those without an entry, the biggest first, each to the lane that has the fewest bytes"
 
 
-def plan_view(plan: WindowPlan, filter_engine: str = "", *, by_load: bool = False) -> View:
-    """The plan as tables: lanes, barriers, busiest tables. ``filter_engine``: what made the plan; ``by_load``: its
+def plan_view(plan: WindowPlan, plan_engine: str = "", *, by_load: bool = False) -> View:
+    """The plan as tables: lanes, barriers, busiest tables. ``plan_engine``: what made the plan; ``by_load``: its
     shards are placed by load."""
     parts = (_lanes, _barriers, _divided, _tables, _filtered, _renamed)
-    return [_head(plan, filter_engine, by_load), *(grid for part in parts if (grid := part(plan)) is not None)]
+    return [_head(plan, plan_engine, by_load), *(grid for part in parts if (grid := part(plan)) is not None)]
 
 
 def moment(seconds: float) -> str:
@@ -49,7 +49,7 @@ def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
     )
 
 
-def _head(plan: WindowPlan, filter_engine: str, by_load: bool) -> Grid:
+def _head(plan: WindowPlan, plan_engine: str, by_load: bool) -> Grid:
     grid = Grid.of_facts(f"window {plan.window_id} of {plan.channel}")
     transactions = plan.last_seqno - plan.first_seqno + 1
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(plan.kinds.items(), key=lambda kind: -kind[1]))
@@ -63,7 +63,7 @@ def _head(plan: WindowPlan, filter_engine: str, by_load: bool) -> Grid:
         *_prepared(plan),
         ("ends at", f"{plan.end}, GTID set {plan.end_gtid_set or '-'}, {moment(plan.end_time)}"),
         ("digest", plan.digest),
-        *((("filter job by", filter_engine),) if filter_engine else ()),
+        *((("plan job by", plan_engine),) if plan_engine else ()),
     ):
         grid.row(name, value)
     return grid

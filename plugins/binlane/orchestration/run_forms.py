@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from binlane.choices import Compressed, FilterEngine, VerifyScope, Word
+from binlane.choices import Compressed, PlanEngine, VerifyScope, Word
 from binlane.config.by_name import all_keys, number
 from binlane.config.declaration import Key, key, keys_of
 from binlane.config.kinds import BOOLEAN, TEXT, Integer, choice, integer
@@ -76,10 +76,10 @@ class RunForm(Form):
     )
     lanes: int | None = key(all_keys()["lanes.count"].kind, None, "Parallel lanes of this window.")
     block_size: int | None = key(number("blocks.transactions"), None, "Source transactions per block.")
-    engine: FilterEngine = key(
+    engine: PlanEngine = key(
         all_keys()["spark.engine"].kind,
-        FilterEngine.SPARK,
-        "What runs the filter job: local (processes of the worker), spark, or auto (local for a small window).",
+        PlanEngine.SPARK,
+        "What runs the plan job: local (processes of the worker), spark, or auto (local for a small window).",
     )
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ from binlane.orchestration.terminal import as_text
 from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest, Segment
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan, without_digest
 from binlane.precheck.account.row_writer import chosen_writer
@@ -70,9 +70,9 @@ from binlane.state.windows import (
 )
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder, room_needed
-from binlane.work.filter.made import forget_made, made_here
 from binlane.work.folder_formats import check_formats
 from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_job.made import forget_made, made_here
 from binlane.work.planned import PlannedLanes
 from binlane.work.replaced_tables import replaced_tables
 
@@ -81,7 +81,7 @@ log = logging.getLogger(__name__)
 Answer = dict[str, Any]
 """The result of a step for the next ones: small JSON values."""
 
-Scan = Callable[[Callable[[Segment], FilterSettings], WorkFolder, Segment], None]
+Scan = Callable[[Callable[[Segment], PlanSettings], WorkFolder, Segment], None]
 """Called with each segment that is complete, its window's folder, and the settings as far as they are known."""
 
 Step = TypeVar("Step", bound=Callable[..., Any])
@@ -188,7 +188,7 @@ def _extract_next(
     transactions, segments = plural(manifest.transactions, "transaction"), plural(len(manifest.segments), "segment")
     log.info("window %s: %s in %s", window, transactions, segments)
     if not request.dry_run:
-        begin_step(engine, channel.name, RunStep.FILTER, window, total=len(manifest.segments))
+        begin_step(engine, channel.name, RunStep.PLAN, window, total=len(manifest.segments))
     return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
 
 
@@ -220,16 +220,16 @@ def adopt_plan(
     endpoints: Endpoints,
     work: str,
     stop_at: str | None = None,
-    filter_engine: str = "",
+    plan_engine: str = "",
     made: Digests | None = None,
 ) -> Answer:
     """Check the plan against source and target, store its digest, and return the lanes.
 
     A dry run shows the plan and returns no lanes. Raises PrecheckError before the first write, and PlanError for files
-    that the filter job has not made.
+    that the plan job has not made.
     ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
-    position of its lanes. ``filter_engine``: what made the plan, for people. ``made``: what another process's filter
-    job has read and made (``work.filter.made``).
+    position of its lanes. ``plan_engine``: what made the plan, for people. ``made``: what another process's plan
+    job has read and made (``work.plan_job.made``).
     """
     from binlane.precheck.checks import check_window
 
@@ -239,7 +239,7 @@ def adopt_plan(
     plan = read_plan(plans)
     # spelling it is a part of a small window's time
     if log.isEnabledFor(logging.INFO):
-        log.info("the plan\n%s", as_text(report.plan_view(plan, filter_engine, by_load=inputs.settings.places_by_load)))
+        log.info("the plan\n%s", as_text(report.plan_view(plan, plan_engine, by_load=inputs.settings.places_by_load)))
     engine = engine_of(endpoints.target)
     with recorded_refusal(endpoints.target, plan.channel, plan.window_id):
         left = check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
@@ -251,7 +251,7 @@ def adopt_plan(
     found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri)
     digests = None if folder.digests is None else {**folder.digests, **left}
     blocks = inputs.settings.block_transactions
-    window = set_plan(engine, plan, blocks, recorder(found), filter_engine, folder.uri, digests)
+    window = set_plan(engine, plan, blocks, recorder(found), plan_engine, folder.uri, digests)
     forget_made(folder.uri)
     if stop_at is not None:
         place = stop_at.strip()
@@ -375,7 +375,7 @@ def _is_over(window: Window | None, plans: WorkFolder) -> TypeGuard[Window]:
 
 
 def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, made: Digests | None) -> WorkFolder:
-    """A window's folder, with the digests of what its filter job has made, which the target has recorded then.
+    """A window's folder, with the digests of what its plan job has made, which the target has recorded then.
 
     Raises PlanError if the job has read other inputs than the extraction has written, or is not known.
     """
@@ -389,16 +389,16 @@ def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, m
     if made is None:
         if not _is_planned(recorded):
             raise PlanError(
-                f"{folder.uri}: expected a plan whose filter job has told what it has made, found none: run the filter "
-                "step again, it writes the same files; an engine of your own calls work.filter.job.run_filter in the "
-                "process that calls it"
+                f"{folder.uri}: expected a plan whose job has said which files it has made, found none: run the plan "
+                "job again, it writes the same files; an engine of your own calls work.plan_job.job.run_plan_job in "
+                "the process that calls it"
             )
         return dataclasses.replace(folder, digests=recorded)
     inputs = {name: digest for name, digest in made.items() if "/" not in name}
     if changed := sorted(name for name, digest in inputs.items() if recorded.get(name) != digest):
         raise PlanError(
             f"{folder.uri}/{changed[0]}: expected SHA-256 {recorded.get(changed[0])}, as the target has recorded of "
-            f"the window's files, found {made[changed[0]]} read by the filter job: another program has changed it; "
+            f"the window's files, found {made[changed[0]]} read by the plan job: another program has changed it; "
             f"find out who can write to the work folder, remove {folder.uri}, and run again: the same part of the log "
             "is read"
         )
@@ -434,7 +434,7 @@ def read_plan(place: WorkFolder | str) -> WindowPlan:
     if found != plan.digest:
         raise PlanError(
             f"{plan_uri}/{files.PLAN}: expected content of SHA-256 {plan.digest}, found {found}: the file was "
-            "changed or is damaged; remove the plan's folder and run the filter step again: it writes the same "
+            "changed or is damaged; remove the plan's folder and run the plan job again: it writes the same "
             "files"
         )
     return plan
@@ -491,7 +491,7 @@ def _until(request: WindowRequest) -> Until:
 
 def _settings_before(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, window: str, segment: Segment
-) -> FilterSettings:
+) -> PlanSettings:
     return settings_before(channel, endpoints, request, window, segment.flavor)
 
 
@@ -538,7 +538,7 @@ def _adopt_unfinished(
     planned = plans.has(files.PLAN) and plans.exists(files.PLAN)
     if not planned:
         total, named = len(inputs.manifest.segments), window.bounds.window_id
-        begin_step(engine_of(endpoints.target), channel.name, RunStep.FILTER, named, total=total)
+        begin_step(engine_of(endpoints.target), channel.name, RunStep.PLAN, named, total=total)
     return _answer(state, folder=folder, manifest=inputs.manifest, plan=plans.uri if planned else None)
 
 

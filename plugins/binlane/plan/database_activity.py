@@ -70,4 +70,4 @@ class WindowActivity:
         return ACTIVITY.read(cls, data, where)
 
 
-ACTIVITY: Final = Codec("run the filter step again", rows=frozenset({DatabaseActivity}))
+ACTIVITY: Final = Codec("run the plan job again", rows=frozenset({DatabaseActivity}))

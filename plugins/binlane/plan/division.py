@@ -68,8 +68,8 @@ class Division:
         """The lane of a table's row changes; None: by primary key. Raises PlanError for a database that the scan has
         not seen."""
         if table.database not in self.databases:
-            raise PlanError(f"{table}: no lane for its database: context.json is of another window; run the filter "
-                            "step again")  # fmt: skip
+            raise PlanError(f"{table}: no lane for its database: context.json is of another window; run the plan "
+                            "job again")  # fmt: skip
         lane = self.databases[table.database]
         return self.placed(table).lane if lane is None else lane
 

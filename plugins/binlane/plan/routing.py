@@ -80,7 +80,7 @@ class Routing:
         """The route of a transaction. Raises PlanError if the scan did not see its class."""
         route = self.find(described)
         if route is None:
-            raise PlanError(f"no route for {described}: context.json is of another window; run the filter step again")
+            raise PlanError(f"no route for {described}: context.json is of another window; run the plan job again")
         return route
 
     def find(self, described: TransactionClass) -> Route | None:
@@ -100,7 +100,7 @@ class Routing:
 
 
 CONTEXT: Final = Codec(
-    "run the filter step again",
+    "run the plan job again",
     rows=frozenset({Barrier, LogPosition, Placement, PreparedGroup, Route, TableKey, TemporaryCopies}),
 )
 """Codec of context.json."""

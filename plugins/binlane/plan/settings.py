@@ -1,6 +1,6 @@
 """channel.json: the settings of a channel that decide a window's plan.
 
-They, the segments and the schema are the only input of the filter job: equal input gives equal plans, byte for byte.
+They, the segments and the schema are the only input of the plan job: equal input gives equal plans, byte for byte.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from binlane.shards.shard_list import HashMethod, parse_shard_list
 
 
 @dataclass(frozen=True, slots=True)
-class FilterSettings:
+class PlanSettings:
     """The channel's settings, as they stood when the window was extracted."""
 
     channel: str
@@ -117,8 +117,8 @@ class FilterSettings:
         transactions = USUAL_TRANSACTIONS if self.block_transactions is None else self.block_transactions
         return BlockLimits(transactions, self.block_bytes, self.payload_bytes, self.largest_bytes, self.block_seconds)
 
-    def chosen(self, choice: SizeChoice | None) -> FilterSettings:
-        """The settings with what the filter job chose; None: the channel's file says everything."""
+    def chosen(self, choice: SizeChoice | None) -> PlanSettings:
+        """The settings with what the plan job chose; None: the channel's file says everything."""
         if choice is None:
             return self
         return replace(self, reduce=choice.reduce, block_transactions=choice.transactions)
@@ -133,7 +133,7 @@ class FilterSettings:
         return canonical_json(SETTINGS.dump(self))
 
     @classmethod
-    def from_json(cls, data: bytes, where: str) -> FilterSettings:
+    def from_json(cls, data: bytes, where: str) -> PlanSettings:
         """Raises PlanError, naming ``where``, for anything that ``to_json`` does not write."""
         return SETTINGS.load(cls, SETTINGS.parsed(data, where), where)
 

@@ -89,8 +89,8 @@ class WindowFacts:
     """The busiest first."""
     more_tables: int
     rules: tuple[RuleFacts, ...]
-    filter_engine: str = ""
-    """The engine that ran the filter job, for people."""
+    plan_engine: str = ""
+    """The engine that ran the plan job, for people."""
     size: str | None = None
     """What was chosen for the channel's ``blocks``, and why; None if its file says it."""
 
@@ -118,7 +118,7 @@ _STORED: Final = "a window's stored facts"
 FACTS: Final = Codec("they are of another version")
 
 
-def facts_of(plan: WindowPlan, filter_engine: str = "") -> WindowFacts:
+def facts_of(plan: WindowPlan, plan_engine: str = "") -> WindowFacts:
     """Summary of a plan that the engine has made."""
     counts = plan.tables.values()
     shards = busiest(plan)
@@ -145,7 +145,7 @@ def facts_of(plan: WindowPlan, filter_engine: str = "") -> WindowFacts:
         ),
         more_tables=len(tables[MAX_TABLES:]),
         rules=tuple(RuleFacts(rule, each.rows, each.statements) for rule, each in plan.filtered.items()),
-        filter_engine=filter_engine,
+        plan_engine=plan_engine,
         size=None if plan.size is None else str(plan.size),
     )
 

@@ -38,7 +38,7 @@ from binlane.plan.transaction.xa import PreparedGroup
 from binlane.schema.canonical import canonical_pieces
 from binlane.sql.requirements import Requirement
 
-_AGAIN: Final = "; run the filter step again"
+_AGAIN: Final = "; run the plan job again"
 _TABLE_ID: Final = bytes(6)
 
 
@@ -209,7 +209,7 @@ class WindowPlan:
             if counts.read.total != counts.filtered.total + counts.folded + counts.written.total:
                 raise PlanError(
                     f"{where}: the row counts of {table} do not agree: expected read = filtered + folded away + "
-                    f"written, found {counts}; run the filter step again"
+                    f"written, found {counts}; run the plan job again"
                 )
 
     def logged(self, key: TableKey) -> Iterator[tuple[TableMap, int]]:
@@ -317,7 +317,7 @@ class WindowPlan:
 
 
 PLAN: Final = Codec(
-    "run the filter step again",
+    "run the plan job again",
     rows=frozenset(
         {
             *(Requirement, LaneFile, LogPosition, Placement, PreparedGroup, RowCounts),

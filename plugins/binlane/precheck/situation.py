@@ -22,7 +22,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.model import BlockHeader, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents, without_triggers
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.decode import statement_facts
@@ -118,7 +118,7 @@ class Situation(TargetSituation):
     selection: Selection
     """What the channel's file takes."""
     plan: WindowPlan
-    settings: FilterSettings
+    settings: PlanSettings
     """The channel's settings that the plan was made with."""
     logged_by: frozenset[str]
     """Versions of the servers that wrote the log."""

@@ -1,6 +1,6 @@
 """The kinds of the statements in the lane files, once more, by the target's reading.
 
-The filter job has refused kinds that no server logs when it read the log. But it may run on another machine, and its
+The plan job has refused kinds that no server logs when it read the log. But it may run on another machine, and its
 files lie in a folder or bucket that others may write to: until the target has the plan's digest, a lane file can be
 replaced together with all digests above it.
 """
@@ -22,7 +22,7 @@ from binlane.work.logged_statements import Logged, every_form
 
 _MOST_FINDINGS: Final = 20
 _TODO: Final = (
-    "no filter job of binlane writes it, so another program has changed the window's files: find out who can write to "
+    "no plan job of binlane writes it, so another program has changed the window's files: find out who can write to "
     "the work folder, remove the window's folder there, and run again: the same files are made from the log"
 )
 _UNREAD: Final = "a statement in a character set that is not read"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from binlane.choices import FilterEngine
+from binlane.choices import PlanEngine
 from binlane.errors import BinlaneError
 from binlane.model import Flavor, size_text
 from binlane.precheck.finding import Command, Finding
@@ -109,8 +109,8 @@ def _free_on_target(situation: Readiness, folder: str) -> int | None:
 
 
 def check_spark(situation: Readiness) -> Iterator[Finding]:
-    """Spark, which the DAG and ``--engine spark`` run the filter job with, is not on this machine (advice)."""
-    if situation.channel.spark.engine is FilterEngine.LOCAL:
+    """Spark, which the DAG and ``--engine spark`` run the plan job with, is not on this machine (advice)."""
+    if situation.channel.spark.engine is PlanEngine.LOCAL:
         return
     program, path = spark_submit()
     if program is None:

@@ -343,7 +343,7 @@ class Partitioner:
         if shard not in self._turns:
             raise PlanError(
                 f"shard {shard!r}: expected it in the window's order of appearance ({self._list.hash_method}), found "
-                "it missing; run the filter step again"
+                "it missing; run the plan job again"
             )
         return self._turns[shard]
 

@@ -62,7 +62,7 @@ from binlane.work.files import WorkFolder
 
 SEGMENT_BYTES: Final = 64 << 20
 _FIRST_SEGMENTS: Final = (32 << 20, 32 << 20)
-"""Limits of a window's first segments. Its length is unknown, and a process of the filter job takes a whole segment."""
+"""Limits of a window's first segments. Its length is unknown, and a process of the plan job takes a whole segment."""
 _SPILL: Final = 8 << 20
 """Maximum bytes of an open transaction in memory."""
 _GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})

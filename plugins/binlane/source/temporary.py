@@ -122,7 +122,7 @@ class TemporaryTracker:
             context = query.session(event.header)
             return decide(self._selection, query, facts, context, log_format.flavor) is not None
         except Undecided:
-            # the filter job refuses it by name
+            # the plan job refuses it by name
             return False
 
     def owners(self) -> frozenset[Session]:

@@ -1,7 +1,7 @@
 """Tracks prepared XA transactions while a window is extracted, so that a missing XA PREPARE is found before the window
 exists on the target.
 
-Only XIDs are tracked here; the filter job pairs the transactions' halves.
+Only XIDs are tracked here; the plan job pairs the transactions' halves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The filter job on Spark: ``spark-submit event_metadata_filter.py --work <window folder>``.
+"""The plan job on Spark: ``spark-submit event_metadata_filter.py --work <window folder>``.
 
-Only arguments, source and sink: ``binlane.work.filter.job`` does the work and is tested without a JVM. Maps over the
+Only arguments, source and sink: ``binlane.work.plan_job.job`` does the work and is tested without a JVM. Maps over the
 names of segments, each a job of one stage without a shuffle; payloads never enter the JVM.
 """
 
@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from binlane.errors import BinlaneError
 from binlane.spark_engine import SubmittedEngine
 from binlane.work.files import WorkFolder
-from binlane.work.filter.errors import as_line
-from binlane.work.filter.job import run_filter
-from binlane.work.filter.made import TOKEN, answer
+from binlane.work.plan_job.errors import as_line
+from binlane.work.plan_job.job import run_plan_job
+from binlane.work.plan_job.made import TOKEN, answer
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
     spark = SparkSession.builder.appName("binlane.event_metadata_filter").getOrCreate()
     try:
-        plan = run_filter(WorkFolder(arguments.work), SubmittedEngine(spark))
+        plan = run_plan_job(WorkFolder(arguments.work), SubmittedEngine(spark))
         if (token := spark.conf.get(TOKEN, None)) is not None:
             answer(arguments.work, token)
     except BinlaneError as exc:

@@ -1,4 +1,4 @@
-"""A small job of the filter job's kind, for the archive of its JVM's classes."""
+"""A small job of the plan job's kind, for the archive of its JVM's classes."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "recent": _TEXT,
     },
     "progress": {
-        "channel": _CHANNEL, "step": _words("extract", "filter", "apply"), "window_id": _WINDOW, "done": _COUNT,
+        "channel": _CHANNEL, "step": _words("extract", "plan", "apply"), "window_id": _WINDOW, "done": _COUNT,
         "total": _COUNT, "begun_at": _TIME, "updated_at": _TIME,
     },
     "splits": {

@@ -176,7 +176,7 @@ databases = _table(
 )
 
 progress = _table(
-    # the step of a run that comes before lanes work: reading the log, or the filter job
+    # the step of a run that comes before lanes work: reading the log, or the plan job
     "progress",
     Column("channel", _NAME, primary_key=True),
     # extract or filter

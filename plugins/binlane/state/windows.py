@@ -230,13 +230,13 @@ def set_plan(
     plan: WindowPlan,
     block_transactions: int | None = None,
     record: Callable[[Connection, Window], None] | None = None,
-    filter_engine: str = "",
+    plan_engine: str = "",
     folder: str = "the window's folder",
     digests: Mapping[str, str] | None = None,
 ) -> Window:
     """Store the plan's digest with the open window and set its lanes before its first seqno. Repeated: a no-op.
 
-    ``record`` is called once in that transaction, if the window had no plan. ``filter_engine``: what made the plan,
+    ``record`` is called once in that transaction, if the window had no plan. ``plan_engine``: what made the plan,
     for people; ``folder``: where the window's files are, for them, too; ``digests``: of all files that its lanes and
     the next window read.
 
@@ -247,8 +247,8 @@ def set_plan(
         if (window.bounds.first_seqno, window.bounds.last_seqno) != (plan.first_seqno, plan.last_seqno):
             raise PlanError(
                 f"channel {plan.channel}, window {plan.window_id}: stored with seqnos {window.bounds.first_seqno}.."
-                f"{window.bounds.last_seqno}, the plan has {plan.first_seqno}..{plan.last_seqno}; run the filter "
-                "step again"
+                f"{window.bounds.last_seqno}, the plan has {plan.first_seqno}..{plan.last_seqno}; run the plan "
+                "job again"
             )
         moved = connection.execute(
             update(windows)
@@ -262,7 +262,7 @@ def set_plan(
                 plan_digest=plan.digest,
                 lanes=plan.lanes,
                 totals=text_of(plan.rows),
-                facts=facts_of(plan, filter_engine).to_json(),
+                facts=facts_of(plan, plan_engine).to_json(),
                 block_transactions=block_transactions,
             )
         )

@@ -54,8 +54,8 @@ class CheckedFile(io.RawIOBase):
 
     def _changed(self, why: str) -> PlanError:
         return PlanError(
-            f"{self._where}: {why}: the file was changed or is damaged; remove the plan's folder and run the filter "
-            "step again: it writes the same file"
+            f"{self._where}: {why}: the file was changed or is damaged; remove the plan's folder and run the plan "
+            "job again: it writes the same file"
         )
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

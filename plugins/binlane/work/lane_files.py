@@ -148,7 +148,7 @@ def read_rows(
     """
     with open_parquet(folder, name, digest) as parquet:
         if not parquet.schema_arrow.equals(SCHEMA) or _FORMAT_KEY not in (parquet.schema_arrow.metadata or {}):
-            raise PlanError(f"{folder.uri}/{name}: not a lane file of this version; run the filter step again")
+            raise PlanError(f"{folder.uri}/{name}: not a lane file of this version; run the plan job again")
         format_event = bytes.fromhex(parquet.schema_arrow.metadata[_FORMAT_KEY].decode())
         for row in _rows(parquet, after):
             yield format_event, row
@@ -165,9 +165,7 @@ def open_parquet(folder: WorkFolder, name: str, digest: str | None = None) -> It
         try:
             parquet = pq.ParquetFile(checked, pre_buffer=False)
         except pa.ArrowInvalid as exc:
-            raise PlanError(
-                f"{folder.uri}/{name}: not a readable lane file ({exc}); run the filter step again"
-            ) from exc
+            raise PlanError(f"{folder.uri}/{name}: not a readable lane file ({exc}); run the plan job again") from exc
         yield parquet
 
 
@@ -256,7 +254,7 @@ def context_of(text: str | None) -> SessionContext | None:
 
 
 SESSION: Final = Codec(
-    "run the filter step again", left_out=frozenset(each.name for each in dataclasses.fields(SessionContext))
+    "run the plan job again", left_out=frozenset(each.name for each in dataclasses.fields(SessionContext))
 )
 
 

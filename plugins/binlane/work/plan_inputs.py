@@ -24,7 +24,7 @@ from binlane.plan.block.reducible_tables import table_rules
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.routing import Routing
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_from_json
 from binlane.work import files
@@ -39,7 +39,7 @@ class Inputs:
 
     def __init__(self, folder: WorkFolder, data: Mapping[str, bytes]) -> None:
         self.manifest = Manifest.from_json(data[files.MANIFEST], f"{folder.uri}/{files.MANIFEST}")
-        self.settings = FilterSettings.from_json(data[files.CHANNEL], f"{folder.uri}/{files.CHANNEL}")
+        self.settings = PlanSettings.from_json(data[files.CHANNEL], f"{folder.uri}/{files.CHANNEL}")
         self.schema = schema_from_json(data[files.SCHEMA], f"{folder.uri}/{files.SCHEMA}")
         self.is_critical = critical_databases(self.settings, self.schema)
         self.key = _key(data)
@@ -122,7 +122,7 @@ def inputs_of(uri: str, key: str) -> Inputs:
     if inputs.key != key:
         raise PlanError(
             f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them; "
-            "run the filter step again"
+            "run the plan job again"
         )
     # the job's driver may be of another release than its workers
     check_formats(WorkFolder(uri).plans(key))

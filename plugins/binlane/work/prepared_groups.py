@@ -47,7 +47,7 @@ class SegmentGroups:
         Raises PlanError if context.json does not name it, UnsupportedEventError if it cannot be applied exactly.
         """
         if seqno not in self.routing.prepared:
-            raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the filter step again")
+            raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the plan job again")
         group = self.routing.prepared[seqno]
         return () if group is None else self._read(group)
 
@@ -69,7 +69,7 @@ class SegmentGroups:
             transaction = next(transactions(reader, start=BufferOffset(group.start)))
             if (log.segment_offset(transaction.end), transaction.ending) != (group.end, Ending.XA_PREPARE):
                 raise PlanError(
-                    f"{held_by.name}: no XA PREPARE of {group.xid} at {group.start}; run the filter step again"
+                    f"{held_by.name}: no XA PREPARE of {group.xid} at {group.start}; run the plan job again"
                 )
             return dissect(transaction, log)
 

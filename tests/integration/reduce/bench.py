@@ -114,7 +114,7 @@ def filtered(
     captured_log: tuple[bytes, Segment], source: Schema, target: Schema, *, reduce: str, version: str = "columnar",
     **changes: object,
 ) -> Filtered:  # fmt: skip
-    """The filter job in this process. ``reduce``: off, block or window; ``version``: columnar or plain."""
+    """The plan job in this process. ``reduce``: off, block or window; ``version``: columnar or plain."""
     data, segment = captured_log
     differences = compare_schemas(source, target, list(target.tables), rules_for(source, target))
     others = sorted([key.database, key.table] for key in not_reduced(differences))

@@ -31,7 +31,7 @@ from binlane.state.records.bootstraps import save_snapshot
 from binlane.state.records.repairs import begin_repair, save_repair
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import HOST, PrivateServer
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -182,7 +182,7 @@ def _config(channel: Channel, name: str) -> ChannelConfig:
 
 def _planned(channel: Channel, config: ChannelConfig) -> dict[str, Any]:
     window = steps.extract(config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     return {**window, **steps.adopt_plan(config, channel.endpoints, window["work"])}
 
 

@@ -27,7 +27,7 @@ from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.compare import compare
 from lab.servers import PrivateServer
 from lab.traffic import Mix, TrafficSummary, run_traffic
@@ -189,7 +189,7 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, request: WindowReque
 def finish_window(config: ChannelConfig, endpoints: Endpoints, window: dict[str, Any]) -> dict[str, Any]:
     """See ``Channel.go_on``."""
     if window["plan"] is None:
-        run_filter(WorkFolder(window["work"]), InProcess())
+        run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(config, endpoints, window["work"])
     lanes = [each["lane"] for each in adopted["lanes"]]
 

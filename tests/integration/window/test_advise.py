@@ -12,8 +12,8 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.window_plan import WindowPlan
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.plan_inputs import plan_digest
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
 from tests.one_runner import apply_alone
@@ -111,7 +111,7 @@ def test_a_half_applied_window_by_load_is_planned_again_with_the_same_lanes_and_
     assert channel.cli("plan", "orders") == 0
     assert "by load: those without an entry, the biggest first" in " ".join(capsys.readouterr().out.split())
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     first, digest = lanes(channel, window["work"]), plan_digest(window["work"])
     assert first == {"tenant_1": 0, "tenant_2": 1, "tenant_3": 2, "tenant_4": 2}
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
@@ -119,14 +119,14 @@ def test_a_half_applied_window_by_load_is_planned_again_with_the_same_lanes_and_
 
     shutil.rmtree(window["work"])
     again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(again["work"]), InProcess())
+    run_plan_job(WorkFolder(again["work"]), InProcess())
     assert (lanes(channel, again["work"]), plan_digest(again["work"])) == (first, digest)
     channel.go_on(steps.extract(channel.config, channel.endpoints, WindowRequest("now")))
     channel.assert_equal()
 
     written(channel, 2000, 50, 300, 500, 900)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     assert lanes(channel, window["work"]) == {"tenant_4": 0, "tenant_3": 1, "tenant_2": 2, "tenant_1": 2}
     channel.go_on(steps.extract(channel.config, channel.endpoints, WindowRequest("now")))
     channel.assert_equal()

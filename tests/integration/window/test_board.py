@@ -27,7 +27,7 @@ from binlane.state.positions import PlanKey
 from binlane.state.records.journal import record_error
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, MIXED, Channel, run_on
 from tests.one_runner import apply_alone
@@ -99,7 +99,7 @@ def get(client: TestClient, path: str, headers: dict[str, str] = READ) -> Any:
 def half_way(channel: Channel) -> dict[str, Any]:
     """A window whose plan is adopted and whose first lane is applied."""
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted: dict[str, Any] = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     return {**window, **adopted}
 

@@ -9,7 +9,7 @@ import pytest
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.integration.window.conftest import Channel
 
 CHARACTERS = {
@@ -46,7 +46,7 @@ def test_statements_in_that_character_set_reach_the_target(
         ):
             connection.query(sql)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    shards = run_filter(WorkFolder(window["work"]), InProcess()).shards
+    shards = run_plan_job(WorkFolder(window["work"]), InProcess()).shards
     assert set(shards) == ({"#UNKNOWN", "tenant_2"} if charset == "swe7" else {"tenant_1", "tenant_2"})
     channel.go_on(window)
     assert channel.rows_of(channel.source) == channel.rows_of(channel.target)

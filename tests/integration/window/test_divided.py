@@ -29,7 +29,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.one_runner import apply_alone
@@ -250,7 +250,7 @@ def configure(channel: Channel, lanes: int, blocks: str = "", more: str = TORN.f
 
 def planned(channel: Channel) -> dict[str, Any]:
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     return steps.adopt_plan(channel.config, channel.endpoints, window["work"])
 
 
@@ -483,7 +483,7 @@ def test_a_window_without_a_plan_follows_a_change_of_what_is_divided(
     channel.write_shard_list(shard_list)
     again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert again["window"] == window["window"]
-    run_filter(WorkFolder(again["work"]), InProcess())
+    run_plan_job(WorkFolder(again["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, again["work"])
     division = steps.read_plan(adopted["plan"]).division
     assert (None if division is None else division.lane_of(TableKey("shop", "plain")) is None) == by_key

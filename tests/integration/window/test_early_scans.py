@@ -1,4 +1,4 @@
-"""Segments that are scanned while the log behind them is read: the plan is that of the filter job alone."""
+"""Segments that are scanned while the log behind them is read: the plan is that of the plan job alone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Segment
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter import early_scans, job, tasks
-from binlane.work.filter.early_scans import EarlyScans
-from binlane.work.filter.job import InProcess, Scanned, run_filter
 from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_job import early_scans, job, tasks
+from binlane.work.plan_job.early_scans import EarlyScans
+from binlane.work.plan_job.job import InProcess, Scanned, run_plan_job
 from tests.integration.window.conftest import Channel, run_on
 from tests.waiting import wait_until
 
@@ -42,12 +42,12 @@ def extracted(channel: Channel, early: EarlyScans) -> WorkFolder:
     return WorkFolder(window["work"])
 
 
-def settings_of(work: WorkFolder) -> FilterSettings:
+def settings_of(work: WorkFolder) -> PlanSettings:
     return read_inputs(work).settings
 
 
 def plan_of(work: WorkFolder, scanned: Scanned | None = None) -> bytes:
-    run_filter(work, InProcess(), scanned)
+    run_plan_job(work, InProcess(), scanned)
     return work.child(read_inputs(work).key).read(files.PLAN)
 
 
@@ -142,7 +142,7 @@ def test_a_worker_that_is_killed_costs_its_scans_alone(busy: Channel) -> None:
             os.kill(process.pid, signal.SIGKILL)
         rows: list[Mapping[Segment, bytes]] = []
 
-        def scanned(settings: FilterSettings) -> Mapping[Segment, bytes]:
+        def scanned(settings: PlanSettings) -> Mapping[Segment, bytes]:
             rows.append(early.rows(settings))
             return rows[-1]
 

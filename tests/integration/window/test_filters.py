@@ -16,7 +16,7 @@ from binlane.servers.engines import engine_of
 from binlane.state.records.history import read_snapshot
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
@@ -180,12 +180,12 @@ def test_a_changed_filter_is_refused_while_a_window_is_unfinished(family: Channe
     family.run()
     run_on(family.source, "INSERT INTO tenant_1.t VALUES (60, 60)", "INSERT INTO tenant_1.other VALUES (60, 60)")
     window = steps.extract(family.config, family.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     steps.adopt_plan(family.config, family.endpoints, window["work"])
     family.write_channel(FILTER.replace("log", "other"))
     shutil.rmtree(window["work"])
     again = steps.extract(family.config, family.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(again["work"]), InProcess())
+    run_plan_job(WorkFolder(again["work"]), InProcess())
     with pytest.raises(PlanError, match="back as they were, remove "):
         steps.adopt_plan(family.config, family.endpoints, again["work"])
     family.write_channel(FILTER)

@@ -14,7 +14,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
@@ -250,7 +250,7 @@ def test_a_skipped_transaction_is_replayed_in_its_mode(channel_of: ChannelOf) ->
         run_on(channel.source, setting, insert)
     first = channel.status.channel.watermark.seqno + 1
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     assert channel.cli("skip", CHANNEL, "--seqno", str(first + 2), "--reason", "a test") == 0
     channel.go_on(window)

@@ -91,7 +91,7 @@ def test_a_window_that_is_refused_is_failed_until_it_has_a_plan(
         r"failed: the window was refused: PrecheckError: precheck failed: \d findings?; nothing was written: app\.t: "
     )
     assert re.search(refused, said)
-    assert "filter job:" not in said
+    assert "plan job:" not in said
     assert channel.cli("check", CHANNEL) == 2
     assert re.search(refused, capsys.readouterr().out)
     [error] = get(client_of(channel), API)["errors"]

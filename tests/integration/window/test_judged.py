@@ -14,7 +14,7 @@ from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import MANIFEST, WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
@@ -388,7 +388,7 @@ def test_no_session_writes_a_read_only_database_whatever_it_sends(channel_of: Ch
     assert channel.run() is not None
     channel.source.query("INSERT INTO tenant_1.t VALUES (2, 'two')")
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     # behind the precheck
     run_on(channel.target, ON, log=False)

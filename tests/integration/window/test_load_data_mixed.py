@@ -15,8 +15,8 @@ from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.lookup import read_manifest
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
@@ -125,7 +125,7 @@ def test_a_stop_between_a_file_and_its_statement_goes_on_with_the_file(mixed: Ch
         plain(mixed, 1, 3)
         one("COMMIT")
     window = steps.extract(mixed.config, mixed.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(mixed.config, mixed.endpoints, window["work"])
     plan, engine = steps.read_plan(adopted["plan"]), engine_of(mixed.endpoints.target)
     request_stop(engine, CHANNEL, at=plan.first_seqno + 1)

@@ -15,7 +15,7 @@ from binlane.formats import FORMATS, FORMATS_FILE
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
 from tests.one_runner import apply_alone
 
@@ -30,7 +30,7 @@ def test_a_newer_binlanes_files_stop_every_step_before_a_lane_moves(
     channel = channel_of(family, family)
     channel.traffic(transactions=80)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     lanes = [int(each["lane"]) for each in adopted["lanes"]]
     apply_alone(channel.config, channel.endpoints, adopted["plan"], lanes[0])
@@ -43,7 +43,7 @@ def test_a_newer_binlanes_files_stop_every_step_before_a_lane_moves(
     (folder / FORMATS_FILE).write_text(json.dumps(newer))
     tried: list[Callable[[], object]] = [
         lambda: steps.adopt_plan(channel.config, channel.endpoints, window["work"]),
-        lambda: run_filter(WorkFolder(window["work"]), InProcess()),
+        lambda: run_plan_job(WorkFolder(window["work"]), InProcess()),
     ]
     if of_plan:
         tried[1] = lambda: steps.advance(channel.config, channel.endpoints, adopted["plan"])

@@ -15,7 +15,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.records.progress import RunStep, read_step
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.integration.window.conftest import CHANNEL, Channel
 
 
@@ -54,9 +54,9 @@ def test_every_step_tells_how_far_it_is(
 
     _, scanning = stage(channel)
     assert scanning is not None
-    assert (scanning.step, scanning.share) == (RunStep.FILTER, 0.0)
-    assert scanning.text == f"filter job: scanning {window['segments']} segment{'s' * (window['segments'] > 1)}"
-    run_filter(WorkFolder(window["work"]), InProcess())
+    assert (scanning.step, scanning.share) == (RunStep.PLAN, 0.0)
+    assert scanning.text == f"plan job: scanning {window['segments']} segment{'s' * (window['segments'] > 1)}"
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     _, built = stage(channel)
     assert built is not None
     assert (built.share, built.text.endswith("built")) == (1.0, True)
@@ -102,4 +102,4 @@ def test_the_json_has_it(channel: Channel, capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
     assert channel.cli("status", "--all", "--json") == 0
     (found,) = json.loads(capsys.readouterr().out)
-    assert found["progress"] == {"step": "filter", "text": "filter job: scanning 1 segment", "share": 0.0, "left": None}
+    assert found["progress"] == {"step": "plan", "text": "plan job: scanning 1 segment", "share": 0.0, "left": None}

@@ -17,8 +17,8 @@ from binlane.choices import Reduce
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, fresh_channel
@@ -172,7 +172,7 @@ def test_what_is_chosen_for_a_window_is_applied_and_chosen_again_when_its_files_
     assert channel.run() is not None
     drive(channel.source, 1, 400)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    plan = run_filter(WorkFolder(window["work"]), InProcess())
+    plan = run_plan_job(WorkFolder(window["work"]), InProcess())
     assert plan.size is not None
     assert plan.size.reduce is Reduce.WINDOW
     # the third pass has run
@@ -182,7 +182,7 @@ def test_what_is_chosen_for_a_window_is_applied_and_chosen_again_when_its_files_
     apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)
     shutil.rmtree(window["work"])
     again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    assert run_filter(WorkFolder(again["work"]), InProcess()).digest == plan.digest
+    assert run_plan_job(WorkFolder(again["work"]), InProcess()).digest == plan.digest
     channel.go_on(again)
     assert contents(channel.target) == contents(channel.source)
 

@@ -15,7 +15,7 @@ from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
@@ -243,13 +243,13 @@ def test_databases_that_the_target_takes_for_one_are_named_by_the_precheck(
 def test_changed_names_are_refused_while_a_window_is_unfinished(family: Channel) -> None:
     run_on(family.source, *ROWS)
     window = steps.extract(family.config, family.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     steps.adopt_plan(family.config, family.endpoints, window["work"])
     family.write_channel('[rename]\n"tenant_*" = "other_*"\n')
     shutil.rmtree(window["work"])
     run_on(family.target, *(each.format("other_") for each in TABLES if "tenantless" not in each), log=False)
     again = steps.extract(family.config, family.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(again["work"]), InProcess())
+    run_plan_job(WorkFolder(again["work"]), InProcess())
     try:
         with pytest.raises(PlanError, match="back as they were, remove "):
             steps.adopt_plan(family.config, family.endpoints, again["work"])

@@ -9,7 +9,7 @@ import pytest
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.one_runner import apply_alone
@@ -46,7 +46,7 @@ def began(channel: Channel, format_: str, drops: tuple[str, ...]) -> tuple[dict[
     assert channel.run() is not None
     run_on(channel.source, f"SET SESSION binlog_format = {format_}", *ROWS, *drops, *BEHIND)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     return window, window["transactions"]
 
 
@@ -64,7 +64,7 @@ def stopped_everywhere(channel: Channel, what: str, format_: str) -> None:
             shutil.rmtree(channel.work)
         window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
         if window["plan"] is None:
-            run_filter(WorkFolder(str(window["work"])), InProcess())
+            run_plan_job(WorkFolder(str(window["work"])), InProcess())
     assert channel.run() is not None
     channel.assert_equal()
 

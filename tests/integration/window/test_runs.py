@@ -22,7 +22,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.source.segments import extract
 from binlane.work.files import MANIFEST, WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.integration.window.conftest import CHANNEL, SHARD_LIST, Channel
 from tests.one_runner import apply_alone
 
@@ -73,7 +73,7 @@ def test_a_step_has_one_connection_a_server_and_a_lane_three(channel: Channel, m
     config, endpoints = channel.config, channel.endpoints
     window = steps.extract(config, endpoints, WindowRequest("now"))
     asked(source=3, target=1)  # the log's state, the log, the tables
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     asked(source=0, target=0)
     adopted = steps.adopt_plan(config, endpoints, window["work"])
     # the log's state, the log behind the window, tables; the state, and the parser about statements
@@ -101,7 +101,7 @@ def test_a_window_whose_files_are_gone_is_read_again_with_the_same_digest(channe
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now", lanes=2))
     work = WorkFolder(window["work"])
     before = Manifest.from_json(work.read(MANIFEST), "before").digest
-    run_filter(work, InProcess())
+    run_plan_job(work, InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)
     assert any(lane.seqno > 0 for lane in channel.status.positions)
@@ -119,14 +119,14 @@ def test_a_window_whose_files_are_gone_is_read_again_with_the_same_digest(channe
 def test_another_shard_list_is_refused_until_the_planned_window_is_finished(channel: Channel) -> None:
     channel.traffic(60)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     stored = channel.status.window
     assert stored is not None
     shutil.rmtree(window["work"])
     channel.write_shard_list("(critical)=reference\ntenant_001=2\ntenant_002=2\ntenant_003=0\n")
     steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    other = run_filter(WorkFolder(window["work"]), InProcess())
+    other = run_plan_job(WorkFolder(window["work"]), InProcess())
     with pytest.raises(PlanError, match="put shard list, filter and settings back as they were, remove ") as refused:
         steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     assert stored.plan_digest is not None
@@ -150,11 +150,14 @@ def test_a_changed_shard_list_leaves_an_unfinished_window_alone_and_counts_for_t
     channel.write_shard_list("(critical)=reference\n(*)=0\n")
     again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert again["window"] == window["window"]
-    assert len({counts.lane for counts in run_filter(WorkFolder(again["work"]), InProcess()).shards.values()}) > 2
+    assert len({counts.lane for counts in run_plan_job(WorkFolder(again["work"]), InProcess()).shards.values()}) > 2
     channel.go_on(again)
     channel.traffic(60, seed=2)
     following = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    assert {counts.lane for counts in run_filter(WorkFolder(following["work"]), InProcess()).shards.values()} == {0, 3}
+    assert {counts.lane for counts in run_plan_job(WorkFolder(following["work"]), InProcess()).shards.values()} == {
+        0,
+        3,
+    }
     channel.go_on(following)
     channel.assert_equal()
 
@@ -170,7 +173,7 @@ def test_a_dry_run_leaves_target_and_work_folder_as_they_are(
     assert "precheck: passed" in told
     assert list(channel.work.glob("*")) == []
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now", dry_run=True))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     assert steps.adopt_plan(channel.config, channel.endpoints, window["work"]) == {"plan": None, "lanes": []}
     assert channel.target.query("SHOW DATABASES") == databases
     assert channel.status == status
@@ -183,7 +186,7 @@ def test_a_plan_beside_an_unfinished_window_does_not_touch_it(
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert channel.cli("plan", CHANNEL) == 0
     assert "precheck: passed" in capsys.readouterr().out
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     assert channel.cli("plan", CHANNEL) == 0
     assert (
@@ -309,7 +312,7 @@ def works(channel: Channel) -> int:
 def test_a_changed_plan_file_is_refused(channel: Channel) -> None:
     channel.traffic(40)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    plan = run_filter(WorkFolder(window["work"]), InProcess())
+    plan = run_plan_job(WorkFolder(window["work"]), InProcess())
     (file,) = channel.work.glob("*/*/plan.json")
     file.write_bytes(file.read_bytes().replace(b'"lanes": 3,', b'"lanes": 3, ').replace(b'"kinds"', b'"kinds" '))
     steps.read_plan(str(file.parent))
@@ -323,7 +326,7 @@ def test_the_source_s_order_is_one_lane_s_work_and_all_positions_move(channel: C
     file.write_text(file.read_text().replace("fold_gap = 4", 'consistency = "any_time"'))
     channel.traffic(transactions=60)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     assert [each["lane"] for each in adopted["lanes"]] == [3]
     steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 3)

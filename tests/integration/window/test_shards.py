@@ -20,7 +20,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.schema.letter_case import lower
 from binlane.shards.shard_list import hash_lane
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
@@ -182,7 +182,7 @@ def databases() -> Iterable[dict[str, str]]:
 def window(channel: Channel) -> dict[str, int]:
     """A whole window, one lane behind the other; each shard's lane."""
     extracted = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(extracted["work"]), InProcess())
+    run_plan_job(WorkFolder(extracted["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, extracted["work"])
     lanes = sorted((each["lane"] for each in adopted["lanes"]), key=lambda lane: (lane != FIRST, lane))
     for lane in lanes:

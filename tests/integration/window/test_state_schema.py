@@ -28,7 +28,7 @@ from binlane.orchestration.commands.windows_in_turn import Following, Pace, wind
 from binlane.orchestration.request import WindowRequest
 from binlane.state.tables import VERSION
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.traffic import Mix
 from tests.integration.state.older_schema import OLDER, know_two_versions, make_older
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
@@ -195,7 +195,7 @@ def test_a_window_that_an_older_schema_holds_half_finished_is_finished(
 
 def _planned(channel: Channel) -> dict[str, Any]:
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     return steps.adopt_plan(channel.config, channel.endpoints, window["work"])
 
 

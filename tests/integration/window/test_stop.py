@@ -20,8 +20,8 @@ from binlane.source.segments import extract
 from binlane.state.orders import giving
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.lookup import find_seqnos, read_manifest
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from binlane.work.planned import PlannedLanes
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
@@ -36,7 +36,7 @@ def channel(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
 def planned(channel: Channel) -> dict[str, Any]:
     """A window, ready for its lanes."""
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
-    run_filter(WorkFolder(window["work"]), InProcess())
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     return steps.adopt_plan(channel.config, channel.endpoints, window["work"])
 
 

@@ -33,7 +33,7 @@ RETRIED = replace(ERROR, is_retried=True)
 
 
 READING = Stage(RunStep.EXTRACT, "reading the log: 1.0 GiB of 4.0 GiB", 0.25, 180.0)
-FILTERING = Stage(RunStep.FILTER, "filter job: 1 of 4 segments built", 0.6, 9.0)
+FILTERING = Stage(RunStep.PLAN, "plan job: 1 of 4 segments built", 0.6, 9.0)
 
 
 def of(**changes: Any) -> Health:
@@ -73,7 +73,7 @@ def states(health: Health) -> list[str]:
         pytest.param({"runs": run("queued", paused=True)}, ["idle"], 0, id="a queued run of a paused DAG waits"),
         pytest.param({"runs": run("success")}, ["idle"], 0, id="the last run ended well"),
         pytest.param({"stage": READING}, ["running"], 0, id="a run outside Airflow that reads the log"),
-        pytest.param({"window": LEFT, "stage": FILTERING}, ["unfinished"], 0, id="a filter job that nobody may run"),
+        pytest.param({"window": LEFT, "stage": FILTERING}, ["unfinished"], 0, id="a plan job that nobody may run"),
         pytest.param({"window": LEFT}, ["unfinished"], 0, id="a window that was just left"),
         pytest.param({"window": replace(LEFT, quiet=0.4)}, ["running"], 0, id="between two steps"),
         pytest.param({"window": FORGOTTEN}, ["unfinished"], 1, id="a window that was left"),

@@ -1,4 +1,4 @@
-"""Progress of the filter job as a look shows it: by names alone, bounded, and its errors its own."""
+"""Progress of the plan job as a look shows it: by names alone, bounded, and its errors its own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from binlane.health import progress
-from binlane.health.progress import Stage, _filtering
+from binlane.health.progress import Stage, _planning
 from binlane.state.records.progress import RunStep, StepRow
 from binlane.work.files import WorkFolder
-from binlane.work.filter.progress import FilterProgress, filter_progress
+from binlane.work.plan_job.progress import PlanProgress, plan_progress
 
-ROW = StepRow(RunStep.FILTER, "w1", 0, 4, "2026-01-01 00:00:00", "2026-01-01 00:00:00")
+ROW = StepRow(RunStep.PLAN, "w1", 0, 4, "2026-01-01 00:00:00", "2026-01-01 00:00:00")
 KEY = "0123456789abcdef"
 
 
@@ -31,32 +31,32 @@ def folder(path: Path, *names: str) -> str:
 @pytest.mark.parametrize(
     ("names", "found"),
     [
-        ((), FilterProgress(4, False, 0)),
-        (("segments/0", "carried/1"), FilterProgress(4, False, 0)),
-        ((f"{KEY}/context.json",), FilterProgress(4, True, 0)),
+        ((), PlanProgress(4, False, 0)),
+        (("segments/0", "carried/1"), PlanProgress(4, False, 0)),
+        ((f"{KEY}/context.json",), PlanProgress(4, True, 0)),
         (
             (f"{KEY}/context.json", *(f"{KEY}/lanes/{n}/{n % 3}.parquet" for n in range(6)), f"{KEY}/lanes/0/9.part"),
-            FilterProgress(4, True, 3),
+            PlanProgress(4, True, 3),
         ),
         (
             (f"{KEY}/context.json", f"{KEY}/parts/0/1.parquet", f"{KEY}/lanes/0/0.parquet", f"{KEY}/lanes/0/2.parquet"),
-            FilterProgress(4, True, 1),
+            PlanProgress(4, True, 1),
         ),
         ((f"{KEY}/context.json", f"{KEY[::-1]}/context.json"), None),
     ],
 )
 def test_a_look_reads_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], found: FilterProgress | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], found: PlanProgress | None
 ) -> None:
     monkeypatch.setattr(WorkFolder, "read", lambda *_: pytest.fail("a file is read"))
     monkeypatch.setattr(WorkFolder, "open", lambda *_: pytest.fail("a file is read"))
-    assert filter_progress(WorkFolder(folder(tmp_path, *names)), 4) == found
+    assert plan_progress(WorkFolder(folder(tmp_path, *names)), 4) == found
 
 
 def test_a_folder_of_another_machine_is_no_scan(tmp_path: Path) -> None:
-    assert filter_progress(WorkFolder(str(tmp_path / "none")), 4) is None
-    assert _filtering(lambda: WorkFolder(str(tmp_path / "none")), ROW, 9.0) == Stage(
-        RunStep.FILTER, "filter job: 4 segments, progress not known", None, None
+    assert plan_progress(WorkFolder(str(tmp_path / "none")), 4) is None
+    assert _planning(lambda: WorkFolder(str(tmp_path / "none")), ROW, 9.0) == Stage(
+        RunStep.PLAN, "plan job: 4 segments, progress not known", None, None
     )
 
 
@@ -64,7 +64,7 @@ def test_lanes_that_are_listed_are_limited(tmp_path: Path, monkeypatch: pytest.M
     work = folder(tmp_path, f"{KEY}/context.json", *(f"{KEY}/lanes/{n:04d}/{n}.parquet" for n in range(200)))
     listed, names = list[str](), WorkFolder.names
     monkeypatch.setattr(WorkFolder, "names", lambda self: [listed.append(self.uri), names(self)][1])  # type: ignore[func-returns-value]
-    found = filter_progress(WorkFolder(work), 200)
+    found = plan_progress(WorkFolder(work), 200)
     assert found is not None
     assert (found.built, len(listed)) == (32, 32)
 
@@ -74,10 +74,10 @@ def test_an_error_of_the_file_system_costs_this_figure_alone(monkeypatch: pytest
     def broken(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(progress, "filter_progress", broken)
-    found = _filtering(lambda: WorkFolder("s3://bucket/w1"), ROW, 9.0)
-    text = f"filter job: 4 segments, progress not known ({type(error).__name__})"
-    assert found == Stage(RunStep.FILTER, text, None, None)
+    monkeypatch.setattr(progress, "plan_progress", broken)
+    found = _planning(lambda: WorkFolder("s3://bucket/w1"), ROW, 9.0)
+    text = f"plan job: 4 segments, progress not known ({type(error).__name__})"
+    assert found == Stage(RunStep.PLAN, text, None, None)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
         asked.append(1)
         end.wait()
 
-    monkeypatch.setattr(progress, "filter_progress", silent)
+    monkeypatch.setattr(progress, "plan_progress", silent)
     monkeypatch.setattr(progress, "_FOLDER_SECONDS", 0.01)
     yield lambda: len(asked)
     end.set()
@@ -100,7 +100,7 @@ def test_a_file_system_that_does_not_answer_holds_nobody_and_is_not_asked_withou
 ) -> None:
     monkeypatch.setattr(progress, "_FREE", threading.Semaphore(3))
     for _ in range(9):
-        assert _filtering(lambda: WorkFolder("s3://bucket/w1"), replace(ROW, total=1), 9.0).text == (
-            "filter job: 1 segment, progress not known (TimeoutError)"
+        assert _planning(lambda: WorkFolder("s3://bucket/w1"), replace(ROW, total=1), 9.0).text == (
+            "plan job: 1 segment, progress not known (TimeoutError)"
         )
     assert hold() == 3

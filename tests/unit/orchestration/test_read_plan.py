@@ -13,7 +13,7 @@ from binlane.orchestration.steps import read_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.stored_windows import plans_of, stored, unpack
 
 
@@ -21,7 +21,7 @@ from lab.stored_windows import plans_of, stored, unpack
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[WorkFolder, WindowPlan]:
     """A stored window's plan."""
     work = unpack(stored()[0], tmp_path_factory.mktemp("window"))
-    plan = run_filter(work, InProcess())
+    plan = run_plan_job(work, InProcess())
     return plans_of(work), plan
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from binlane.choices import Compressed, FilterEngine, VerifyScope
+from binlane.choices import Compressed, PlanEngine, VerifyScope
 from binlane.errors import ConfigError
 from binlane.orchestration.request import WindowRequest, request_of
 from binlane.orchestration.run_forms import BootstrapForm, RunForm
@@ -81,6 +81,6 @@ def test_a_value_that_a_form_does_not_take_is_refused_by_its_field(
 
 def test_a_form_without_values_has_its_defaults() -> None:
     assert RunForm.of({}) == RunForm(
-        None, None, False, False, VerifyScope.NONE, False, False, None, None, FilterEngine.SPARK
+        None, None, False, False, VerifyScope.NONE, False, False, None, None, PlanEngine.SPARK
     )
     assert BootstrapForm.of({}) == BootstrapForm("*", False, False, 4, 20_000, 30, 0, 0, 0, 0, Compressed.NONE)

@@ -24,7 +24,7 @@ from binlane.plan.routing import Routing
 from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.map import map_segment as columnar_map
 from binlane.plan.segment.map import scan_segment as columnar_scan
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.window.fold import fold_window, make_plan
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.reduce import FoldedLane, LaneFolder
@@ -123,7 +123,7 @@ def segment_of(
     )
 
 
-def settings(**changes: object) -> FilterSettings:
+def settings(**changes: object) -> PlanSettings:
     values: dict[str, object] = {
         "channel": "orders", "window": "w1", "lanes": 3, "shard_list": "", "shard_list_path": "shard_list/orders.list",
         "assigner": "database", "consistency": "eventual", "epoch_seconds": 60, "fold_gap": 0,
@@ -132,7 +132,7 @@ def settings(**changes: object) -> FilterSettings:
         "reduce": "off", "window_bytes": 1 << 22,
         "not_reduced": [],
     }  # fmt: skip
-    return FilterSettings(**{**values, **changes})  # type: ignore[arg-type]
+    return PlanSettings(**{**values, **changes})  # type: ignore[arg-type]
 
 
 EMPTY_SCHEMA = Schema(flavor=Flavor.MARIADB, version="10.11.19-MariaDB")
@@ -184,7 +184,7 @@ def _cut(transactions: Sequence[Sequence[bytes]], cuts: Sequence[int]) -> list[t
     return parts
 
 
-def epochs_of(transactions: Sequence[Sequence[bytes]], chosen: FilterSettings) -> Iterator[Epoch]:
+def epochs_of(transactions: Sequence[Sequence[bytes]], chosen: PlanSettings) -> Iterator[Epoch]:
     """The epochs that extraction finds in the log; each transaction is as old as its first event says."""
     starts = EpochStarts(chosen.level, chosen.epoch_transactions)
     times = [float(int.from_bytes(events[0][:4], "little")) for events in transactions]
@@ -197,7 +197,7 @@ def epochs_of(transactions: Sequence[Sequence[bytes]], chosen: FilterSettings) -
 
 def filtered(
     transactions: Sequence[Sequence[bytes]],
-    chosen: FilterSettings | None = None,
+    chosen: PlanSettings | None = None,
     *,
     cuts: Sequence[int] = (),
     schema: Schema = EMPTY_SCHEMA,
@@ -265,9 +265,9 @@ Blocks = list[tuple[BlockHeader, tuple[Item, ...]]]
 
 
 def fold_lane(
-    lane: int, blocks: Blocks, routing: Routing, chosen: FilterSettings, reducer: Reducer, format_event: bytes = b""
+    lane: int, blocks: Blocks, routing: Routing, chosen: PlanSettings, reducer: Reducer, format_event: bytes = b""
 ) -> tuple[FoldedLane, Blocks]:
-    """A lane's blocks folded over segments, and what the filter job's task says of it."""
+    """A lane's blocks folded over segments, and what the plan job's task says of it."""
     stretch = LaneEdges(routing.by_lane[lane]).stretch
     folding = LaneFolder(reducer, chosen.limits, chosen.window_bytes, stretch)
     sink = MemorySink(lane, format_event)

@@ -16,7 +16,7 @@ from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
 from binlane.plan.block.row_size import RowMeter, Widest
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
@@ -99,7 +99,7 @@ def found(widest: dict[TableKey, Widest], table: Table | None, have: int, **plan
     return [(one.where, int(one.expected.split()[2])) for one in findings(of, "long-statements")]
 
 
-def planned(packet: int) -> FilterSettings:
+def planned(packet: int) -> PlanSettings:
     """Of a window for such a packet."""
     return settings(largest_bytes=int(packet * PACKET_SHARE))
 

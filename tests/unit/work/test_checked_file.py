@@ -29,7 +29,7 @@ def test_every_range_of_a_file_is_read(size: int) -> None:
 
 
 def test_another_file_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"w/file: expected BLAKE3 .* found .*run the filter step again"):
+    with pytest.raises(PlanError, match=r"w/file: expected BLAKE3 .* found .*run the plan job again"):
         CheckedFile(io.BytesIO(b"other"), blake3(b"data").hexdigest(), "w/file")
 
 

@@ -182,7 +182,7 @@ def test_a_changed_file_is_refused_before_its_first_block(folder: WorkFolder) ->
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(PlanError, match=f"expected BLAKE3 {file.blake3}.*run the filter step again"):
+    with pytest.raises(PlanError, match=f"expected BLAKE3 {file.blake3}.*run the plan job again"):
         read(planned(folder, file))
 
 

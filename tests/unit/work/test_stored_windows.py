@@ -1,4 +1,4 @@
-"""Windows that were stored with their digests: the filter job makes the same plan of them, byte for byte.
+"""Windows that were stored with their digests: the plan job makes the same plan of them, byte for byte.
 
 A window that is open while binlane is replaced is planned again, and has to get the plan that it had: the target holds
 its digest. A change of a plan's bytes therefore never happens by the way.

@@ -1,4 +1,4 @@
-"""Imported by the process that forks lanes behind a local filter job: their machine code, which would be loaded in each
+"""Imported by the process that forks lanes behind a local plan job: their machine code, which would be loaded in each
 lane otherwise, or only after some blocks."""
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Loads:
         while self._next is not None:
             item, self._next = self._next, None
             if item.kind is not ItemKind.LOAD:
-                raise PlanError("a block holds a piece of a file without its LOAD DATA; run the filter step again")
+                raise PlanError("a block holds a piece of a file without its LOAD DATA; run the plan job again")
             yield item
 
     def pieces(self) -> Iterator[bytes]:

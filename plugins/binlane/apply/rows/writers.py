@@ -131,7 +131,7 @@ class BlockWriter:
                 self._loads(run)
             else:
                 raise PlanError(
-                    "a block holds a DDL and other items, which it would commit half-way; run the filter step again"
+                    "a block holds a DDL and other items, which it would commit half-way; run the plan job again"
                 )
         self.context.leave()
         return written

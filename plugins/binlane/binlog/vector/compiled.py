@@ -33,7 +33,7 @@ def kernel(function: _Function) -> _Function:
     """A kernel that releases Python's lock while it runs. It makes no arrays, and assigns no range of one to another.
 
     So references to arrays need not be counted: numba would count each array that a kernel gives to another kernel, by
-    two atomic instructions, which took a fifth of the filter job's time.
+    two atomic instructions, which took a fifth of the plan job's time.
     """
     return cast(_Function, _started_late(_compile(_nrt=False)(function)))
 

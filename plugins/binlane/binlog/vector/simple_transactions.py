@@ -5,7 +5,7 @@ Most logs are made of little else, and nothing has to be decided about them: who
 rules stand there alone, and this may say "not simple" as often as it likes. One rule finds their ends, for two readers:
 
 - extraction numbers them: ``numbered``, those whose GTID and time are known here, compressed ones among them;
-- the filter job sends them to lanes: ``of_one_database``, those of whole statements over tables of one database.
+- the plan job sends them to lanes: ``of_one_database``, those of whole statements over tables of one database.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ function history(data, finished, where, tools) {
   const causes = {};
   for (const row of data.history) for (const [cause, count] of Object.entries(row.causes)) causes[cause] = (causes[cause] ?? 0) + count;
   const sorted = Object.entries(causes).sort((a, b) => b[1] - a[1]);
-  const unplanned = empty("No plan yet", "The filter job has not written the plan, or the precheck has refused it.");
+  const unplanned = empty("No plan yet", "The plan job has not written the plan, or the precheck has refused it.");
   const note = finished.length === 1 ? "the last window" : `the last ${finished.length} windows`;
   const figureChart = (key, title, hint, y, say, label) =>
     panel(title, hint, h("div", { class: "body" }, chart(`${where.c}/${key}`, { x, y, say, label, open }), h("p", { class: "read faint", "aria-hidden": "true" })));
@@ -280,7 +280,7 @@ export function window(data, where, tools) {
       figure("Took", span(row.seconds), `opened ${moment(row.opened_at)}`),
       figure("Behind at its end", span(row.behind), `up to ${moment(row.end_time)}`)),
     data.size === null ? null : h("p", { class: "quiet break" }, `Blocks: ${data.size}`),
-    data.lanes.length === 0 ? h("section", { class: "panel" }, empty("Not planned yet", "The filter job has not written the plan, or the precheck has refused it.")) : [
+    data.lanes.length === 0 ? h("section", { class: "panel" }, empty("Not planned yet", "The plan job has not written the plan, or the precheck has refused it.")) : [
       panel("Lanes", row.has_files ? "a lane's name leads to its blocks" : "the window's files were removed: its blocks cannot be shown", h("div", { class: "scroll" }, h("table", { class: "cards" },
         head(["Lane"], ["Transactions"], ["Blocks", "num"], ["Row changes", "num"], ["Size", "num"]),
         h("tbody", {}, data.lanes.map((lane) => h("tr", {},
@@ -300,7 +300,7 @@ export function window(data, where, tools) {
       h("tbody", {}, data.rules.map((each) => h("tr", {}, h("th", { scope: "row", class: "mono break" }, each.rule),
         cell("Row changes", "num", number(each.rows)), cell("Statements", "num", number(each.statements)))))))),
     panel("Coordinates", null, h("div", { class: "body" }, h("dl", { class: "facts" },
-      ...[["Window", row.window_id], ["Ends at", `${row.end_file}:${row.end_offset}`], ["GTID set", row.end_gtid_set || "–"], ["Plan", data.plan_digest ?? "none"], ["Filter job by", data.filter_engine || "–"]].flatMap(([name, value]) => [h("dt", {}, name), h("dd", { class: "mono" }, value)])))),
+      ...[["Window", row.window_id], ["Ends at", `${row.end_file}:${row.end_offset}`], ["GTID set", row.end_gtid_set || "–"], ["Plan", data.plan_digest ?? "none"], ["Plan job by", data.plan_engine || "–"]].flatMap(([name, value]) => [h("dt", {}, name), h("dd", { class: "mono" }, value)])))),
   ].flat().filter(Boolean);
 }
 

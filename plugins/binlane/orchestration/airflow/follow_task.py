@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from binlane.choices import FilterEngine
+from binlane.choices import PlanEngine
 from binlane.errors import BinlaneError
 from binlane.model import plural
 from binlane.orchestration.airflow.notify import measure, measure_health, tell_asset
@@ -50,7 +50,7 @@ def follow_source(
         load=partial(load, channel.name, Path(channel.file).parent, resolve_connection),
         request=lambda: WindowRequest(NOW, None, False, form.lanes, form.block_size),
         # a window of seconds is over before a spark-submit has begun
-        engine=FilterEngine.LOCAL,
+        engine=PlanEngine.LOCAL,
         say=log.info,
         applied=applied,
         resume="the channel to be resumed",

@@ -28,11 +28,11 @@ from binlane.orchestration.airflow.releases import (
     CronDataIntervalTimetable,
     deadline_alert,
 )
-from binlane.orchestration.airflow.spark_operator import ENGINE_KEY, MADE_KEY, FilterJobOperator
+from binlane.orchestration.airflow.spark_operator import ENGINE_KEY, MADE_KEY, PlanJobOperator
 from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note, resolve_connection
 from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
-from binlane.orchestration.filter_job.spark_submit import FILTER_JOB, spark_properties
-from binlane.orchestration.filter_job.window_engine import engine_for
+from binlane.orchestration.plan_job.spark_submit import PLAN_JOB, spark_properties
+from binlane.orchestration.plan_job.window_engine import engine_for
 from binlane.orchestration.run_forms import RunForm
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
     from binlane.config import ChannelConfig
-    from binlane.orchestration.filter_job.window_engine import WindowEngine
+    from binlane.orchestration.plan_job.window_engine import WindowEngine
     from binlane.orchestration.request import WindowRequest
 
     Node = BaseOperator | MappedOperator
@@ -219,7 +219,7 @@ class ExtractOperator(ShortCircuitStepOperator):
 
 
 def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
-    """The filter job. Spark's settings come only from the connection and ``[spark.conf]``."""
+    """The plan job. Spark's settings come only from the connection and ``[spark.conf]``."""
 
     def skip_if_planned(context: Context) -> None:
         window = _window(context)
@@ -230,11 +230,11 @@ def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         return engine_for(channel, _form(context).engine, _window(context)["segments"])
 
     work = f"{{{{ ti.xcom_pull(task_ids='{Kind.EXTRACT.value}', key='{WINDOW_KEY}')['work'] }}}}"
-    return FilterJobOperator(
+    return PlanJobOperator(
         **_arguments(step),
         channel=channel,
         engine_of=engine_of,
-        application=str(FILTER_JOB),
+        application=str(PLAN_JOB),
         application_args=["--work", work],
         conn_id=channel.spark.connection,
         name=f"binlane {channel.name}",

@@ -1,4 +1,4 @@
-"""The filter job as an Airflow task: the provider's operator, with properties in a file instead of arguments.
+"""The plan job as an Airflow task: the provider's operator, with properties in a file instead of arguments.
 
 ``conf`` of the provider's operator is a template field: its values are stored with the DAG, shown in the UI, written to
 the task's log and passed to spark-submit as arguments. To the operator every job that has failed is one to be tried
@@ -18,12 +18,12 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.log import mask_secret
 
-from binlane.choices import FilterEngine
+from binlane.choices import PlanEngine
 from binlane.orchestration.airflow.releases import AirflowFailException, AirflowNotFoundException
 from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.airflow.task_watch import Watched
-from binlane.orchestration.filter_job.jvm_options import with_jvm_options
-from binlane.orchestration.filter_job.spark_submit import (
+from binlane.orchestration.plan_job.jvm_options import with_jvm_options
+from binlane.orchestration.plan_job.spark_submit import (
     WITH_DEFAULTS,
     JobOutput,
     properties_file,
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from binlane.config import ChannelConfig
-    from binlane.orchestration.filter_job.window_engine import WindowEngine
+    from binlane.orchestration.plan_job.window_engine import WindowEngine
 
 
 ENGINE_KEY: Final = "engine"
-"""XCom key of the task: what ran the filter job, for people."""
+"""XCom key of the task: what ran the plan job, for people."""
 MADE_KEY: Final = "made"
 """XCom key of the task: the digests of the files that the job has read and made."""
 _SPARK_CONNECT: Final = "spark_connect"
 """The type of a Spark Connect server's connection."""
 
 
-class _FilterJob(SparkSubmitOperator):
-    """Runs the filter job: by the window's engine, and on Spark as the connection's type says."""
+class _PlanJob(SparkSubmitOperator):
+    """Runs the plan job: by the window's engine, and on Spark as the connection's type says."""
 
     def __init__(
         self,
@@ -71,22 +71,22 @@ class _FilterJob(SparkSubmitOperator):
         engine = self._engine_of(context)
         by, run = self._way(engine.word)
         name = f"{engine}, {by}"
-        self.log.info("filter job by %s", name)
+        self.log.info("plan job by %s", name)
         context["ti"].xcom_push(ENGINE_KEY, name)
         with airflow_errors():
             run(context)
         # imported only if needed, as below
-        from binlane.orchestration.filter_job import engines
+        from binlane.orchestration.plan_job import engines
 
         context["ti"].xcom_push(MADE_KEY, engines.made_of(self._work))
 
     def _way(self, word: str) -> tuple[str, Callable[[Context], object]]:
         """What runs the job, in words, and the call that runs it."""
         # imported only if needed: a DAG file is parsed in every task process
-        from binlane.orchestration.filter_job import engines
+        from binlane.orchestration.plan_job import engines
 
         work = self._work
-        if word != FilterEngine.SPARK:
+        if word != PlanEngine.SPARK:
             return f"on {socket.gethostname()}", lambda _: engines.run_by(word, self._channel, work)
         if (remote := _connect_url(str(self._conn_id))) is not None:
             return "Spark Connect", lambda _: engines.connect(self._channel, work, remote)
@@ -99,7 +99,7 @@ class _FilterJob(SparkSubmitOperator):
         return str(self.application_args[-1])
 
     def _submit(self, context: Context) -> None:
-        from binlane.orchestration.filter_job import engines
+        from binlane.orchestration.plan_job import engines
 
         given = with_token(self._given)
         for value in secrets_of(given):
@@ -132,7 +132,7 @@ class _FilterJob(SparkSubmitOperator):
         return hook
 
 
-class FilterJobOperator(Watched, _FilterJob):
+class PlanJobOperator(Watched, _PlanJob):
     """``properties``: Spark properties, which may be secrets; ``engine_of``: the engine of a run's window."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ConfigError
 from binlane.orchestration.announcing.redaction import redacted, secret_arguments
-from binlane.orchestration.filter_job.spark_submit import without_airflow
+from binlane.orchestration.plan_job.spark_submit import without_airflow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,7 +23,7 @@ from binlane.plan.advice.settings import Suggestion, suggestions, too_few
 from binlane.plan.consistency import EpochStarts, level_of
 from binlane.plan.manifest import Manifest
 from binlane.plan.segment.load import Load
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.schema.model import Schema
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilLogEnd
@@ -144,7 +144,7 @@ def _channel(asked: Asked, uri: str) -> ChannelConfig:
     return load_channel(Declared(file.stem, file, node=Node(values, str(file))))
 
 
-def _counted(work: WorkFolder, manifest: Manifest, settings: FilterSettings, schema: Schema | None) -> Counts:
+def _counted(work: WorkFolder, manifest: Manifest, settings: PlanSettings, schema: Schema | None) -> Counts:
     counting = Counting(settings, schema, manifest.first_seqno)
     for segment in manifest.segments:
         with segment_bytes(work, segment) as data:

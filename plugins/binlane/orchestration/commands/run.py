@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
-from binlane.choices import FilterEngine
+from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.model import plural, size_text
@@ -21,15 +21,15 @@ from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.commands.channel import load, read_channel_status
 from binlane.orchestration.extraction.reading import source_of
-from binlane.orchestration.filter_job.engines import (
+from binlane.orchestration.lane_processes import LaneProcesses
+from binlane.orchestration.plan_job.engines import (
     begin_processes,
     early_scans,
-    filter_here,
+    plan_here,
     require_engine,
     runner_of,
 )
-from binlane.orchestration.filter_job.window_engine import engine_for
-from binlane.orchestration.lane_processes import LaneProcesses
+from binlane.orchestration.plan_job.window_engine import engine_for
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Bars, Terminal, View
 from binlane.orchestration.window_refusal import recorded_refusal
@@ -39,9 +39,9 @@ from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
 from binlane.work.files import WorkFolder
-from binlane.work.filter.early_scans import EarlyScans
-from binlane.work.filter.progress import filter_progress
 from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_job.early_scans import EarlyScans
+from binlane.work.plan_job.progress import plan_progress
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5
@@ -159,7 +159,7 @@ def apply_window(
     ``seconds``: gets the duration of each step.
     """
     begin_processes(engine)
-    filter_engine = ""
+    plan_engine = ""
     with early_scans(engine, channel) as early:
         with _timed(seconds, "extract", console), console.bars(seconds_left=True) as bars:
             window = steps.extract(channel, endpoints, request, _read_bytes(bars), early.told)
@@ -168,14 +168,14 @@ def apply_window(
         count = request.lanes or channel.lanes.count
         begun = functools.partial(lanes.begin, channel.name, endpoints.target, count)
         if window["plan"] is None:
-            meanwhile = _prepared(begun) if engine != FilterEngine.SPARK else nullcontext()
-            with _timed(seconds, "filter", console), _counted_segments(window, console), meanwhile:
+            meanwhile = _prepared(begun) if engine != PlanEngine.SPARK else nullcontext()
+            with _timed(seconds, "plan", console), _counted_segments(window, console), meanwhile:
                 work = WorkFolder(window["work"])
                 with recorded_refusal(endpoints.target, channel.name, window["window"]):
-                    filter_engine = _filter(channel, engine, work, window["segments"], early)
+                    plan_engine = _filter(channel, engine, work, window["segments"], early)
     begun()
     with _timed(seconds, "check", console):
-        adopted = steps.adopt_plan(channel, endpoints, window["work"], filter_engine=filter_engine)
+        adopted = steps.adopt_plan(channel, endpoints, window["work"], plan_engine=plan_engine)
     with _timed(seconds, "apply", console):
         lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
@@ -184,7 +184,7 @@ def apply_window(
 
 @contextmanager
 def _prepared(begin_lanes: Callable[[], None]) -> Iterator[None]:
-    """Around a filter job of this machine: this process waits for the job's processes, and meanwhile prepares the steps
+    """Around a plan job of this machine: this process waits for the job's processes, and meanwhile prepares the steps
     behind it. 0.1 s, which a window of seconds would notice."""
 
     def prepare() -> None:
@@ -215,19 +215,19 @@ def _read_bytes(bars: Bars) -> step_progress.Told:
 
 @contextmanager
 def _counted_segments(window: steps.Answer, console: Terminal) -> Iterator[None]:
-    """Around the filter job: shows its segments in a bar, on a terminal alone."""
+    """Around the plan job: shows its segments in a bar, on a terminal alone."""
     if not console.is_terminal:
         yield
         return
     ended = threading.Event()
     with console.bars(seconds_left=True) as bars:
-        bar = bars.add("filter job", 1_000)
+        bar = bars.add("plan job", 1_000)
 
         def count() -> None:
             while not ended.wait(_POLL_SECONDS):
                 # a figure that cannot be read now is no error of the job
                 with suppress(Exception):
-                    found = filter_progress(WorkFolder(window["work"]), window["segments"])
+                    found = plan_progress(WorkFolder(window["work"]), window["segments"])
                     if found is None:
                         continue
                     what = f"{found.built:,} of {found.segments:,} built" if found.is_scanned else "scanning"
@@ -245,10 +245,10 @@ def _counted_segments(window: steps.Answer, console: Terminal) -> Iterator[None]
 def _filter(
     channel: ChannelConfig, engine: str, work: WorkFolder, segments: int, early: EarlyScans | None = None
 ) -> str:
-    """Run the filter job; the engine that ran it, for people."""
+    """Run the plan job; the engine that ran it, for people."""
     found = engine_for(channel, engine, segments)
-    if found.word == FilterEngine.LOCAL and early is not None:
-        filter_here(channel, work, early.rows)
+    if found.word == PlanEngine.LOCAL and early is not None:
+        plan_here(channel, work, early.rows)
     else:
         runner_of(found.word, "--engine")(channel, work)
     return str(found)

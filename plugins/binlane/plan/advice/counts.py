@@ -22,7 +22,7 @@ from binlane.plan.routing import Routing
 from binlane.plan.segment.columns import INSERT, segment_columns
 from binlane.plan.segment.load import Load, Loads
 from binlane.plan.segment.map import ScanSummary, scan_columns
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.window.fold import EMPTY, fold_scans
 from binlane.schema.model import Schema
@@ -99,7 +99,7 @@ def span(busiest: float, serialized: float) -> float:
 class Counts:
     """The counts of a log."""
 
-    settings: FilterSettings
+    settings: PlanSettings
     has_schema: bool
     """False: the log alone tells of keys."""
     transactions: int
@@ -133,7 +133,7 @@ class Counts:
 class Counting:
     """Reads a window's segments one after another, each once. ``schema``: the target's; None: it is not known."""
 
-    settings: FilterSettings
+    settings: PlanSettings
     schema: Schema | None
     first_seqno: int
     _scans: list[ScanSummary] = field(default_factory=list)
@@ -142,7 +142,7 @@ class Counting:
     _tables: Counter[TableKey] = field(default_factory=Counter)
     _sets: WriteSets = field(init=False)
     _is_critical: Callable[[str], bool] = field(init=False)
-    _measured: FilterSettings = field(init=False)
+    _measured: PlanSettings = field(init=False)
 
     def __post_init__(self) -> None:
         self._sets = WriteSets(TableKeys(self.schema), self.first_seqno)
@@ -206,7 +206,7 @@ class Counting:
         known = {str(each.name) for scan in scans for each in scan.prepared}
         return sorted({str(each.name) for scan in scans for each in scan.resolved if each.commits} - known)
 
-    def _folded(self, manifest: Manifest, settings: FilterSettings) -> Routing:
+    def _folded(self, manifest: Manifest, settings: PlanSettings) -> Routing:
         scans = [replace(self._scans[0], loads=self._loads), *self._scans[1:]] if self._scans else []
         return fold_scans(manifest, scans, settings, self._known, self._carried)
 
@@ -258,7 +258,7 @@ class Counting:
             return none, str(exc)
         return found, f"{name} has no row changes, only statements" if found == none else ""
 
-    def _both(self, manifest: Manifest, settings: FilterSettings) -> tuple[Divided | None, Divided | None]:
+    def _both(self, manifest: Manifest, settings: PlanSettings) -> tuple[Divided | None, Divided | None]:
         alone = self._of_division(self._folded(manifest, replace(settings, commits_together=False)))
         return alone, self._of_division(self._folded(manifest, replace(settings, commits_together=True)))
 
@@ -291,7 +291,7 @@ def _serialized(routing: Routing) -> int:
     return sum(barrier.last - barrier.first + 1 for barrier in routing.barriers)
 
 
-def _with(settings: FilterSettings, listed: ShardList) -> FilterSettings:
+def _with(settings: PlanSettings, listed: ShardList) -> PlanSettings:
     return replace(settings, shard_list=listed.text())
 
 

@@ -54,7 +54,7 @@ class BlockLimits:
 
 @dataclass(frozen=True, slots=True)
 class FinishedBlock:
-    """A block as the filter job writes it."""
+    """A block as the plan job writes it."""
 
     header: BlockHeader
     items: Iterable[Item]

@@ -1,7 +1,7 @@
 """Rows of a window as SQL statements: lengths for the precheck, and values that the target may not be able to store.
 
 The precheck compares the longest rows with the target's ``max_allowed_packet``. A rows event in a BINLOG statement
-takes 4/3 of its bytes, which the filter job checks itself (``builder.check_fits``). As SQL a value is longer than in
+takes 4/3 of its bytes, which the plan job checks itself (``builder.check_fits``). As SQL a value is longer than in
 the log: two digits a byte, and MySQL's binary JSON becomes text of up to sixteen times its length. So rows events that
 could come near the limit are measured value by value; all others take well under half of it in any spelling. JSON
 documents are decoded only if the event holds the byte that marks a value without a JSON type.

@@ -1,4 +1,4 @@
-"""One segment as arrays with an entry for each event, so that the filter job handles many events at once."""
+"""One segment as arrays with an entry for each event, so that the plan job handles many events at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from binlane.plan.manifest import Segment
 from binlane.plan.segment.filter import EventFilter, TableVerdicts, event_filter
 from binlane.plan.segment.reader import segment_log
 from binlane.plan.segment.rename import renamed_tables
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.decode import dissect
 
 _TIMED: Final = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
@@ -87,7 +87,7 @@ class SegmentColumns:
         reader: LogReader,
         frames: Frames,
         segment: Segment,
-        settings: FilterSettings,
+        settings: PlanSettings,
         laid_out: Inflated | None = None,
     ) -> None:
         """Raises BinlogError for a segment that cannot be framed or whose row events do not fit their tables.
@@ -258,7 +258,7 @@ class SegmentColumns:
         return self.frames.timestamp[events].astype(np.float64)
 
 
-def segment_columns(data: Buffer, segment: Segment, settings: FilterSettings) -> SegmentColumns:
+def segment_columns(data: Buffer, segment: Segment, settings: PlanSettings) -> SegmentColumns:
     """The segment as arrays; compressed plain transactions are decompressed first. Raises BinlogError."""
     closed = _framed(data, segment)
     laid_out = inflated(closed[1]) if closed[1].error == OK else None

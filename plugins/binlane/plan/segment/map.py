@@ -1,4 +1,4 @@
-"""The filter job's two pure functions over one segment; their Python runs once a block, not once an event.
+"""The plan job's two pure functions over one segment; their Python runs once a block, not once an event.
 
 ``scan_segment`` finds the facts that other segments need; ``fold`` makes the window's routes of all scans;
 ``map_segment`` builds the segment's blocks. Simple transactions (``binlog.vector.simple_transactions``) are handled as
@@ -42,7 +42,7 @@ from binlane.plan.segment.rename import definition
 from binlane.plan.segment.replaced_rows import ReplacedRows
 from binlane.plan.segment.row_modes import RowModes, asked
 from binlane.plan.segment.run_writer import RunWriter
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.event_format import format_for
 from binlane.plan.transaction.route_key import TransactionClass
@@ -88,7 +88,7 @@ class MapSummary:
 
 
 def scan_segment(
-    data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
+    data: Buffer, segment: Segment, settings: PlanSettings, is_critical: Callable[[str], bool]
 ) -> ScanSummary:
     """The facts of one segment that the fold needs. ``is_critical``: predicate of ``critical_databases``.
 
@@ -98,7 +98,7 @@ def scan_segment(
 
 
 def scan_columns(
-    columns: SegmentColumns, settings: FilterSettings, is_critical: Callable[[str], bool], measures_load: bool
+    columns: SegmentColumns, settings: PlanSettings, is_critical: Callable[[str], bool], measures_load: bool
 ) -> ScanSummary:
     """As ``scan_segment``, of a segment that is framed already. ``measures_load``: with ``ScanSummary.loads``."""
     databases: dict[str, int] = {}
@@ -161,7 +161,7 @@ def map_segment(
     data: Buffer,
     segment: Segment,
     routing: Routing,
-    settings: FilterSettings,
+    settings: PlanSettings,
     open_sink: Callable[[int, bytes], LaneSink],
     reducer: Reducer | None = None,
     groups: Groups | None = None,
@@ -184,7 +184,7 @@ class _Map:
         self,
         columns: SegmentColumns,
         routing: Routing,
-        settings: FilterSettings,
+        settings: PlanSettings,
         limits: BlockLimits,
         open_sink: Callable[[int, bytes], LaneSink],
         reducer: Reducer | None,
@@ -376,7 +376,7 @@ def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:
         yield number, RowCounts(*by_number[number].tolist())
 
 
-def _meter_of(settings: FilterSettings, log: LogFormat) -> RowMeter | None:
+def _meter_of(settings: PlanSettings, log: LogFormat) -> RowMeter | None:
     """The meter for the rows of a log; None if nothing needs measuring."""
     earlier = ends_earlier(log.format, log.target, settings.target_version)
     if not settings.measures_rows and not earlier:

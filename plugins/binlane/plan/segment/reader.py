@@ -14,7 +14,7 @@ from binlane.plan.barriers import BarrierMap
 from binlane.plan.block.builder import transaction_header
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Route, Routing
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart
 from binlane.plan.transaction.load_data import LaterLoads
@@ -73,7 +73,7 @@ class SegmentReader:
     """Reads one segment's transactions one by one. ``map_segment`` takes plain ones many at once instead."""
 
     def __init__(
-        self, data: Buffer, segment: Segment, routing: Routing, settings: FilterSettings, groups: Groups
+        self, data: Buffer, segment: Segment, routing: Routing, settings: PlanSettings, groups: Groups
     ) -> None:
         """``groups`` gives the changes of the segment's XA COMMITs."""
         self._reader = LogReader(data, segment.source_file, verify=False)

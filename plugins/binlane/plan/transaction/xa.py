@@ -168,7 +168,7 @@ class NoGroups:
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
         """Raises PlanError: the scan has seen no XA COMMIT."""
-        raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the filter step again")
+        raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the plan job again")
 
     def undone(self, seqno: int) -> tuple[Part, ...]:
         """Nothing: an XA ROLLBACK without an XA PREPARE."""

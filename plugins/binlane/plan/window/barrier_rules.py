@@ -31,7 +31,7 @@ from binlane.model import FILTERED_SHARD, Barrier
 from binlane.plan.barriers import BarrierRequest, fold
 from binlane.plan.division import Division
 from binlane.plan.manifest import Manifest
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_stretches import stretches
 from binlane.plan.transaction.temporary_tables import lives
@@ -55,7 +55,7 @@ class BarrierRules:
 
     manifest: Manifest
     scans: ScannedWindow
-    settings: FilterSettings
+    settings: PlanSettings
     schema: Schema
     """The target's, at the window's start."""
     known: SchemaFacts

@@ -17,7 +17,7 @@ from binlane.plan.manifest import Manifest
 from binlane.plan.routing import Route, Routing, first_appearance
 from binlane.plan.row_accounting import Tally
 from binlane.plan.segment.map import ScanSummary
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.unseen_tables import judge
@@ -47,7 +47,7 @@ EMPTY = "(empty)"
 def fold_scans(
     manifest: Manifest,
     scans: Iterable[ScanSummary],
-    settings: FilterSettings,
+    settings: PlanSettings,
     schema: Schema,
     carried: Iterable[ScanSummary] = (),
 ) -> Routing:
@@ -58,7 +58,7 @@ def fold_scans(
 def fold_window(
     manifest: Manifest,
     scans: Iterable[ScanSummary],
-    settings: FilterSettings,
+    settings: PlanSettings,
     schema: Schema,
     carried: Iterable[ScanSummary] = (),
 ) -> tuple[Routing, frozenset[TableKey]]:
@@ -105,7 +105,7 @@ class _Fold:
         self,
         manifest: Manifest,
         scans: ScannedWindow,
-        settings: FilterSettings,
+        settings: PlanSettings,
         schema: Schema,
         carried: ScannedWindow,
     ) -> None:

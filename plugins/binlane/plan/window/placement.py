@@ -17,7 +17,7 @@ from binlane.model import TableKey
 from binlane.plan.block.reducible_tables import Excluded, why_not_folded
 from binlane.plan.division import BY_NAME, Placement, table_lane
 from binlane.plan.segment.logged_tables import LoggedTable
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema, Table
@@ -36,7 +36,7 @@ all lanes busy."""
 
 
 def placements(
-    scans: Sequence[ScannedWindow], settings: FilterSettings, schema: Schema, facts: SchemaFacts, excluded: Excluded
+    scans: Sequence[ScannedWindow], settings: PlanSettings, schema: Schema, facts: SchemaFacts, excluded: Excluded
 ) -> tuple[dict[TableKey, Placement], dict[TableKey, int]]:
     """The tables that foreign keys join and, if rows go by key, each table of the window's row events; and
     ``Division.ranged``.

@@ -13,10 +13,10 @@ from binlane.model import plural
 from binlane.plan.block.size_choice import USUAL_TRANSACTIONS, SizeChoice
 from binlane.plan.routing import Routing
 from binlane.plan.segment.changes import Changes
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 
 FEWEST_TRANSACTIONS: Final = 4 * USUAL_TRANSACTIONS
-"""Of a lane between two barriers: with fewer, a lane has a handful of blocks, and folding them again costs the filter
+"""Of a lane between two barriers: with fewer, a lane has a handful of blocks, and folding them again costs the plan
 job as much as it saves the target."""
 FEW_CHANGES: Final = 20
 """Row changes for each table that a block opens: below, a target spends more on opening tables than on rows."""
@@ -26,7 +26,7 @@ MOST_TRANSACTIONS: Final = 10_000
 """Of a block that is chosen larger than usual: a stop, a skip or an error inside it applies them one by one."""
 
 
-def size_choice(settings: FilterSettings, transactions: int, changes: Changes, routing: Routing) -> SizeChoice | None:
+def size_choice(settings: PlanSettings, transactions: int, changes: Changes, routing: Routing) -> SizeChoice | None:
     """What to take for a window of so many transactions; None if the channel's file says both."""
     given = settings.block_transactions
     if not settings.chooses_size:
@@ -40,7 +40,7 @@ def size_choice(settings: FilterSettings, transactions: int, changes: Changes, r
     size = USUAL_TRANSACTIONS
     is_folded = reduce in (Reduce.BLOCK, Reduce.WINDOW)
     if is_folded and small is None and 0 < changes.rows < FEW_CHANGES * changes.opened:
-        # with "window" for the filter job: each table of a block costs it as much, and it folds the blocks again
+        # with "window" for the plan job: each table of a block costs it as much, and it folds the blocks again
         size = min(MOST_TRANSACTIONS, -(-FEW_CHANGES * changes.opened // changes.rows) * USUAL_TRANSACTIONS)
         if reduce is Reduce.BLOCK:
             because += f"; {_opened(changes)}"
@@ -48,7 +48,7 @@ def size_choice(settings: FilterSettings, transactions: int, changes: Changes, r
 
 
 def _reduce(
-    settings: FilterSettings, transactions: int, changes: Changes, routing: Routing, small: str | None
+    settings: PlanSettings, transactions: int, changes: Changes, routing: Routing, small: str | None
 ) -> tuple[Reduce, str]:
     if settings.block_transactions is not None:
         return Reduce.BLOCK, "blocks.transactions is set"
@@ -72,7 +72,7 @@ def _opened(changes: Changes) -> str:
     return f"{a_table:.1f} row changes for each table that a block of {USUAL_TRANSACTIONS:,} transactions opens"
 
 
-def _why_small_steps(settings: FilterSettings) -> str | None:
+def _why_small_steps(settings: PlanSettings) -> str | None:
     """Why blocks stay small: what the channel says of its readers and of its target; None if they may grow."""
     if settings.small_blocks is not None:
         return settings.small_blocks

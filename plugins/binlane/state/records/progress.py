@@ -18,7 +18,7 @@ class RunStep(StrEnum):
 
     EXTRACT = "extract"
     """Bytes of log are read."""
-    FILTER = "filter"
+    PLAN = "plan"
     """Segments are mapped; their number is counted in the window's folder."""
     APPLY = "apply"
     """Lanes apply transactions; ``done`` is the number that was applied when they began."""

@@ -14,7 +14,7 @@ from binlane.errors import ConfigError, UnsupportedEventError
 from binlane.model import TableKey
 from binlane.plan.advice.counts import Counting, Counts
 from binlane.plan.advice.settings import Suggestion, lanes_needed, suggestions
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
 from binlane.shards.shard_list import parse_shard_list
 from tests.unit.binlog.cases import mariadb_gtid
@@ -47,7 +47,7 @@ def schema_of(*databases: str, key: Key = PRIMARY) -> Schema:
 
 def counts_of(
     log: Sequence[Sequence[bytes]],
-    chosen: FilterSettings | None = None,
+    chosen: PlanSettings | None = None,
     schema: Schema | None = None,
     cuts: Sequence[int] = (),
 ) -> Counts:

@@ -24,7 +24,7 @@ from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
 from binlane.plan.segment.map import MapSummary, ScanSummary
 from binlane.plan.segment.reader import segment_log
 from binlane.plan.segment.row_modes import asked
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.event_format import format_for, translation
 from binlane.plan.transaction.parts import MapPart, Part, RowsPart
@@ -35,7 +35,7 @@ from binlane.sql.requirements import UNLOGGED_LENGTH, Requirement
 
 
 def scan_segment(
-    data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
+    data: Buffer, segment: Segment, settings: PlanSettings, is_critical: Callable[[str], bool]
 ) -> ScanSummary:
     """As ``columnar.scan_segment``."""
     databases: dict[str, int] = {}
@@ -59,7 +59,7 @@ def map_segment(
     data: Buffer,
     segment: Segment,
     routing: Routing,
-    settings: FilterSettings,
+    settings: PlanSettings,
     open_sink: Callable[[int, bytes], LaneSink],
     reducer: Reducer | None = None,
     groups: Groups | None = None,
@@ -138,14 +138,14 @@ class Cursor(LaneEdges):
 
 
 def _read(
-    data: Buffer, segment: Segment, settings: FilterSettings
+    data: Buffer, segment: Segment, settings: PlanSettings
 ) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:
     reader = LogReader(data, segment.source_file, verify=False)
     log = segment_log(reader, segment, Flavor(settings.target), settings.rules)
     return log, enumerate(transactions(reader), segment.first_seqno)
 
 
-def _meter_of(settings: FilterSettings, log: LogFormat) -> RowMeter | None:
+def _meter_of(settings: PlanSettings, log: LogFormat) -> RowMeter | None:
     """What looks at the rows of a log for the target; None if there is nothing to look for."""
     earlier = ends_earlier(log.format, log.target, settings.target_version)
     if not settings.measures_rows and not earlier:

@@ -1,4 +1,4 @@
-"""Divided shards in the filter's map: the lanes share all blocks, and each row change is in one lane, its table's."""
+"""Divided shards in the plan job's map: the lanes share all blocks, and each row change is in one lane, its table's."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ def test_routes_survive_json_and_a_transaction_that_the_scan_did_not_see_is_refu
     found = filtered([rows(1, "a"), rows(2, "a", "b"), alone(3, "CREATE USER u")])
     again = Routing.from_json(found.routing.to_json(), "context.json")
     assert again.to_json() == found.routing.to_json()
-    with pytest.raises(PlanError, match="run the filter step again"):
+    with pytest.raises(PlanError, match="run the plan job again"):
         again.route_of(TransactionClass(frozenset({"never seen"}), ()))
     with pytest.raises(PlanError, match=r"^context\.json: "):
         Routing.from_json(found.routing.to_json()[:-9], "context.json")

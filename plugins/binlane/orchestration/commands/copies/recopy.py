@@ -57,7 +57,7 @@ class Options:
     tables: tuple[str, ...]
     """The target's names."""
     engine: str
-    """Of the filter job."""
+    """Of the plan job."""
     lock_seconds: int = 30
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from binlane.config import find_channel, load_channel, tables_of
 from binlane.config.by_name import all_keys
 from binlane.config.kinds import Table
-from binlane.orchestration.filter_job.spark_submit import secrets_of
+from binlane.orchestration.plan_job.spark_submit import secrets_of
 from binlane.safe_text import one_line
 
 _HIDDEN: Final = "***"

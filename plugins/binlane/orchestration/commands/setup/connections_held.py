@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from binlane.choices import FilterEngine
+from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.connections import PREFIX, AskStores, Endpoint, Kept, Resolver, Stored, environment_resolver
 from binlane.errors import ConfigError
@@ -73,7 +73,7 @@ class Connections:
         for part, found in (("source", self.channel.source.connection), ("target", self.channel.target.connection)):
             if found is not None:
                 yield self._of_shell(part, found) if self.ask is None else _of_airflow(part, found, self._stored(found))
-        if self.ask is not None and self.channel.spark.engine is not FilterEngine.LOCAL:
+        if self.ask is not None and self.channel.spark.engine is not PlanEngine.LOCAL:
             connection = self.channel.spark.connection
             yield _of_spark(connection, self._stored(connection))
         if (announced := self.channel.announce.airflow) is not None:
@@ -173,7 +173,7 @@ def _of_spark(connection_id: str, stored: Stored) -> Answer:
     if stored.kept:
         return Answer("spark-airflow-connection", (), said=stored.kept[0].place)
     added = Command(f"airflow connections add {shlex.quote(connection_id)} --conn-uri {_SPARK}")
-    found = "; ".join(("none in Airflow: the DAG's filter job goes to YARN", *stored.silent))
+    found = "; ".join(("none in Airflow: the DAG's plan job goes to YARN", *stored.silent))
     note = Finding(Severity.INFO, "spark", f"a connection {connection_id!r}", found, "add it", mend=(added,))
     return Answer("spark-airflow-connection", (note,))
 

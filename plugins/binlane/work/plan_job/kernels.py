@@ -1,4 +1,4 @@
-"""Imported by the process that forks the filter's workers of a command, while the log is being read: the machine code
+"""Imported by the process that forks the plan job's workers of a command, while the log is being read: the machine code
 that a window of plain rows needs, which each worker would load at its first segment otherwise.
 
 Only what is cached: other code is compiled when it is needed, not before.

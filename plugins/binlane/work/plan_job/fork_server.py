@@ -1,4 +1,4 @@
-"""The process from which this machine's workers are forked: those of a local filter job, and the lanes behind it.
+"""The process from which this machine's workers are forked: those of a local plan job, and the lanes behind it.
 
 A program has one such server for its whole life. ``begin_fork_server`` starts it as an interpreter of its own, which
 imports what the workers need: safe from any program. A command that has imported the same modules forks it from itself

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from binlane.errors import BinlaneError
-from binlane.work.filter.errors import error_in
+from binlane.work.plan_job.errors import error_in
 
-FILTER_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "event_metadata_filter.py"
-"""The filter job's file, as spark-submit wants it."""
+PLAN_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "event_metadata_filter.py"
+"""The plan job's file, as spark-submit wants it."""
 _DAEMON: Final = "spark.python.daemon.module"
 _CARRIED: Final = "spark.submit.pyFiles"
 WITH_DEFAULTS: Final = "--load-spark-defaults"
@@ -45,7 +45,7 @@ def spark_properties(given: Mapping[str, str]) -> dict[str, str]:
 def with_token(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of one job, with a token of its own: its answer has a code that only this job can make."""
     # a DAG file, which is parsed in every task process, imports this module
-    from binlane.work.filter.made import TOKEN
+    from binlane.work.plan_job.made import TOKEN
 
     return {**properties, TOKEN: secrets.token_hex(32)}
 

@@ -1,6 +1,6 @@
 """Options for the JVM of a spark-submit: a quick compiler, and an archive of classes that it maps instead of jars.
 
-The filter job's JVM lives for seconds and hands no rows through, so the second compiler costs more than it brings.
+The plan job's JVM lives for seconds and hands no rows through, so the second compiler costs more than it brings.
 Loading and checking classes is half of what else a small spark-submit costs. A JVM writes the archive, at its end
 (class data sharing, https://openjdk.org/jeps/350), and uses it only with the Java and the jars that it was made of.
 They are its name here, since a JVM says nothing about an archive that it cannot use.
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.errors import ConfigError
-from binlane.orchestration.filter_job.spark_submit import without_airflow
+from binlane.orchestration.plan_job.spark_submit import without_airflow
 
 LOADING_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "loading_job.py"
 """The job whose classes are archived."""

@@ -9,8 +9,8 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.errors import BinlaneError, ConfigError
-from binlane.orchestration.filter_job.engines import FILTER_ENGINES
-from binlane.orchestration.filter_job.jvm_options import OPTIONS, with_jvm_options, write_class_archive
+from binlane.orchestration.plan_job.engines import PLAN_ENGINES
+from binlane.orchestration.plan_job.jvm_options import OPTIONS, with_jvm_options, write_class_archive
 from binlane.work.files import WorkFolder
 from tests.spark.spark_machine import spark_machine
 
@@ -49,7 +49,7 @@ def test_the_command_line_submits_with_the_archive(machine: Path, monkeypatch: p
     file.parent.mkdir(parents=True)
     file.write_text('[source]\nconnection = "a"\n[target]\nconnection = "b"\n')
     with pytest.raises(BinlaneError, match=f"-XX:SharedArchiveFile={archive}"):
-        FILTER_ENGINES["spark"](load_channel(file, {}), WorkFolder(str(machine / "work")))
+        PLAN_ENGINES["spark"](load_channel(file, {}), WorkFolder(str(machine / "work")))
 
 
 @pytest.mark.parametrize("replaced", ["spark/jars/a.jar", "java/lib/server/libjvm.so"])

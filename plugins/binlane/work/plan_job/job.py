@@ -1,4 +1,4 @@
-"""The filter job without its engine: scan every segment, fold, map every segment, write plan.json. With ``reduce =
+"""The plan job without its engine: scan every segment, fold, map every segment, write plan.json. With ``reduce =
 "window"`` a third run, over lanes, folds the files that the second has written.
 
 An engine runs one function over names, anywhere, in any order, as often as it likes: Spark executors, a pool of local
@@ -23,24 +23,24 @@ from binlane.errors import ExecutorsLostError
 from binlane.formats import OF_PLAN
 from binlane.garbage import uncollected
 from binlane.plan.manifest import Segment
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.plan.window.fold import fold_window, make_plan
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
-from binlane.work.filter.fork_server import begin_fork_server
-from binlane.work.filter.made import note_made
-from binlane.work.filter.processes import ForkedProcesses, end_with_parent
-from binlane.work.filter.tasks import fold_task, map_task, scan_task, unpacked
 from binlane.work.folder_formats import write_formats
 from binlane.work.plan_inputs import Planning, read_inputs
+from binlane.work.plan_job.fork_server import begin_fork_server
+from binlane.work.plan_job.made import note_made
+from binlane.work.plan_job.processes import ForkedProcesses, end_with_parent
+from binlane.work.plan_job.tasks import fold_task, map_task, scan_task, unpacked
 
 Task = Callable[[str], bytes]
-Scanned = Callable[[FilterSettings], Mapping[Segment, bytes]]
+Scanned = Callable[[PlanSettings], Mapping[Segment, bytes]]
 """Rows of ``scan_task`` that are there already, by their segments, for a window of these settings."""
-WORKERS: Final = (__name__, "binlane.work.filter.warm")
-"""Modules that the server of the processes imports for the filter's workers."""
+WORKERS: Final = (__name__, "binlane.work.plan_job.warm")
+"""Modules that the server of the processes imports for the plan job's workers."""
 _BATCH_BYTES: Final = 64 << 20
 """A batch of several segments is no larger than a segment of the usual size."""
 _BATCHES: Final = 256
@@ -110,7 +110,7 @@ class LocalProcesses:
         except BrokenProcessPool as exc:
             self.close()
             raise ExecutorsLostError(
-                f"a process of the filter job {self._context.how_ended}; nothing was written to the target: run it "
+                f"a process of the plan job {self._context.how_ended}; nothing was written to the target: run it "
                 "again, if memory was the cause with smaller segments.bytes"
             ) from exc
 
@@ -138,7 +138,7 @@ def batches_of(segments: Sequence[Segment]) -> list[list[str]]:
     return batches
 
 
-def run_filter(folder: WorkFolder, engine: Engine, scanned: Scanned | None = None) -> WindowPlan:
+def run_plan_job(folder: WorkFolder, engine: Engine, scanned: Scanned | None = None) -> WindowPlan:
     """Plan the window whose manifest, settings and schema are in ``folder``; the plan's files go to a folder below it.
 
     A second run with the same input writes the same files. Raises BinlogError for anything in the log that cannot be

@@ -1,4 +1,4 @@
-"""Engines of the filter job, by the word of ``spark.engine`` and ``--engine``. Airflow submits the Spark job itself."""
+"""Engines of the plan job, by the word of ``spark.engine`` and ``--engine``. Airflow submits the Spark job itself."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from binlane.choices import FilterEngine
+from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
 from binlane.extension import chosen
-from binlane.orchestration.filter_job.jvm_options import with_jvm_options
-from binlane.orchestration.filter_job.spark_submit import (
-    FILTER_JOB,
+from binlane.orchestration.plan_job.jvm_options import with_jvm_options
+from binlane.orchestration.plan_job.spark_submit import (
+    PLAN_JOB,
     WITH_DEFAULTS,
     properties_file,
     spark_properties,
@@ -24,57 +24,57 @@ from binlane.orchestration.filter_job.spark_submit import (
     without_secrets,
 )
 from binlane.work.files import PLAN, Digests, WorkFolder
-from binlane.work.filter.early_scans import EarlyScans
-from binlane.work.filter.errors import error_of
-from binlane.work.filter.fork_server import fork_server_here
-from binlane.work.filter.job import WORKERS, LocalProcesses, Scanned, run_filter
-from binlane.work.filter.made import TOKEN, made_here, take_answer
 from binlane.work.plan_inputs import read_inputs
+from binlane.work.plan_job.early_scans import EarlyScans
+from binlane.work.plan_job.errors import error_of
+from binlane.work.plan_job.fork_server import fork_server_here
+from binlane.work.plan_job.job import WORKERS, LocalProcesses, Scanned, run_plan_job
+from binlane.work.plan_job.made import TOKEN, made_here, take_answer
 
 log = logging.getLogger(__name__)
 
 REMOTE: Final = "SPARK_REMOTE"
 """Environment variable with the URL of a Spark Connect server, as Spark itself reads it."""
 LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.runner", "binlane.apply.lane.warm")
-"""Modules that the fork server imports, because lanes are forked later from the same server as the filter's
+"""Modules that the fork server imports, because lanes are forked later from the same server as the plan job's
 processes."""
-SERVED: Final = ("binlane.work.filter.kernels", *LANES)
+SERVED: Final = ("binlane.work.plan_job.kernels", *LANES)
 """Modules that the fork server of a command imports by itself, besides those of the command."""
 
 
 def begin_processes(word: str) -> None:
     """Start what an engine on this machine needs, before a command has connections and threads. ``word``: may be
     "auto", which takes this machine for all but large windows."""
-    if word != FilterEngine.SPARK:
+    if word != PlanEngine.SPARK:
         fork_server_here(*SERVED, shared=WORKERS)
 
 
-def filter_here(channel: ChannelConfig, work: WorkFolder, scanned: Scanned | None = None) -> None:
-    """Run the filter job by processes on this machine. ``scanned``: results of ``EarlyScans``."""
-    run_filter(work, LocalProcesses(os.cpu_count() or 1, *LANES), scanned)
+def plan_here(channel: ChannelConfig, work: WorkFolder, scanned: Scanned | None = None) -> None:
+    """Run the plan job by processes on this machine. ``scanned``: results of ``EarlyScans``."""
+    run_plan_job(work, LocalProcesses(os.cpu_count() or 1, *LANES), scanned)
 
 
 def early_scans(word: str, channel: ChannelConfig) -> EarlyScans:
     """Scans while the log is read, of as many segments as an engine on this machine gets; of none for Spark."""
     # "auto" gives longer windows to Spark
-    longest: dict[str, int | None] = {FilterEngine.LOCAL: None, FilterEngine.AUTO: channel.spark.min_segments - 1}
+    longest: dict[str, int | None] = {PlanEngine.LOCAL: None, PlanEngine.AUTO: channel.spark.min_segments - 1}
     # one core is the reader's
     return EarlyScans((os.cpu_count() or 1) - 1, longest.get(word, 0))
 
 
 def connect(channel: ChannelConfig, work: str, remote: str) -> None:
-    """Run the filter job of the folder ``work`` (a URI) on a Spark Connect server (``sc://host:15002``), without a JVM
+    """Run the plan job of the folder ``work`` (a URI) on a Spark Connect server (``sc://host:15002``), without a JVM
     of its own."""
     if channel.spark.conf:
         log.info("not used: [spark.conf], which is for spark-submit; a Spark Connect server has properties of its own")
     # imported only if needed: pyspark is an extra of the package
-    from binlane.spark_engine import filter_on_server
+    from binlane.spark_engine import plan_on_server
 
-    filter_on_server(remote, WorkFolder(work), channel.name)
+    plan_on_server(remote, WorkFolder(work), channel.name)
 
 
 def submit(channel: ChannelConfig, work: WorkFolder) -> None:
-    """Run the filter job on Spark, as the DAG's task does: on the server that SPARK_REMOTE names, else by spark-submit.
+    """Run the plan job on Spark, as the DAG's task does: on the server that SPARK_REMOTE names, else by spark-submit.
 
     Raises PlanError with the output of spark-submit.
     """
@@ -91,7 +91,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         )
     environment = with_jvm_options({"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ), "PATH": path})
     with properties_file(given) as file:
-        command = [program, WITH_DEFAULTS, "--properties-file", file, str(FILTER_JOB), "--work", work.uri]
+        command = [program, WITH_DEFAULTS, "--properties-file", file, str(PLAN_JOB), "--work", work.uri]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not work.plans(read_inputs(work).key).exists(PLAN):
         # Spark redirects the driver's standard error to its own standard output
@@ -100,23 +100,23 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     take_answer_of(work.uri, given)
 
 
-class FilterRunner(Protocol):
-    """Runs the filter job of a window's folder; the plan is written when the call returns, and this process knows what
-    was made (``work.filter.made``): ``run_filter`` notes it, where it is called."""
+class PlanRunner(Protocol):
+    """Runs the plan job of a window's folder; the plan is written when the call returns, and this process knows what
+    was made (``work.plan_job.made``): ``run_plan_job`` notes it, where it is called."""
 
     def __call__(self, channel: ChannelConfig, work: WorkFolder) -> None:
-        """Raises the errors of ``work.filter.job.run_filter``."""
+        """Raises the errors of ``work.plan_job.job.run_plan_job``."""
 
 
-FILTER_ENGINES: Final[Mapping[str, FilterRunner]] = {
-    FilterEngine.LOCAL: filter_here,
-    FilterEngine.SPARK: submit,
+PLAN_ENGINES: Final[Mapping[str, PlanRunner]] = {
+    PlanEngine.LOCAL: plan_here,
+    PlanEngine.SPARK: submit,
 }
 """Engines by the word of ``spark.engine`` and ``--engine``; ``engine_for`` gives the one that "auto" means."""
 
 
 def made_of(work: str) -> Digests | None:
-    """The digests of what the filter job of the folder ``work`` (a URI) has read and made, for the step behind it."""
+    """The digests of what the plan job of the folder ``work`` (a URI) has read and made, for the step behind it."""
     return made_here(work)
 
 
@@ -125,17 +125,17 @@ def take_answer_of(work: str, given: Mapping[str, str]) -> None:
     take_answer(work, given[TOKEN])
 
 
-def runner_of(word: str, key: str) -> FilterRunner:
+def runner_of(word: str, key: str) -> PlanRunner:
     """The engine of a word that is not "auto". ``key``: for the errors of ``extension.chosen``."""
-    return chosen(FILTER_ENGINES, word, key)
+    return chosen(PLAN_ENGINES, word, key)
 
 
 def run_by(word: str, channel: ChannelConfig, work: str) -> None:
-    """Run the filter job of the folder ``work`` (a URI) by an engine."""
+    """Run the plan job of the folder ``work`` (a URI) by an engine."""
     runner_of(word, "spark.engine")(channel, WorkFolder(work))
 
 
 def require_engine(word: str, key: str) -> None:
     """Raises ConfigError for a word that no engine has."""
-    if word != FilterEngine.AUTO:
+    if word != PlanEngine.AUTO:
         runner_of(word, key)

@@ -1,4 +1,4 @@
-"""The files that a filter job has made and those that it has made them of, for the step that adopts the plan.
+"""The files that a plan job has made and those that it has made them of, for the step that adopts the plan.
 
 Until the target has the digests of a plan's files, who can write to the work folder could replace them all. So they go
 from the job to the adoption beside the folder: in this process's memory, and from one task of Airflow to another in its
@@ -64,7 +64,7 @@ def _code(made: str, token: str) -> str:
 
 def _foreign(uri: str, found: str) -> PlanError:
     return PlanError(
-        f"{uri}/{ANSWER}: expected the answer of this filter job, with its code, found {found}: another program has "
+        f"{uri}/{ANSWER}: expected the answer of this plan job, with its code, found {found}: another program has "
         "changed the file, or the job ran an older binlane than this one; see that Spark runs this binlane and who can "
-        "write to the work folder, then run the filter step again: it writes the same files"
+        "write to the work folder, then run the plan job again: it writes the same files"
     )

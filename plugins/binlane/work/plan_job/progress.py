@@ -1,4 +1,4 @@
-"""How far the filter job of a window is, by the names of the files that it has written: the same for every engine.
+"""How far the plan job of a window is, by the names of the files that it has written: the same for every engine.
 
 No file is read: whoever looks may look every second, and the inputs of a large window are large.
 """
@@ -19,8 +19,8 @@ _MOST_LANES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class FilterProgress:
-    """Segments of a window in the filter job."""
+class PlanProgress:
+    """Segments of a window in the plan job."""
 
     segments: int
     is_scanned: bool
@@ -34,7 +34,7 @@ class FilterProgress:
         return (self.segments * self.is_scanned + self.built) / (2 * self.segments) if self.segments else 0.0
 
 
-def filter_progress(work: WorkFolder, segments: int) -> FilterProgress | None:
+def plan_progress(work: WorkFolder, segments: int) -> PlanProgress | None:
     """The job on the folder of a window with that many segments; None if the folder is not of this machine, or holds
     the plans of several settings. Raises what its file system raises."""
     if not work.exists(files.MANIFEST):
@@ -43,8 +43,8 @@ def filter_progress(work: WorkFolder, segments: int) -> FilterProgress | None:
     if len(keys) > 1:
         return None
     if not keys or not (plans := work.child(keys[0])).exists(files.CONTEXT):
-        return FilterProgress(segments, is_scanned=False, built=0)
+        return PlanProgress(segments, is_scanned=False, built=0)
     # with reduce = "window", segments are built as parts of lanes
     place = plans.child("parts" if "parts" in plans.children() else "lanes")
     built = {name for lane in place.children()[:_MOST_LANES] for name in place.child(lane).names()}
-    return FilterProgress(segments, is_scanned=True, built=sum(name.endswith(".parquet") for name in built))
+    return PlanProgress(segments, is_scanned=True, built=sum(name.endswith(".parquet") for name in built))

@@ -1,4 +1,4 @@
-"""The tasks of the filter job's workers, for one segment or lane each; ``job`` runs the workers.
+"""The tasks of the plan job's workers, for one segment or lane each; ``job`` runs the workers.
 
 A worker imports this module and nothing that only the driver needs: it must start in less than a second.
 """
@@ -20,7 +20,6 @@ from binlane.plan.segment.map import MapSummary, ScanSummary, map_segment, scan_
 from binlane.plan.window.reduce import FoldedLane, LaneFolder
 from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
-from binlane.work.filter.folded_files import fold_files
 from binlane.work.lane_files import LaneFileWriter
 from binlane.work.plan_inputs import (
     Planning,
@@ -32,6 +31,7 @@ from binlane.work.plan_inputs import (
     routing_of,
     segment_bytes,
 )
+from binlane.work.plan_job.folded_files import fold_files
 
 _LEVEL: Final = 1
 """zstd's fastest: a fifth to an eighth of the bytes, in half a millisecond."""

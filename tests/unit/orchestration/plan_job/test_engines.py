@@ -9,10 +9,10 @@ import pytest
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
 from binlane.orchestration.commands.run import Call
-from binlane.orchestration.filter_job.engines import FILTER_ENGINES
-from binlane.orchestration.filter_job.jvm_options import LOADING_JOB
-from binlane.orchestration.filter_job.spark_submit import FILTER_JOB
-from binlane.orchestration.filter_job.window_engine import engine_for
+from binlane.orchestration.plan_job.engines import PLAN_ENGINES
+from binlane.orchestration.plan_job.jvm_options import LOADING_JOB
+from binlane.orchestration.plan_job.spark_submit import PLAN_JOB
+from binlane.orchestration.plan_job.window_engine import engine_for
 from binlane.work.files import WorkFolder
 
 
@@ -21,14 +21,14 @@ def test_without_spark_submit_the_way_without_spark_is_named(tmp_path: Path, mon
     monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match=r"expected spark-submit on PATH, found none; .*or use --engine local"):
-        FILTER_ENGINES["spark"](channel(tmp_path), WorkFolder(str(tmp_path / "work")))
+        PLAN_ENGINES["spark"](channel(tmp_path), WorkFolder(str(tmp_path / "work")))
 
 
 def test_the_job_s_file_is_in_a_folder_that_hides_no_other_package_s_modules() -> None:
     """Spark puts that folder on the driver's path."""
-    assert sorted(file.name for file in FILTER_JOB.parent.glob("*.py")) == [
+    assert sorted(file.name for file in PLAN_JOB.parent.glob("*.py")) == [
         "__init__.py",
-        FILTER_JOB.name,
+        PLAN_JOB.name,
         LOADING_JOB.name,
     ]
 

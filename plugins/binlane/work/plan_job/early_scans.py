@@ -2,7 +2,7 @@
 
 A scan needs no more of a window's inputs than the channel's settings (``scan_segment``), and these are known before the
 log is read. The inputs are written when it has been read: a result counts only if it is of that very segment, and was
-made with those very settings. What is missing then, for whatever reason, the filter job scans itself.
+made with those very settings. What is missing then, for whatever reason, the plan job scans itself.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from binlane.garbage import uncollected
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Segment
 from binlane.plan.segment.map import scan_segment
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import PlanSettings
 from binlane.schema.model import Schema
 from binlane.shards.shard_list import parse_shard_list
 from binlane.work.files import WorkFolder
-from binlane.work.filter.processes import ForkedProcesses, end_with_parent
-from binlane.work.filter.tasks import packed
 from binlane.work.plan_inputs import segment_bytes
+from binlane.work.plan_job.processes import ForkedProcesses, end_with_parent
+from binlane.work.plan_job.tasks import packed
 
 log = logging.getLogger(__name__)
 
-SettingsNow = Callable[[Segment], FilterSettings]
+SettingsNow = Callable[[Segment], PlanSettings]
 """The settings of a window of this source, as far as they are known before its log has been read."""
 
 
@@ -48,7 +48,7 @@ class EarlyScans:
     def _begin(self, uri: str = "") -> None:
         self._uri = uri
         self._held: Segment | None = None
-        self._settings: FilterSettings | None = None
+        self._settings: PlanSettings | None = None
         self._is_off = False
         # in a queue of its own: a pool that loses a process must have no future that was cancelled (Python 3.11)
         self._waiting = deque[Segment]()
@@ -67,7 +67,7 @@ class EarlyScans:
 
     def told(self, settings_now: SettingsNow, folder: WorkFolder, segment: Segment) -> None:
         """A segment of the window in ``folder`` is complete: scan the one before it. The last one of a window is not
-        scanned early, because the filter job is about to begin. Raises what ``settings_now`` raises."""
+        scanned early, because the plan job is about to begin. Raises what ``settings_now`` raises."""
         if folder.uri != self._uri:
             self._begin(folder.uri)
         held, self._held = self._held, segment
@@ -86,7 +86,7 @@ class EarlyScans:
         while self._waiting and sum(not future.done() for future in self._futures.values()) < self._processes:
             self._submit(self._waiting.popleft(), self._settings)
 
-    def _submit(self, segment: Segment, settings: FilterSettings) -> None:
+    def _submit(self, segment: Segment, settings: PlanSettings) -> None:
         if self._pool is None:
             self._context = ForkedProcesses()
             self._pool = ProcessPoolExecutor(self._processes, mp_context=self._context, initializer=end_with_parent)
@@ -97,7 +97,7 @@ class EarlyScans:
             log.debug("no early scans: %s", exc)
             self._is_off = True
 
-    def rows(self, settings: FilterSettings) -> Mapping[Segment, bytes]:
+    def rows(self, settings: PlanSettings) -> Mapping[Segment, bytes]:
         """The results of ``scan_task`` that are there or at work, by their segments. ``settings``: of the window's
         inputs."""
         self._waiting.clear()
@@ -108,18 +108,18 @@ class EarlyScans:
             try:
                 found[segment] = future.result()
             except Exception as exc:
-                # the filter job meets it again, and says what is to be done
+                # the plan job meets it again, and says what is to be done
                 log.debug("%s: no early scan: %s", segment.name, exc)
         return found
 
 
-def _comparable(settings: FilterSettings) -> FilterSettings:
+def _comparable(settings: PlanSettings) -> PlanSettings:
     """The settings without what is read from the source behind the log; the scan does not use it."""
     return replace(settings, not_reduced=[])
 
 
 @uncollected()
-def early_scan(uri: str, segment: Segment, settings: FilterSettings) -> bytes:
+def early_scan(uri: str, segment: Segment, settings: PlanSettings) -> bytes:
     """As ``scan_task``, without the window's inputs; only for channels without critical shards."""
     with segment_bytes(WorkFolder(uri), segment) as data:
         nothing = Schema(segment.flavor, segment.server_version)

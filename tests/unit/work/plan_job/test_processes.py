@@ -18,7 +18,7 @@ PARENT = """
 import os, sys, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from binlane.work.filter.processes import end_with_parent
+from binlane.work.plan_job.processes import end_with_parent
 
 def work(seconds):
     # in one piece also where output has no buffer: two of them write at once
@@ -59,7 +59,7 @@ def test_a_pool_whose_parent_lives_ends_without_an_error(tmp_path: Path) -> None
 WORKERS = """
 import os, sys, time
 from binlane.errors import BinlaneError
-from binlane.work.filter.job import LocalProcesses
+from binlane.work.plan_job.job import LocalProcesses
 
 def work(name):
     # in one piece also where output has no buffer: two of them write at once
@@ -83,7 +83,7 @@ GUARDED = 'if __name__ == "__main__":\n    run()\n'
 
 @contextlib.contextmanager
 def _workers(folder: Path, end: str = GUARDED) -> Iterator[subprocess.Popen[str]]:
-    """A filter job, in a session of its own."""
+    """A plan job, in a session of its own."""
     script = folder / "workers.py"
     script.write_text(WORKERS + end)
     process = subprocess.Popen(
@@ -104,16 +104,16 @@ def _at_work(process: subprocess.Popen[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_killed_process_of_the_filter_job_is_told_in_one_line(tmp_path: Path, which: int) -> None:
+def test_a_killed_process_of_the_plan_job_is_told_in_one_line(tmp_path: Path, which: int) -> None:
     with _workers(tmp_path) as process:
         os.kill(sorted(_at_work(process))[which], signal.SIGKILL)
         _, said = process.communicate()
-    assert said.startswith("ExecutorsLostError: a process of the filter job was killed from outside (kill -9, or out")
+    assert said.startswith("ExecutorsLostError: a process of the plan job was killed from outside (kill -9, or out")
     assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to the command alone", "as a terminal does"])
-def test_an_interrupted_filter_job_does_not_wait_for_its_batches(
+def test_an_interrupted_plan_job_does_not_wait_for_its_batches(
     tmp_path: Path, send: Callable[[int, int], None]
 ) -> None:
     with _workers(tmp_path) as process:
@@ -144,8 +144,8 @@ def test_a_fork_server_that_imports_says_nothing_of_ctrl_c() -> None:
     """A terminal sends SIGINT to all processes of a command, which says itself what became of it."""
     began = """
 import sys, time
-from binlane.work.filter.job import begin_fork_server
-begin_fork_server("tests.unit.work.filter.slow_import")
+from binlane.work.plan_job.job import begin_fork_server
+begin_fork_server("tests.unit.work.plan_job.slow_import")
 print("begun", flush=True)
 try:
     time.sleep(60)

@@ -1,11 +1,11 @@
-"""What a filter job's own process says of its end, and what its submitter makes of it."""
+"""What a plan job's own process says of its end, and what its submitter makes of it."""
 
 from __future__ import annotations
 
 import pytest
 
 from binlane.errors import BinlaneError, PlanError, UnsupportedEventError, WorkError
-from binlane.work.filter.errors import as_line, error_of
+from binlane.work.plan_job.errors import as_line, error_of
 
 CHATTER = "26/11/22 09:41:37 INFO MemoryStore: MemoryStore cleared\n" * 200
 

@@ -1,4 +1,4 @@
-"""What a worker of the filter job loads before it is at work: nothing that only the driver or other parts need."""
+"""What a worker of the plan job loads before it is at work: nothing that only the driver or other parts need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from binlane.work.filter import tasks
+from binlane.work.plan_job import tasks
 
 HEAVY: Final = (
     "airflow",
@@ -26,7 +26,7 @@ HEAVY: Final = (
     "sqlglot",
     "typer",
 )
-DRIVERS: Final = ("binlane.plan.window.fold", "binlane.work.filter.job", "binlane.orchestration")
+DRIVERS: Final = ("binlane.plan.window.fold", "binlane.work.plan_job.job", "binlane.orchestration")
 TASKS: Final = (tasks.scan_task, tasks.map_task, tasks.fold_task)
 
 UNPICKLED: Final = """
@@ -67,7 +67,7 @@ def loaded(code: str, *arguments: str) -> set[str]:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: str(task.__name__))
 def test_a_worker_that_is_sent_a_task_loads_nothing_heavy_for_it(task: Callable[..., bytes]) -> None:
     found = loaded(UNPICKLED, pickle.dumps(partial(task, "uri", "key")).hex())
-    assert "binlane.work.filter.tasks" in found
+    assert "binlane.work.plan_job.tasks" in found
     assert found.isdisjoint((*HEAVY, *DRIVERS))
 
 

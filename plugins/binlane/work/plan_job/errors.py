@@ -1,4 +1,4 @@
-"""Passes an error of the filter job to the process that waits for the job, with its class and its whole text.
+"""Passes an error of the plan job to the process that waits for the job, with its class and its whole text.
 
 Between the two are an engine's retries, nested tracebacks and a log of thousands of lines, whose end does not show the
 cause. So a worker returns an error that a retry cannot help as a value, and the job's driver ends by printing it in one
@@ -16,7 +16,7 @@ from binlane import errors
 from binlane.errors import BinlaneError, PlanError
 from binlane.json_codec.codec import Codec
 
-_MARK: Final = "binlane filter job stopped: "
+_MARK: Final = "binlane plan job stopped: "
 _CHATTER: Final = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|DEBUG) ")
 _MOST: Final = 4000
 
@@ -28,7 +28,7 @@ class _Told:
     message: str
 
 
-_TOLD: Final = Codec("run the filter job with the binlane that waits for it")
+_TOLD: Final = Codec("run the plan job with the binlane that waits for it")
 
 
 def as_line(error: BinlaneError) -> str:
@@ -51,7 +51,7 @@ def error_in(line: str) -> BinlaneError | None:
 def error_of_text(text: str) -> BinlaneError:
     """The error that ``as_text`` tells: of a class of ``errors``, or PlanError for another name. Raises PlanError for
     another text."""
-    told = _TOLD.read(_Told, text, "the filter job's error")
+    told = _TOLD.read(_Told, text, "the plan job's error")
     kind = getattr(errors, told.error, None)
     known = isinstance(kind, type) and issubclass(kind, BinlaneError)
     return kind(told.message) if known and kind is not None else PlanError(told.message)

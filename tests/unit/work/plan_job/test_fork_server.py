@@ -16,8 +16,8 @@ PROGRAM = """
 import os, signal, socket, sys, threading, time, types
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from binlane.work.filter.fork_server import fork_server_here
-from binlane.work.filter.processes import end_with_parent
+from binlane.work.plan_job.fork_server import fork_server_here
+from binlane.work.plan_job.processes import end_with_parent
 
 def known(_):
     assert "json.tool" in sys.modules

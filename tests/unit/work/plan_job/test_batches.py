@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from binlane.plan.manifest import Segment
-from binlane.work.filter import job
-from binlane.work.filter.job import batches_of
+from binlane.work.plan_job import job
+from binlane.work.plan_job.job import batches_of
 from tests.unit.plan.logs import rows, segment_of
 
 T = TypeVar("T")

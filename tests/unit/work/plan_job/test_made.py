@@ -1,4 +1,4 @@
-"""What a filter job tells of the files that it has made, to the process that waits for it."""
+"""What a plan job tells of the files that it has made, to the process that waits for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.work.files import PLAN, WorkFolder, digest_of
-from binlane.work.filter.made import ANSWER, answer, forget_made, made_here, note_made, take_answer
+from binlane.work.plan_job.made import ANSWER, answer, forget_made, made_here, note_made, take_answer
 
 TOKEN: Final = "a" * 64
 
@@ -55,7 +55,7 @@ def test_an_answer_of_another_program_is_refused(
 ) -> None:
     file = Path(folder.path(ANSWER))
     file.write_text(json.dumps(attack(json.loads(file.read_text()))))
-    with pytest.raises(PlanError, match=r"made\.json: expected the answer of this filter job.*run the filter step"):
+    with pytest.raises(PlanError, match=r"made\.json: expected the answer of this plan job.*run the plan job"):
         take_answer(folder.uri, TOKEN)
     assert made_here(folder.uri) is None
 

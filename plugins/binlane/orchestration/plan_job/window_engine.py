@@ -1,10 +1,10 @@
-"""Which engine runs the filter job of a window. Loads no engine: a DAG file is parsed in every task process."""
+"""Which engine runs the plan job of a window. Loads no engine: a DAG file is parsed in every task process."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from binlane.choices import FilterEngine
+from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.model import plural
 
@@ -23,9 +23,9 @@ class WindowEngine:
 
 def engine_for(channel: ChannelConfig, word: str, segments: int) -> WindowEngine:
     """The engine of a window of so many segments: "auto" becomes "local" or "spark"."""
-    if word != FilterEngine.AUTO:
+    if word != PlanEngine.AUTO:
         return WindowEngine(word)
     least = channel.spark.min_segments
     is_small = segments < least
     compared = f"{plural(segments, 'segment')}, {'fewer than' if is_small else 'not fewer than'} {least}"
-    return WindowEngine(FilterEngine.LOCAL if is_small else FilterEngine.SPARK, f"auto: {compared}")
+    return WindowEngine(PlanEngine.LOCAL if is_small else PlanEngine.SPARK, f"auto: {compared}")

@@ -1,4 +1,4 @@
-"""Results of the filter job's tasks as JSON, for workers that are not processes of this program's own.
+"""Results of the plan job's tasks as JSON, for workers that are not processes of this program's own.
 
 Whoever can run code on an executor of Spark can send any bytes to the process that waits for the job, and that process
 holds the passwords of both servers. So nothing that comes from an executor is unpickled: it is JSON, and becomes values
@@ -53,7 +53,7 @@ def from_wire(kind: type[T], data: bytes) -> T:
         return typing.cast(T, _reader(typing.cast(Any, kind))(json.loads(text)))
     except (ValueError, TypeError, KeyError, RecursionError, zstandard.ZstdError) as exc:
         raise PlanError(
-            f"the filter job: expected a {kind.__name__} from an executor, got something else ({exc}): an executor has "
+            f"the plan job: expected a {kind.__name__} from an executor, got something else ({exc}): an executor has "
             "another binlane, or is not to be trusted; look at who can use the cluster, then run the job again"
         ) from exc
 

@@ -12,7 +12,7 @@ PROGRAM = """
 import binlane.machine_code
 named = []
 binlane.machine_code.load_cached = lambda *kernels: named.extend(kernels)
-import binlane.work.filter.kernels
+import binlane.work.plan_job.kernels
 from numba.core.registry import CPUDispatcher
 print(len(named) > 0 and all(isinstance(kernel, CPUDispatcher) for kernel in named))
 """

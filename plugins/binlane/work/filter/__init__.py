@@ -1,1 +1,0 @@
-"""The filter job without its engine: its driver, the tasks that its workers run, their errors."""

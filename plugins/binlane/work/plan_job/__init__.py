@@ -1,0 +1,1 @@
+"""The plan job without its engine: its driver, the tasks that its workers run, their errors."""
