@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 
 import pymysql
 import pytest
 
+from binlane.binlog.wire import EventType
 from binlane.errors import BinlaneError
+from binlane.model import LogPosition
+from binlane.source.stream import ServerSource
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
@@ -178,6 +182,83 @@ def _accounts_and_state(channel: Channel) -> tuple[object, ...]:
     accounts = channel.target.query("SELECT user, host FROM mysql.user ORDER BY 1, 2")
     state = channel.target.query("SELECT channel FROM binlane.channels WHERE windows = 99")
     return accounts, state, channel.target.query("SELECT @@GLOBAL.init_connect")
+
+
+def _payload(server: PrivateServer) -> str:
+    """The rows of an INSERT into a table of ``mysql``, for a BINLOG statement; the server's table is as before."""
+    ((file, offset, *_),) = server.query(
+        "SHOW MASTER STATUS" if server.flavor == "mariadb" else "SHOW BINARY LOG STATUS"
+    )
+    run_on(server, "SET SESSION binlog_format = ROW", "INSERT INTO mysql.time_zone (Use_leap_seconds) VALUES ('Y')")
+    run_on(server, "DELETE FROM mysql.time_zone", log=False)
+    arguments = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    source = ServerSource("target", {**arguments, "get_server_public_key": True}, 4711, "test")
+    events = list[bytes]()
+    for chunk in source.read_log(LogPosition(str(file), int(offset))):
+        rest = chunk.data
+        while rest:
+            size = int.from_bytes(rest[9:13], "little")
+            if rest[4] in ROWS:
+                events.append(rest[:size])
+            rest = rest[size:]
+    return base64.b64encode(b"".join(events)).decode()
+
+
+ROWS = (EventType.FORMAT_DESCRIPTION, EventType.TABLE_MAP, EventType.WRITE_ROWS_V1, EventType.WRITE_ROWS_V2)
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_routine_changes_no_unnamed_table_by_binlog(family: str, channel_of: ChannelOf) -> None:
+    """Servers take BINLOG in the body of a function, and check no privilege on the tables of its rows."""
+    channel = channel_of(family, family)
+    payload = _payload(channel.target)
+    made(channel, "SET @x = 1")
+    channel.write_channel()
+    assert channel.run() is not None
+    function = "CREATE FUNCTION app.g() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN"
+    # on the source its caller lacks the privilege, and catches the error
+    function += f" DECLARE CONTINUE HANDLER FOR 1227 BEGIN END; BINLOG '{payload}'; RETURN 1; END"
+    for server in (channel.source, channel.target):
+        run_on(server, function, log=False)
+    as_user(channel, "INSERT INTO app.t VALUES (app.g())")
+
+    with pytest.raises(BinlaneError, match=r"function app\.g: expected no table .*, found BINLOG"):
+        channel.run()
+
+    assert channel.target.query("SELECT COUNT(*) FROM mysql.time_zone") == [(0,)]
+
+
+SPELLINGS = (
+    ("mariadb", "app.\u0121()"),
+    ("mysql", "app.\u0121()"),
+    ("mysql", "app . `\u1e20` ()"),
+)
+"""Servers compare names of routines by utf8mb3_general_ci, in which accents do not count."""
+
+
+@pytest.mark.parametrize(
+    ("family", "call"),
+    [pytest.param(family, call, marks=requires_mysql if family == "mysql" else ()) for family, call in SPELLINGS],
+)
+def test_a_routine_is_the_same_by_each_spelling_of_its_name(family: str, call: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    made(channel, "SET @x = 1")
+    channel.write_channel()
+    assert channel.run() is not None
+    kept = "INSERT INTO mysql.global_priv VALUES ('%', 'test_evil', '{}')"
+    if family == "mysql":
+        kept = "UPDATE mysql.user SET host = 'evil' WHERE user = 'test_u'"
+    function = "CREATE FUNCTION app.g() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN"
+    function += f" IF @@server_id <> {channel.source.query('SELECT @@server_id')[0][0]} THEN {kept}; END IF;"
+    for server in (channel.source, channel.target):
+        run_on(server, "GRANT EXECUTE ON *.* TO test_u@'%'", f"{function} RETURN 1; END", log=False)
+    as_user(channel, f"INSERT INTO app.t VALUES ({call})")
+    before = _accounts_and_state(channel)
+
+    with pytest.raises(BinlaneError, match=r"function app\.g: expected no table of the target's accounts"):
+        channel.run()
+
+    assert _accounts_and_state(channel) == before
 
 
 @requires_mysql

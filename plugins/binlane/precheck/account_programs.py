@@ -18,10 +18,12 @@ from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.precheck.statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
 from binlane.schema.compare import Severity
+from binlane.schema.letter_case import lower
 from binlane.schema.programs import SECURITY, Program
 from binlane.shards.selection import Extent
 from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.program_names import folded_name
 from binlane.sql.programs.comparison import Difference, as_difference
 from binlane.sql.programs.of_server import OF_INVOKER, SYSTEM_NAMES, described, kept_database, own_value
 from binlane.sql.programs.reach import plain_name
@@ -46,7 +48,9 @@ _TODO_KEPT: Final = (
     "servers, or log such statements as rows (binlog_format=MIXED or ROW), or skip the transaction (docs/control.md) "
     f'and make its changes on the target by hand; for the server\'s own, filter.allow_statements = ["{SYSTEM_TABLES}"]'
 )
-_UNREAD: Final = re.compile(rf"mysql|performance_schema|{OWN_SCHEMA}", re.I)
+_UNREAD: Final = re.compile(
+    rf"mysql|performance_schema|{OWN_SCHEMA}|binlog|kill|global|persist|purge|shutdown|outfile|dumpfile", re.I
+)
 """Occurs in a text that may name what ``kept_database`` looks for."""
 
 
@@ -87,10 +91,10 @@ def _made_invokers(situation: Situation, found: Sequence[Difference]) -> Iterato
     for text in situation.every_text:
         if OF_INVOKER.isdisjoint(text.words) or "VIEW" in text.words[:8]:
             continue
-        words = {token.text.casefold() for token in text.tokens[:_HEAD]}
+        words = {folded_name(token.text) for token in text.tokens[:_HEAD]}
         keys = {key for key, _ in programs_made_by(text)}
         for key, each in of_key.items():
-            if key in keys or (text.words[:1] == ("ALTER",) and plain_name(key).casefold() in words):
+            if key in keys or (text.words[:1] == ("ALTER",) and folded_name(plain_name(key)) in words):
                 todo = f"a view can have it called: {_TODO_KEPT}"
                 yield Finding(Severity.FATAL, text.where, each.expected, each.found, todo, text.seqno)
 
@@ -148,7 +152,8 @@ def _left_out(situation: Situation) -> frozenset[str]:
     sources = situation.renaming.source
     names = [str(name) for (name,) in situation.target.rows("SELECT schema_name FROM information_schema.schemata")]
     is_out = (situation.selection.database(sources(name) or name)[0] is Extent.NONE for name in names)
-    return frozenset(name.lower() for name, out in zip(names, is_out, strict=True) if out) - SYSTEM_NAMES
+    left_out = [name for name, out in zip(names, is_out, strict=True) if out]
+    return frozenset(spelled(name) for name in left_out for spelled in (lower, folded_name)) - SYSTEM_NAMES
 
 
 def _hidden_name(text: str | None) -> str | None:
@@ -164,8 +169,8 @@ def _is_refused(database: str | None, allowed: Collection[str]) -> bool:
 
 def _naming(difference: Difference, database: str | None) -> Difference:
     expected = (
-        "no table of the target's accounts, the channel's state or a database that the filter leaves out, and no SET "
-        "GLOBAL and KILL, in a routine with its invoker's privileges"
+        "no table of the target's accounts, the channel's state or a database that the filter leaves out, and no "
+        "statement that changes the server or unnamed tables, in a routine with its invoker's privileges"
     )
     return difference._replace(expected=expected, found=described(database or ""))
 

@@ -29,11 +29,13 @@ from binlane.errors import ApplyError
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.window_plan import WindowPlan
+from binlane.schema.letter_case import lower
 from binlane.servers.programs import PROGRAM_NAMES
 from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import UNDECODED
+from binlane.sql.program_names import folded_name
 from binlane.sql.scheduled_event import disabled
 from binlane.state.tables import SCHEMA
 from binlane.work.files import WorkFolder
@@ -96,7 +98,7 @@ class _Names:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> _Names:
-        folded = {name.casefold() for name in names}
+        folded = {folded_name(lower(name)) for name in names}
         words = frozenset(name for name in folded if _WORD.fullmatch(name))
         return cls(words, tuple(folded - words))
 
@@ -104,7 +106,7 @@ class _Names:
         """Whether the text may have one of them."""
         if not self.words and not self.others:
             return False
-        text = text.casefold()
+        text = folded_name(lower(text))
         is_hidden = UNDECODED in text and not all(map(str.isascii, (*self.words, *self.others)))
         return is_hidden or not self.words.isdisjoint(_WORD.findall(text)) or any(map(text.__contains__, self.others))
 

@@ -524,11 +524,12 @@ def _dropped_triggers(situation: Situation) -> Iterator[Finding]:
 
 
 def _naming(names: Iterable[str]) -> re.Pattern[bytes]:
-    """Finds texts that may have one of the names, in whatever character set and quotes."""
+    """Finds texts that may have one of the names, in whatever character set and quotes; a routine's also with other
+    letters than ASCII."""
     wanted = sorted(set(names))
     plain = [re.escape(name.encode()) for name in wanted if name.isascii() and not _QUOTES.intersection(name)]
-    others = rb"[\x80-\xff]|[`\x22]{2}"
-    return re.compile(b"|".join([*plain, others] if len(plain) < len(wanted) else plain or [rb"(?!)"]), re.I)
+    quoted = [rb"[`\x22]{2}"] if len(plain) < len(wanted) else []
+    return re.compile(b"|".join([*plain, *quoted, rb"[\x80-\xff]"] if wanted else [rb"(?!)"]), re.I)
 
 
 def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[Logged]]:

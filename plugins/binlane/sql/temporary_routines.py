@@ -14,6 +14,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from binlane.model import Flavor, TableKey
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.program_names import folded_name
 
 _Place = TypeVar("_Place")
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
@@ -102,7 +103,7 @@ class Bodies:
         self._add(self.views, database, name, body)
 
     def _add(self, kind: dict[TableKey, list[Body]], database: str, name: str, body: Body) -> None:
-        kind.setdefault(_key(database, name), []).append(body)
+        kind.setdefault(_key(database, name, is_routine=kind is self.routines), []).append(body)
         found = _made_or_dropped(body.tokens or (), body.database)
         self._tables.update(table.table for _, _, tables, _ in found for table in tables)
 
@@ -210,7 +211,9 @@ class Bodies:
         key, before = _key(owner, name), tokens[at - 1].upper if at else ""
         if key in seen:
             return []
-        called = self.routines.get(key, []) if before == "CALL" or _is(tokens, behind, "(") else []
+        called = list[Body]()
+        if before == "CALL" or _is(tokens, behind, "("):
+            called = self.routines.get(_key(owner, name, is_routine=True), [])
         called = called or self.views.get(key, [])
         bodies = [each for each in called if seqno is None or each.since <= seqno][-1:]
         if before in ("INTO", "UPDATE") or (before == "FROM" and at > 1 and tokens[at - 2].upper == "DELETE"):
@@ -222,8 +225,9 @@ def _is(tokens: Sequence[Token], at: int, text: str) -> bool:
     return at < len(tokens) and tokens[at].text == text and tokens[at].kind is TokenKind.SYMBOL
 
 
-def _key(database: str, name: str) -> TableKey:
-    return TableKey(database.casefold(), name.casefold())
+def _key(database: str, name: str, *, is_routine: bool = False) -> TableKey:
+    fold = folded_name if is_routine else str.casefold
+    return TableKey(fold(database), fold(name))
 
 
 def _named(tokens: Sequence[Token], at: int, database: str) -> tuple[str, str, int]:

@@ -64,6 +64,7 @@ EVERY_KIND = (
     *("INSERT INTO judged.t VALUES (ROUND(1.5, judged.f()), 1)", "INSERT INTO judged.t SELECT x, 1 FROM judged.`of f`"),
     *(
         "DELETE FROM judged.t WHERE 'x' LIKE 'y' ESCAPE judged.F()",
+        "INSERT INTO judged.t VALUES (ROUND(1.5, judged.\u1e1f()), 1)",
         "SELECT SUBSTR('abc', judged . `f` ()) FROM judged.t",
     ),
     "CREATE TABLE judged.n AS SELECT TRUNCATE(1.1, judged.f()) AS x FROM judged.t",

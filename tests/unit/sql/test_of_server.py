@@ -86,7 +86,37 @@ def test_a_table_of_accounts_or_of_the_state_is_found_by_its_name(name: str) -> 
 def test_a_global_variable_is_found_where_it_is_set(body: str) -> None:
     assert kept_database(tokens(body)) == "SET GLOBAL"
     assert kept_database(tokens("SET @x = @@global.init_connect, @y = global; SELECT a.kill, `kill` FROM t")) is None
-    assert kept_database(tokens("IF 1 THEN KILL 5; END IF")) == "KILL"
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("IF 1 THEN KILL 5; END IF", "KILL"),
+        ("BEGIN BINLOG 'AAAA'; END", "BINLOG"),
+        ("BINLOG @a, @b", "BINLOG"),
+        ("BEGIN PURGE BINARY LOGS TO 'x'; END", "PURGE BINARY"),
+        ("BEGIN CHANGE MASTER TO MASTER_HOST = 'x'; END", "CHANGE MASTER"),
+        ("BEGIN STOP ALL SLAVES; END", "STOP ALL"),
+        ("SHUTDOWN", "SHUTDOWN"),
+        ("IF 1 THEN SHUTDOWN WAIT FOR ALL SLAVES; END IF", "SHUTDOWN WAIT"),
+        ("BEGIN RESTART; END", "RESTART"),
+        ("BEGIN SELECT 1 INTO OUTFILE 'x'; END", "INTO OUTFILE"),
+    ],
+)
+def test_a_statement_that_changes_the_server_is_found(body: str, found: str) -> None:
+    assert kept_database(tokens(body)) == found
+
+
+def test_names_that_are_such_words_are_none() -> None:
+    body = "SELECT binlog, t.purge, start, a.shutdown INTO x FROM restart AS change WHERE `binlog` = 'x' AND binlog > 1"
+    assert kept_database(tokens(body)) is None
+
+
+@pytest.mark.parametrize(("name", "database"), [("b\u0130nlane", "binlane"), ("m\u00fdsql", "mysql")])
+def test_a_database_is_found_by_each_spelling_that_a_server_takes_for_it(name: str, database: str) -> None:
+    """In lower case, which is i for that letter, and, of a routine's database, without accents."""
+    assert kept_database(tokens(f"UPDATE {name}.t SET a = 1")) == database
+    assert kept_database(tokens("UPDATE \u212aunden.t SET a = 1"), {"kunden"}) == "kunden"
 
 
 def test_a_name_that_is_a_file_s_is_not_read() -> None:

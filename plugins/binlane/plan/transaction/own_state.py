@@ -78,7 +78,10 @@ def _may_hide(selection: Selection, sql: bytes | memoryview, facts: StatementFac
     if is_read or (facts.kind is StatementKind.DDL and facts.tables - facts.triggered):
         return False
     default = "" if facts.kind is StatementKind.DDL else context.database or ""
-    return OWN_SCHEMA.encode() in bytes(sql).lower() or selection.is_own(default)
+    text = bytes(sql)
+    # a letter beyond ASCII may be one of these in lower case
+    is_hidden = selection.folds_names and not text.isascii()
+    return is_hidden or OWN_SCHEMA.encode() in text.lower() or selection.is_own(default)
 
 
 def _names(tokens: Sequence[Token]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from binlane.schema.programs import (
     SECURITY,
     Program,
 )
+from binlane.sql.program_names import folded_name
 from binlane.sql.programs.changes import BEHIND, Since, Then
 from binlane.sql.programs.equivalence import Equivalence
 from binlane.sql.programs.known import NOTHING, Known
@@ -270,7 +271,7 @@ class Comparison:
         for each in triggers:
             table = named(self.since.fold(each.key))
             if table is not None:
-                found[table][each.name.casefold()] = each
+                found[table][folded_name(each.name)] = each
         return found
 
     def _by_name(
@@ -280,7 +281,7 @@ class Comparison:
         for each in programs:
             key = self.since.fold(each.key)
             if each.kind != "view":
-                found[each.kind, TableKey(key.database, key.table.casefold())] = each
+                found[each.kind, TableKey(key.database, folded_name(key.table))] = each
             elif (view := named(key)) is not None:
                 found[each.kind, view] = each
         return found
@@ -309,7 +310,7 @@ def _order(ours: Collection[Program], theirs: Collection[Program]) -> tuple[str,
             of_time = sorted((each for each in side if each.time == time), key=lambda each: each.order)
             if len({each.order for each in of_time}) < len(of_time):
                 break  # an old server does not tell it
-            found.append([each.name.casefold() for each in of_time])
+            found.append([folded_name(each.name) for each in of_time])
         if len(found) == 2 and found[0] != found[1]:
             return found[0][0], ", ".join(found[0]), ", ".join(found[1])
     return None

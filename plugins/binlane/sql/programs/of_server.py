@@ -8,13 +8,15 @@ of functions is complete for two families, so tables that only the lane's accoun
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from binlane.model import OWN_SCHEMA, Flavor
+from binlane.schema.letter_case import lower
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.unsafe import of_server
+from binlane.sql.program_names import folded_name
 
 OF_INVOKER: Final = frozenset({"INVOKER", "AUTHID"})
 """Words of a routine that runs with its invoker's privileges; the second is that of sql_mode ORACLE (AUTHID
@@ -29,6 +31,22 @@ _KEPT_THERE: Final = frozenset({OWN_SCHEMA, "mysql", "performance_schema"})
 """Databases in which a server, or the channel, keeps what decides who may do what."""
 _SERVERS_OWN: Final = frozenset({"INFORMATION_SCHEMA", "PERFORMANCE_SCHEMA", "MYSQL", "SYS"})
 SET_GLOBAL: Final = "SET GLOBAL"
+_BODY_END: Final = Token(TokenKind.SYMBOL, ";")
+_END: Final = frozenset({";", "END"})
+_SERVERS_VERBS: Final[Mapping[str, frozenset[str]]] = {
+    "PURGE": frozenset({"BINARY", "MASTER"}),
+    "CHANGE": frozenset({"MASTER", "REPLICATION"}),
+    "START": frozenset({"SLAVE", "REPLICA", "ALL", "GROUP_REPLICATION"}),
+    "STOP": frozenset({"SLAVE", "REPLICA", "ALL", "GROUP_REPLICATION"}),
+    "RESET": frozenset({"MASTER", "SLAVE", "REPLICA", "BINARY", "PERSIST"}),
+    "SHUTDOWN": frozenset({"WAIT", *_END}),
+    "RESTART": _END,
+    "INTO": frozenset({"OUTFILE", "DUMPFILE"}),
+}
+"""First words of statements that a body may have and that change the server and not data, each with what is behind it;
+BINLOG, whose rows are of any table, and KILL have rules of their own."""
+_PAYLOAD: Final = (TokenKind.STRING, TokenKind.VARIABLE)
+"""Behind BINLOG."""
 _SCOPES: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
 _GLOBAL: Final = re.compile(r"@@`?(?:global|persist|persist_only)\b", re.I)
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
@@ -63,26 +81,37 @@ def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> s
 
 def kept_database(tokens: Sequence[Token], others: Collection[str] = ()) -> str | None:
     """The database of the target's accounts, of the channel's state, or of ``others``, that a body names, in lower
-    case; SET GLOBAL or KILL, if it has one; None for neither."""
+    case; the statement that changes the server, if it has one (SET GLOBAL, BINLOG, KILL ...); None for neither."""
+    tokens = (*tokens, _BODY_END)
     for at, token in enumerate(tokens[:-1]):
         if (verb := _servers_verb(tokens, at)) is not None:
             return verb
         is_qualifier = is_symbol(tokens[at + 1], ".") and not (at > 0 and is_symbol(tokens[at - 1], "."))
-        name = token.text.lower()
-        if is_qualifier and token.kind in _NAMES and (name in _KEPT_THERE or name in others):
-            return name
+        if is_qualifier and token.kind in _NAMES:
+            # as the servers compare databases, and MySQL those of routines
+            for name in (lower(token.text), folded_name(token.text)):
+                if name in _KEPT_THERE or name in others:
+                    return name
     return None
 
 
 def _servers_verb(tokens: Sequence[Token], at: int) -> str | None:
-    """The statement at a token that changes the server, or other sessions, and not data."""
+    """The statement at a token that changes the server, other sessions, or tables that it does not name."""
     token, behind, before = tokens[at], tokens[at + 1], tokens[at - 1] if at else None
     if token.kind is TokenKind.VARIABLE:
         return SET_GLOBAL if _GLOBAL.match(token.text) is not None and is_symbol(behind, "=", ":=", ".") else None
     if token.upper in _SCOPES and before is not None and (before.upper == "SET" or is_symbol(before, ",")):
         return SET_GLOBAL if behind.kind in _NAMES else None
-    # a reserved word
-    return token.upper if token.upper == "KILL" and not (before is not None and is_symbol(before, ".")) else None
+    if before is not None and is_symbol(before, "."):
+        return None
+    # KILL is a reserved word, the others are also names
+    is_binlog = token.upper == "BINLOG" and (behind.kind in _PAYLOAD or is_symbol(behind, "@"))
+    if token.upper == "KILL" or is_binlog:
+        return token.upper
+    word = behind.upper or behind.text
+    if word not in _SERVERS_VERBS.get(token.upper, ()):
+        return None
+    return token.upper if word in _END else f"{token.upper} {word}"
 
 
 def value_of_server(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> str | None:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from binlane.model import TableKey
+from binlane.schema.letter_case import lower
 from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.program_names import folded_name
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _CALL: Final = "()"
@@ -36,7 +38,8 @@ class Text(NamedTuple):
 class Reach:
     """What statements reach.
 
-    Names are compared without regard to case, and each that may mean an object does: at worst one too many is found.
+    Names are compared as those of routines (``program_names``), and in lower case, and each that may mean an object
+    does: at worst one too many is found.
     """
 
     behind: Mapping[TableKey, Collection[TableKey]]
@@ -148,9 +151,9 @@ def _is(tokens: Sequence[Token], at: int, text: str) -> bool:
 
 
 def folded(key: TableKey) -> TableKey:
-    """The name without regard to case."""
+    """The name as those of routines are compared, and those of tables where letter case does not count."""
     return _key(key.database, key.table)
 
 
 def _key(database: str, name: str) -> TableKey:
-    return TableKey(database.casefold(), name.casefold())
+    return TableKey(*(folded_name(lower(each)) for each in (database, name)))

@@ -103,6 +103,14 @@ def test_statements_that_name_only_binlanes_schema_are_left_out(sql: str, databa
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_body_that_names_it_by_a_letter_with_this_lower_case_is_refused(flavor: Flavor) -> None:
+    body = "CREATE FUNCTION f() RETURNS INT BEGIN UPDATE b\u0130nlane.channels SET x = 1; RETURN 1; END"
+    assert decided(body, "shop", flavor) is None
+    with pytest.raises(Undecided, match="a stored program whose body names binlane"):
+        decided(body, "shop", flavor, folds=True)
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
 @pytest.mark.parametrize(("sql", "database", "why"), REFUSED)
 def test_statements_that_name_binlanes_schema_and_others_are_refused(
     sql: str, database: str, why: str, flavor: Flavor
