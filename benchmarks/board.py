@@ -24,7 +24,7 @@ from benchmarks import machine
 from benchmarks.channel import Channel, open_channel
 from benchmarks.ways import apply_lanes
 from binlane.board.api import build_app
-from binlane.board.host import Host, Triggered
+from binlane.board.host import Host, TriggeredRun
 from binlane.config import declared_channels
 from binlane.connections import Endpoint
 from binlane.health.airflow_runs import AirflowRuns
@@ -151,7 +151,7 @@ def _views(channel: ChannelConfig, endpoints: Endpoints, opened: dict[str, Any])
             Host(
                 get_user=lambda: "anybody", user_name=str, may=lambda *_: True, resolve=resolve,
                 channels=lambda: folder, runs=lambda _: AirflowRuns(), scheduler_silent=lambda: None,
-                trigger=lambda *_: Triggered("", is_paused=False),
+                trigger=lambda *_: TriggeredRun("", is_paused=False),
             )
         )
     )  # fmt: skip

@@ -30,7 +30,7 @@ from binlane.plan.window.mapped import MappedWindow
 from binlane.schema.model import Schema
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.plan_inputs import Planning, read_inputs
+from binlane.work.plan_inputs import WorkerInputs, read_inputs
 from binlane.work.plan_job.job import InProcess, batches_of
 from binlane.work.plan_job.tasks import map_task, scan_task, unpacked
 
@@ -67,7 +67,7 @@ def summarize(uri: str, folder: Path) -> None:
     routing = fold_scans(inputs.manifest, map(unpacked, scanned), inputs.settings, inputs.schema)
     context = routing.to_json()
     work.child(inputs.key).write_once(files.CONTEXT, context)
-    mapped = list(engine.run("map", partial(map_task, Planning.of(work, inputs.key, context)), batches))
+    mapped = list(engine.run("map", partial(map_task, WorkerInputs.of(work, inputs.key, context)), batches))
     found = Summaries(inputs.manifest, inputs.settings, inputs.schema, scanned, mapped)
     (folder / _SUMMARIES).write_bytes(pickle.dumps(found))
 

@@ -33,7 +33,7 @@ from binlane.orchestration.request import NOW, WindowRequest
 from binlane.plan.window.fold import fold_scans
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.plan_inputs import Planning, read_inputs
+from binlane.work.plan_inputs import WorkerInputs, read_inputs
 from binlane.work.plan_job.job import InProcess
 from binlane.work.plan_job.tasks import map_task, scan_task, unpacked
 
@@ -93,7 +93,7 @@ def _scan_and_map(folder: WorkFolder, mapped: list[str]) -> dict[str, float]:
     context = routing.to_json()
     folder.child(inputs.key).write_once(files.CONTEXT, context)
     began = time.perf_counter()
-    list(engine.run("map", partial(map_task, Planning.of(folder, inputs.key, context)), [mapped]))
+    list(engine.run("map", partial(map_task, WorkerInputs.of(folder, inputs.key, context)), [mapped]))
     return {"scan": round(scan, 4), "map": round(time.perf_counter() - began, 4)}
 
 

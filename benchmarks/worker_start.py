@@ -17,13 +17,13 @@ def main(uri: str, key: str, name: str) -> None:
     began = time.process_time()
     # the imports are what is measured
     from binlane.work.files import CONTEXT, WorkFolder
-    from binlane.work.plan_inputs import Planning
+    from binlane.work.plan_inputs import WorkerInputs
     from binlane.work.plan_job import warm  # noqa: F401
     from binlane.work.plan_job.tasks import map_task, scan_task
 
     ready = time.process_time() - began
     work = WorkFolder(uri)
-    planning = Planning.of(work, key, work.child(key).read(CONTEXT))
+    planning = WorkerInputs.of(work, key, work.child(key).read(CONTEXT))
 
     def once() -> float:
         before = time.process_time()

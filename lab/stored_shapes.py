@@ -50,7 +50,7 @@ RECORDS: Final[Mapping[str, tuple[tuple[Codec, Any], ...]]] = {
     "context.json": ((routing.CONTEXT, routing.Routing),),
     "lane files": ((lane_files.SESSION, SessionContext), (lane_files.SESSION, ItemKind)),
     "databases.json": ((database_activity.ACTIVITY, database_activity.WindowActivity),),
-    "partitioned.json": ((results.LEFT, results.Partitioned),),
+    "partitioned.json": ((results.LEFT, results.PartitionedTables),),
     "plan.json": ((window_plan.PLAN, window_plan.WindowPlan),),
     "repair plans": ((repair_plan.REPAIR, repair_plan.RepairPlan),),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi.testclient import TestClient
 
 from binlane.board.api import build_app
-from binlane.board.host import Host, Triggered
+from binlane.board.host import Host, TriggeredRun
 from binlane.connections import environment_resolver
 from binlane.health.airflow_runs import AirflowRuns
 from lab.trial.shell import Done, TrialError
@@ -48,6 +48,6 @@ def _client(site: Site) -> TestClient:
     host = Host(
         get_user=lambda: "anna", user_name=str, may=lambda *_: True,
         resolve=environment_resolver(site.shell.environment), channels=lambda: folder, runs=lambda _: AirflowRuns(),
-        scheduler_silent=lambda: None, trigger=lambda *_: Triggered("", is_paused=False),
+        scheduler_silent=lambda: None, trigger=lambda *_: TriggeredRun("", is_paused=False),
     )  # fmt: skip
     return TestClient(build_app(host))

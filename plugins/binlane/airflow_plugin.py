@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
     from sqlalchemy.orm import Session
 
-    from binlane.board.host import Host, Triggered
+    from binlane.board.host import Host, TriggeredRun
     from binlane.connections import Endpoint
     from binlane.health.airflow_runs import AirflowRuns, Run
 
@@ -113,7 +113,7 @@ def _may(user: Any, method: str, dag_id: str) -> bool:
     return bool(get_auth_manager().is_authorized_dag(method=method, details=details, user=user))  # type: ignore[arg-type]
 
 
-def _trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+def _trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> TriggeredRun:
     """Triggers a run as the trigger button does, if Airflow permits the user to trigger the DAG."""
     from airflow.api.common.trigger_dag import trigger_dag
     from airflow.api_fastapi.app import get_auth_manager
@@ -121,7 +121,7 @@ def _trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
     from airflow.models.dag import DagModel
     from airflow.utils.types import DagRunTriggeredByType
 
-    from binlane.board.host import Triggered
+    from binlane.board.host import TriggeredRun
     from binlane.errors import ConfigError
 
     details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
@@ -138,7 +138,7 @@ def _trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
         triggered_by=DagRunTriggeredByType.UI,
         triggering_user_name=str(user.get_name()),
     )
-    return Triggered(run_id="" if run is None else str(run.run_id), is_paused=bool(known.is_paused))
+    return TriggeredRun(run_id="" if run is None else str(run.run_id), is_paused=bool(known.is_paused))
 
 
 def _resolve(connection_id: str) -> Endpoint:

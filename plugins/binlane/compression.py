@@ -35,7 +35,7 @@ def frames_of(data: bytes, first: int) -> Iterator[bytes]:
         yield head + content
 
 
-class Inflated(io.RawIOBase):
+class InflatedStream(io.RawIOBase):
     """The packets in the frames that a server sends. ``frames``: a blocking, buffered stream."""
 
     def __init__(self, frames: io.BufferedReader) -> None:

@@ -110,7 +110,7 @@ Resolver: TypeAlias = Callable[[str], Endpoint]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredConnection:
     """A connection, as one of an Airflow's stores keeps it."""
 
     place: str
@@ -123,16 +123,16 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class ConnectionStores:
     """One connection in all stores of an Airflow, in the order in which its tasks look."""
 
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[StoredConnection, ...] = ()
     """Where it is; a task takes the first."""
     silent: tuple[str, ...] = ()
     """Stores that could not be asked, each with its error."""
 
 
-AskStores: TypeAlias = Callable[[str], Stored]
+AskStores: TypeAlias = Callable[[str], ConnectionStores]
 """Connection id to what the stores of an Airflow say of it."""
 
 

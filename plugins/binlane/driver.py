@@ -28,7 +28,7 @@ from pymysql import connections, err
 from pymysql.constants import CLIENT, CR
 from pymysql.cursors import Cursor
 
-from binlane.compression import Inflated, frames_of
+from binlane.compression import InflatedStream, frames_of
 from binlane.errors import BinlaneError, ConfigError, PrecheckError, SourceIdentityError
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import ServerProof, state_query
@@ -394,7 +394,7 @@ class Connection(Driver):
         # the server's answer to the login was the last one without a frame
         self._has_frames = self._compresses
         if self._has_frames:
-            self._own = self._rfile = io.BufferedReader(Inflated(self._rfile))
+            self._own = self._rfile = io.BufferedReader(InflatedStream(self._rfile))
 
     def _execute_command(self, command: int, sql: str | bytes) -> None:
         super()._execute_command(command, sql)  # type: ignore[misc]  # the stubs leave it out

@@ -8,14 +8,14 @@ import zlib
 
 import pytest
 
-from binlane.compression import Inflated, frames_of
+from binlane.compression import InflatedStream, frames_of
 
 NOISE = random.Random(5).randbytes(20_000)
 CASES = [b"", b"a", b"a" * 49, b"a" * 50, NOISE, b"ab" * 40_000 + NOISE, b"c" * ((1 << 24) + 5)]
 
 
 def inflated(frames: bytes) -> bytes:
-    return io.BufferedReader(Inflated(io.BufferedReader(io.BytesIO(frames)))).read()
+    return io.BufferedReader(InflatedStream(io.BufferedReader(io.BytesIO(frames)))).read()
 
 
 @pytest.mark.parametrize("data", CASES, ids=len)

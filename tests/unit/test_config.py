@@ -18,7 +18,7 @@ from binlane.choices import (
     VerifyScope,
     Writer,
 )
-from binlane.config import ChannelConfig, Declared, declared_channels, find_channel, load_channel
+from binlane.config import ChannelConfig, DeclaredChannel, declared_channels, find_channel, load_channel
 from binlane.config import keys as config
 from binlane.config.by_name import all_keys
 from binlane.config.declaration import REQUIRED, Key, PerChannel
@@ -408,7 +408,7 @@ def test_no_schedule_means_runs_by_hand_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("one", declared_channels(ROOT / "dags" / "channels"), ids=lambda one: one.name)
-def test_every_channel_of_the_project_is_valid(one: Declared) -> None:
+def test_every_channel_of_the_project_is_valid(one: DeclaredChannel) -> None:
     assert load_channel(one, {}).name == one.name
 
 

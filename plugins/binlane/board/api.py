@@ -21,7 +21,7 @@ from binlane.board import models, record_models
 from binlane.board.gate import ReaderError
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.metrics import CONTENT_TYPE, exposition
-from binlane.board.reading import NotFound, Place, Reading
+from binlane.board.reading import BoardReader, NotFound, Place
 from binlane.board.records import Records
 from binlane.board.verifying import start_verification
 from binlane.choices import VerifyScope
@@ -102,7 +102,7 @@ def _add_files(app: FastAPI) -> None:
 
 
 def _add_reads(app: FastAPI, host: Host) -> None:
-    reading = Reading(host)
+    reading = BoardReader(host)
     # a default value instead of an annotation, because the dependency is the host's
     user_of = Depends(host.get_user)
 
@@ -136,7 +136,7 @@ def _add_reads(app: FastAPI, host: Host) -> None:
 
 def _add_window_reads(app: FastAPI, host: Host) -> None:
     """From a channel's windows down to the rows of a transaction."""
-    reading = Reading(host)
+    reading = BoardReader(host)
     user_of = Depends(host.get_user)
 
     @app.get("/api/channels/{name}/windows")
@@ -211,16 +211,16 @@ def _add_records(app: FastAPI, host: Host) -> None:
         return records.records(user, name)
 
     @app.get("/api/channels/{name}/windows/{window_id}/lanes/{lane}/transactions/{seqno}")
-    def locate(name: str, window_id: str, lane: int, seqno: int, user: Any = user_of) -> record_models.Located:
+    def locate(name: str, window_id: str, lane: int, seqno: int, user: Any = user_of) -> record_models.TransactionPlace:
         """The block that has a transaction; only while the window's files are kept."""
         return records.locate(user, name, window_id, lane, seqno)
 
 
-def _act(host: Host, user: Any, name: str, what: str, do: Callable[[Place], str]) -> models.Done:
+def _act(host: Host, user: Any, name: str, what: str, do: Callable[[Place], str]) -> models.ActionResult:
     """Check that the user may edit the channel's DAG, do the action, and log it."""
-    message = do(Reading(host).place(user, name, edit=True))
+    message = do(BoardReader(host).place(user, name, edit=True))
     log.info("board: %s: %s of channel %s: %s", host.user_name(user), what, name, message)
-    return models.Done(message=message)
+    return models.ActionResult(message=message)
 
 
 def _add_actions(app: FastAPI, host: Host) -> None:
@@ -230,7 +230,7 @@ def _add_actions(app: FastAPI, host: Host) -> None:
     guarded = [Depends(guard_action)]
 
     @app.post("/api/channels/{name}/stop", dependencies=guarded)
-    def stop(name: str, body: models.StopRequest, user: Any = user_of) -> models.Done:
+    def stop(name: str, body: models.StopRequest, user: Any = user_of) -> models.ActionResult:
         """Ask the lanes of the open window to stop; `binlane stop`."""
         folder, by = host.channels(), f"{host.user_name(user)}, on the board"
 
@@ -240,23 +240,23 @@ def _add_actions(app: FastAPI, host: Host) -> None:
         return act(user, name, "stop", do)
 
     @app.post("/api/channels/{name}/resume", dependencies=guarded)
-    def resume(name: str, user: Any = user_of) -> models.Done:
+    def resume(name: str, user: Any = user_of) -> models.ActionResult:
         """Cancel a stop request; `binlane resume`."""
         folder = host.channels()
         return act(user, name, "resume", lambda place: operate.resume(place.declared, folder, resolve=host.resolve))
 
     @app.post("/api/channels/{name}/verify", dependencies=guarded)
-    def verify(name: str, body: models.VerifyRequest, user: Any = user_of) -> models.Done:
+    def verify(name: str, body: models.VerifyRequest, user: Any = user_of) -> models.ActionResult:
         """Start a run of the channel's DAG that compares source and target and applies nothing; `binlane verify`."""
         kind = VerifyScope.FULL if body.full else VerifyScope.WINDOW
 
         def do(place: Place) -> str:
-            return start_verification(host, Reading(host), user, place, kind)
+            return start_verification(host, BoardReader(host), user, place, kind)
 
         return act(user, name, f"verify {kind}", do)
 
     @app.post("/api/channels/{name}/decide", dependencies=guarded)
-    def decide(name: str, body: models.DecideRequest, user: Any = user_of) -> models.Done:
+    def decide(name: str, body: models.DecideRequest, user: Any = user_of) -> models.ActionResult:
         """Record whether an undecided DDL has run; `binlane decide`."""
         folder = host.channels()
 
@@ -273,7 +273,7 @@ def _add_skips(app: FastAPI, host: Host) -> None:
     guarded = [Depends(guard_action)]
 
     @app.post("/api/channels/{name}/skip", dependencies=guarded)
-    def skip(name: str, body: models.SkipRequest, user: Any = user_of) -> models.Done:
+    def skip(name: str, body: models.SkipRequest, user: Any = user_of) -> models.ActionResult:
         """Skip transactions of the open window, with a reason; `binlane skip`."""
         folder, by = host.channels(), f"{host.user_name(user)}, on the board"
 
@@ -284,7 +284,7 @@ def _add_skips(app: FastAPI, host: Host) -> None:
         return act(user, name, f"skip {body.seqno or body.gtid or body.range!r}: {body.reason!r}", do)
 
     @app.post("/api/channels/{name}/cancel-skip", dependencies=guarded)
-    def cancel_skip(name: str, body: models.CancelSkipRequest, user: Any = user_of) -> models.Done:
+    def cancel_skip(name: str, body: models.CancelSkipRequest, user: Any = user_of) -> models.ActionResult:
         """Cancel an order to skip that is not carried out yet; `binlane skip --cancel`."""
         folder = host.channels()
 

@@ -22,7 +22,7 @@ READ, EDIT = "GET", "PUT"
 
 
 @dataclass(frozen=True, slots=True)
-class Triggered:
+class TriggeredRun:
     """A triggered run of a DAG."""
 
     run_id: str
@@ -33,7 +33,7 @@ class Triggered:
 class Trigger(Protocol):
     """Triggers a run of a DAG in a user's name."""
 
-    def __call__(self, user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+    def __call__(self, user: Any, dag_id: str, conf: Mapping[str, Any]) -> TriggeredRun:
         """Raises PermissionError if the user may not trigger the DAG, ConfigError if Airflow has no such DAG."""
         ...
 

@@ -122,7 +122,7 @@ class LaneError(Answer):
     way_out: str
 
 
-class Undecided(Answer):
+class UndecidedDdl(Answer):
     """A DDL that may have run; an operator has to decide."""
 
     seqno: int
@@ -293,7 +293,7 @@ class Channel(Answer):
     """The time by the target's clock."""
     lanes: list[Lane] = Field(default_factory=list)
     errors: list[LaneError] = Field(default_factory=list)
-    undecided: list[Undecided] = Field(default_factory=list)
+    undecided: list[UndecidedDdl] = Field(default_factory=list)
     skips: list[SkippedTransaction] = Field(default_factory=list)
     """The newest skips by seqno, newest first."""
     more_skips: bool = False
@@ -493,7 +493,7 @@ class CancelSkipRequest(Answer):
     seqno: int = Field(ge=1)
 
 
-class Done(Answer):
+class ActionResult(Answer):
     """The message of an action."""
 
     message: str

@@ -16,7 +16,7 @@ from binlane.binlog.row_values import Change
 from binlane.board import answers, models
 from binlane.board.gate import as_user_may_read, gated
 from binlane.board.host import EDIT, READ, Host
-from binlane.config import ChannelConfig, Declared, declared_channels, load_channel
+from binlane.config import ChannelConfig, DeclaredChannel, declared_channels, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
 from binlane.errors import PlanError
 from binlane.health.airflow_runs import AirflowRuns
@@ -57,7 +57,7 @@ _VALUE_LENGTH: Final = 1_000
 class Place:
     """A channel that a user may read."""
 
-    declared: Declared
+    declared: DeclaredChannel
     channel: ChannelConfig
     may_edit: bool
 
@@ -71,7 +71,7 @@ class NotFound(LookupError):  # noqa: N818 -- an answer, not an error of the pro
     """The channel, window, lane or block does not exist, or the user may not read it."""
 
 
-class Reading:
+class BoardReader:
     """Reads the answers for a user; caches only plans, which never change."""
 
     def __init__(self, host: Host) -> None:
@@ -100,7 +100,7 @@ class Reading:
 
         return look_at_all(readable, self._host.resolve, runs_of=runs_of, last_windows=last_windows)
 
-    def readable(self, user: Any) -> list[Declared]:
+    def readable(self, user: Any) -> list[DeclaredChannel]:
         """The channels whose DAG the user may read."""
         declared = declared_channels(self._host.channels())
         return [each for each in declared if self._host.may(user, READ, dag_id(each.name))]

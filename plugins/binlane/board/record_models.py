@@ -19,7 +19,7 @@ class InWindow(Answer):
     time: float
 
 
-class Verified(Answer):
+class LastVerification(Answer):
     """The newest verification that found a database equal, unless a later one may have found it different."""
 
     kind: str
@@ -40,7 +40,7 @@ class Database(Answer):
     """Its last applied transaction, with the window's figures."""
     is_waiting: bool
     """The open window has transactions of it that are not all applied."""
-    verified: Verified | None
+    verified: LastVerification | None
     drifted: int
     """Rows and definitions that are known to differ."""
     pending: int
@@ -139,7 +139,7 @@ class Records(Answer):
     first_copy: Copy | None
 
 
-class Located(Answer):
+class TransactionPlace(Answer):
     """The block of a transaction."""
 
     lane: int

@@ -11,8 +11,8 @@ from binlane.apply.target_state import SchemaChecks
 from binlane.board import record_models as models
 from binlane.board.gate import as_user_may_read, gated
 from binlane.board.host import Host
-from binlane.board.reading import NotFound, Reading, folder_of, plan_of
-from binlane.config import ChannelConfig, Declared, load_channel
+from binlane.board.reading import BoardReader, NotFound, folder_of, plan_of
+from binlane.config import ChannelConfig, DeclaredChannel, load_channel
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
 from binlane.health.first_copy import FirstCopy, read_first_copy
@@ -32,7 +32,7 @@ class Records:
     """The answers for a user."""
 
     def __init__(self, host: Host) -> None:
-        self._reading = Reading(host)
+        self._reading = BoardReader(host)
 
     def may_edit(self, user: Any, name: str) -> bool:
         """Whether the user may edit the channel's DAG."""
@@ -50,7 +50,7 @@ class Records:
         """The databases of every channel whose DAG the user may read, ``limit`` of each channel at the most."""
         checks = SchemaChecks()
 
-        def ask(one: Declared) -> tuple[list[models.Database], int, str]:
+        def ask(one: DeclaredChannel) -> tuple[list[models.Database], int, str]:
             try:
                 page = self._page(load_channel(one), search, 0, limit, checks)
                 return [_database(one.name, each) for each in databases_of(page)], page.count, ""
@@ -92,7 +92,7 @@ class Records:
         )
 
     @as_user_may_read
-    def locate(self, user: Any, name: str, window_id: str, lane: int, seqno: int) -> models.Located:
+    def locate(self, user: Any, name: str, window_id: str, lane: int, seqno: int) -> models.TransactionPlace:
         """The block of a lane that has a transaction."""
         place = self._reading.place(user, name)
         window = self._reading.window_of(place.channel, window_id)
@@ -103,7 +103,7 @@ class Records:
                     for each in block_outlines(folder, file.name):
                         if each.header.first_seqno <= seqno <= each.header.last_seqno:
                             header = each.header
-                            return models.Located(
+                            return models.TransactionPlace(
                                 lane=lane, first_seqno=header.first_seqno, transactions=header.transactions,
                                 rows_shown=place.may_edit,
                             )  # fmt: skip

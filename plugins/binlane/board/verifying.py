@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from binlane.board.host import Host
-from binlane.board.reading import Place, Reading
+from binlane.board.reading import BoardReader, Place
 from binlane.choices import VerifyScope
 from binlane.errors import ConfigError, WindowBusyError
 
 
-def start_verification(host: Host, reading: Reading, user: Any, place: Place, kind: str) -> str:
+def start_verification(host: Host, reading: BoardReader, user: Any, place: Place, kind: str) -> str:
     """Trigger the run; a message that says when it begins.
 
     Raises ConfigError for a channel that reads an archive, WindowBusyError if a window is open and no run works on it

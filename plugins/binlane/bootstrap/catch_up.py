@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
-from binlane.bootstrap.computed_columns import Written
+from binlane.bootstrap.computed_columns import RowCopy
 from binlane.bootstrap.rows import by_key, in_transaction, max_packet, name_of, rows_of
 from binlane.bootstrap.sessions import Session
 from binlane.errors import MissingLogError, SourceIdentityError
@@ -21,16 +21,16 @@ from binlane.schema.model import Schema, Table
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.proved import prove_log
-from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Copying, count_rows
+from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, ObjectProgress, count_rows
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.rows.column_text import Compared, Key, behind, one_of
+from binlane.verify.rows.column_text import ComparedTable, Key, behind, one_of
 
 _BATCH: Final = 500
 """Keys in a statement and a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class EarlierAttempt:
     """What is left of an earlier attempt, at the present snapshot."""
 
     finished: frozenset[TableKey] = frozenset()
@@ -57,17 +57,17 @@ class CatchUp:
     readers: Sequence[Session]
     """Of the present snapshot."""
     writers: Sequence[Session]
-    _tables: dict[TableKey, tuple[Table, Compared, Copying]] = field(init=False)
+    _tables: dict[TableKey, tuple[Table, ComparedTable, ObjectProgress]] = field(init=False)
     _packet: int = field(init=False)
     _rows: int = 0
 
-    def run(self, log: EventSource) -> Kept:
+    def run(self, log: EventSource) -> EarlierAttempt:
         """Bring the rows to the snapshot; what can be kept. Raises SourceError, BinlogError, and driver errors."""
         mark = self.before.snapshot
         self._packet = max_packet(self.writers[0])
         self._tables = self._candidates()
         if not self._tables:
-            return Kept()
+            return EarlierAttempt()
         start = Start(0, mark.source, mark.gtid_set, mark.source_time, self.before.source_identity, mark.fingerprint)
         source = self.schemas[0]
         keyed = {key: compared for key, (_, compared, _) in self._tables.items() if compared.key}
@@ -77,12 +77,12 @@ class CatchUp:
             reader = ChangeReader(source, source, keyed)
             changed = reader.read_source(log, start, spill=self._read_again)
         except (MissingLogError, SourceIdentityError) as exc:
-            return Kept(notes=(f"no table of an earlier attempt was kept: {exc}",))
+            return EarlierAttempt(notes=(f"no table of an earlier attempt was kept: {exc}",))
         self._tables = {key: found for key, found in self._tables.items() if not changed.covers_table(key)}
         self._read_again(changed.keys)
         return self._kept()
 
-    def _candidates(self) -> dict[TableKey, tuple[Table, Compared, Copying]]:
+    def _candidates(self) -> dict[TableKey, tuple[Table, ComparedTable, ObjectProgress]]:
         """Tables with rows of the earlier attempt that can be kept, unless the log says otherwise."""
         source, target = self.schemas
         found = {}
@@ -137,18 +137,18 @@ class CatchUp:
         def work() -> int:
             removed = writer.execute(f"DELETE FROM {name_of(key)} WHERE {theirs}")
             # a row that is not read again yet may have a unique key's value that one of these rows has now
-            added = rows_of(Written(reader, writer, table, ours, theirs, compared.key), self._packet, verb="REPLACE")
+            added = rows_of(RowCopy(reader, writer, table, ours, theirs, compared.key), self._packet, verb="REPLACE")
             obj = SchemaObject(TABLE, key.database, key.table)
             count_rows(writer.execute, self.channel, obj, added - removed, are_reached=True)
             return added
 
         return in_transaction(writer, work)
 
-    def _kept(self) -> Kept:
+    def _kept(self) -> EarlierAttempt:
         finished = {key for key, (_, _, copying) in self._tables.items() if copying.state == DONE}
         reached = {key: copying.reached for key, (_, _, copying) in self._tables.items() if key not in finished}
         partial = {key: found for key, found in reached.items() if found is not None}
-        return Kept(frozenset(finished), partial, self._rows)
+        return EarlierAttempt(frozenset(finished), partial, self._rows)
 
 
 def _shape(table: Table) -> tuple[object, ...]:

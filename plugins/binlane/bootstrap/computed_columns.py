@@ -23,7 +23,7 @@ from binlane.model import TableKey
 from binlane.schema.model import Column, Generated, Table
 from binlane.session_pins import WRITE_MODE
 from binlane.sql.sql_modes import EVALUATED
-from binlane.verify.rows.column_text import Compared, shown_columns
+from binlane.verify.rows.column_text import ComparedTable, shown_columns
 
 _SAVEPOINT: Final = "binlane_chunk"
 _PLAIN: Final = "NO_AUTO_VALUE_ON_ZERO"
@@ -34,7 +34,7 @@ without it have written would be refused."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RowCopy:
     """Rows that are read from the source and written to the target, and where they are then."""
 
     reader: Session
@@ -58,7 +58,7 @@ class Written:
     def _is_equal(self, columns: tuple[Column, ...]) -> bool:
         sides = (self.reader, self.ours), (self.writer, self.theirs)
         flavors = self.reader.flavor, self.writer.flavor
-        values = Compared(self.table.key, self.table.key, columns, self.key, flavors).expressions
+        values = ComparedTable(self.table.key, self.table.key, columns, self.key, flavors).expressions
         # equal rows, which a table without a key may have, would cancel each other
         how = "BIT_XOR" if self.key else "SUM"
         one = ", ".join(f"IFNULL({each}, 'NULL')" for each in values)
@@ -73,7 +73,7 @@ def has_stored(table: Table) -> bool:
     return any(column.generated is Generated.STORED for column in table.columns)
 
 
-def written_exactly(rows: Written, write: Callable[[list[str]], int]) -> int:
+def written_exactly(rows: RowCopy, write: Callable[[list[str]], int]) -> int:
     """Write the rows in the open transaction, in the first mode in which the target computes the source's values; the
     result of ``write``. It is given a list for warnings of the target that would be errors in other tables.
 

@@ -34,7 +34,7 @@ _DENIED: Final = frozenset({1142, 1227, 1401})
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class CopyPlace:
     """The place in the source's log that belongs to a copy."""
 
     where: str
@@ -48,7 +48,7 @@ class Recorded:
     """Tables of which the copy has files; empty: not known."""
 
 
-def read_clone(target: Session) -> Recorded:
+def read_clone(target: Session) -> CopyPlace:
     """What CLONE has recorded on the server that it has filled. Raises PrecheckError if there is no complete clone."""
     _require_family(target, Flavor.MYSQL, "--from-clone")
     rows = target.texts(
@@ -68,10 +68,10 @@ def read_clone(target: Session) -> Recorded:
         raise PrecheckError(f"{where}: expected state Completed, found {state} {text} ({number}); clone again")
     if source == "LOCAL INSTANCE":
         raise PrecheckError("target: expected a clone of the source, found a local one (CLONE LOCAL); clone again")
-    return Recorded(where, LogPosition(file, int(offset)), "".join(gtids.split()))
+    return CopyPlace(where, LogPosition(file, int(offset)), "".join(gtids.split()))
 
 
-def read_backup(folder: Path) -> Recorded:
+def read_backup(folder: Path) -> CopyPlace:
     """What a backup has recorded in its folder. Raises ConfigError if the folder is not a prepared backup."""
     info = next((folder / name for name in _INFO if (folder / name).is_file()), None)
     if info is None:
@@ -98,7 +98,7 @@ def read_backup(folder: Path) -> Recorded:
         for each in files
         if "#" not in each.stem and not each.stem.startswith("FTS_") and each.parent.name not in _SERVER
     )
-    return Recorded(str(info), LogPosition(fields[0], int(fields[1])), "".join(fields[2:]), lsn, tables)
+    return CopyPlace(str(info), LogPosition(fields[0], int(fields[1])), "".join(fields[2:]), lsn, tables)
 
 
 def _decoded(name: str) -> str:
@@ -106,7 +106,7 @@ def _decoded(name: str) -> str:
 
 
 def require_restored(
-    recorded: Recorded, start: Start, source: Session, target: Session, includes: Callable[[str], bool]
+    recorded: CopyPlace, start: Start, source: Session, target: Session, includes: Callable[[str], bool]
 ) -> None:
     """Raises PrecheckError, which names all of it, if the target is not what ``recorded`` says, or has gone on since.
 
@@ -125,7 +125,7 @@ def require_restored(
         raise PrecheckError(f"{recorded.where}: the channel cannot begin there; nothing was written:\n{lines}")
 
 
-def _other_history(recorded: Recorded, start: Start, source: Session) -> list[str]:
+def _other_history(recorded: CopyPlace, start: Start, source: Session) -> list[str]:
     if recorded.gtid_set and str(parse_gtid_set(source.flavor, recorded.gtid_set)) != start.gtid_set:
         return [
             f"source: expected the GTID set {recorded.gtid_set} at {recorded.position}, found "
@@ -134,7 +134,7 @@ def _other_history(recorded: Recorded, start: Start, source: Session) -> list[st
     return []
 
 
-def _other_server(recorded: Recorded, source: Session, target: Session) -> list[str]:
+def _other_server(recorded: CopyPlace, source: Session, target: Session) -> list[str]:
     wrong = []
     if source.flavor is not target.flavor:
         wrong.append(f"target: expected a server of the family {source.flavor}, found {target.flavor}")
@@ -155,7 +155,7 @@ def _other_server(recorded: Recorded, source: Session, target: Session) -> list[
     return wrong
 
 
-def _gone_on(recorded: Recorded, source: Session, target: Session) -> list[str]:
+def _gone_on(recorded: CopyPlace, source: Session, target: Session) -> list[str]:
     """Replication on the target, and changes of other servers since the copy."""
     if target.flavor is Flavor.MYSQL:
         return [*_replicates_mysql(target), *_gone_on_mysql(recorded, source, target)]
@@ -217,7 +217,7 @@ def _connected(source: str, statement: str) -> str:
     )
 
 
-def _gone_on_mysql(recorded: Recorded, source: Session, target: Session) -> list[str]:
+def _gone_on_mysql(recorded: CopyPlace, source: Session, target: Session) -> list[str]:
     known = recorded.gtid_set
     if not known and source.flavor is Flavor.MYSQL:
         # a log without GTIDs: the copy may hold those of a time when the source had them
@@ -236,7 +236,7 @@ def _gone_on_mysql(recorded: Recorded, source: Session, target: Session) -> list
     return wrong
 
 
-def _gone_on_mariadb(recorded: Recorded, target: Session) -> list[str]:
+def _gone_on_mariadb(recorded: CopyPlace, target: Session) -> list[str]:
     """By the newest GTID of each domain, from replication (``gtid_slave_pos``) and in the target's own log."""
     copied = {domain: number for domain, _, number in _gtids(recorded.gtid_set)}
     [(replicated, logged, own)] = target.texts("SELECT @@gtid_slave_pos, @@gtid_binlog_pos, @@server_id")
@@ -255,7 +255,7 @@ def _gtids(text: str) -> list[tuple[int, int, int]]:
     return [(int(domain), int(server), int(number)) for domain, server, number in parts]
 
 
-def _lacks(recorded: Recorded, target: Session, includes: Callable[[str], bool]) -> list[str]:
+def _lacks(recorded: CopyPlace, target: Session, includes: Callable[[str], bool]) -> list[str]:
     rows = target.texts("SELECT table_schema, table_name FROM information_schema.tables")
     present = {TableKey(database.lower(), name.lower()) for database, name in rows}
     missing = sorted(

@@ -13,7 +13,7 @@ from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Size, copie
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CopyState:
     """The state of a copy. Bytes are those of the source's tables without secondary indexes, by its own estimate."""
 
     tables: int
@@ -34,11 +34,11 @@ class Standing:
         return max(self.all_bytes - self.bytes, 0) / rate if rate > 0 else None
 
 
-def standing_of(copy: Bootstrap) -> Standing:
+def standing_of(copy: Bootstrap) -> CopyState:
     """The state of an unfinished copy, from its record on the target."""
     tables = [each for obj, each in copy.made.items() if obj.kind == TABLE]
     copied, seconds = sum(each.bytes for each in tables), copy.attempt_seconds
-    return Standing(
+    return CopyState(
         tables=len(tables),
         finished=sum(each.state == DONE for each in tables),
         rows=sum(each.rows for each in tables),
@@ -54,7 +54,7 @@ class Progress(Protocol):
     def phase(self, name: str) -> None:
         """The copy begins a step whose rows are not counted."""
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: CopyState) -> None:
         """Rows were copied, or a table was finished, or the copy waits."""
 
 
@@ -117,13 +117,13 @@ class Meter:
         return self._new_rows
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> CopyState:
         """The present state."""
         seconds = time.monotonic() - self._began
         rate = (self._bytes - self._first_bytes) / seconds if seconds > 0 else 0.0
         total = sum(size.bytes for size in self.sizes.values())
         rows = self._new_rows + sum(self.rows.values())
-        return Standing(len(self.sizes), len(self._done), rows, self._bytes, total, rate, self._waits)
+        return CopyState(len(self.sizes), len(self._done), rows, self._bytes, total, rate, self._waits)
 
     def _of(self, table: TableKey) -> int:
         return copied_bytes(self.sizes[table], self._copied.get(table, 0), is_done=table in self._done)

@@ -24,14 +24,14 @@ import pymysql
 
 from binlane.apply.session.retry_verdicts import Verdict, judge
 from binlane.binlog.types.literals import identifier
-from binlane.bootstrap.computed_columns import Written, has_stored, not_computed, written_exactly
+from binlane.bootstrap.computed_columns import RowCopy, has_stored, not_computed, written_exactly
 from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
-from binlane.verify.rows.column_text import Compared, Key, behind, compared, in_range
+from binlane.verify.rows.column_text import ComparedTable, Key, behind, compared, in_range
 
 STATEMENT_BYTES: Final = 1 << 20
 _TRIES: Final = 10
@@ -57,7 +57,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemainingTable:
     """A table to copy; the target has its rows up to ``after``, ``rows`` of them."""
 
     table: Table
@@ -129,7 +129,7 @@ class Copier:
     _error: BaseException | None = None
     """The first."""
 
-    def copy(self, tables: Sequence[Left]) -> None:
+    def copy(self, tables: Sequence[RemainingTable]) -> None:
         """Copy all rows of ``tables``. Raises the first error, after all threads have stopped."""
         packet = max_packet(self.writers[0])
         pairs = list(zip(self.readers[1:], self.writers, strict=True))
@@ -152,7 +152,7 @@ class Copier:
                 self._error = self._error or exc
             self.failed.set()
 
-    def _plan(self, tables: Sequence[Left], workers: int) -> None:
+    def _plan(self, tables: Sequence[RemainingTable], workers: int) -> None:
         for left in tables:
             key = left.table.key
             frontier = self._frontiers[key] = _Frontier(left.after, left.rows)
@@ -271,7 +271,7 @@ def copy_chunk(
         where = _where(reader, chunk)
 
         def insert() -> int:
-            rows = rows_of(Written(reader, writer, chunk.table, where, where, keyed.key), packet, pace=pace)
+            rows = rows_of(RowCopy(reader, writer, chunk.table, where, where, keyed.key), packet, pace=pace)
             written(writer, key, rows)
             return rows
 
@@ -299,14 +299,14 @@ def copy_whole(
             total += sum(sent)
             if len(sent) < _WHOLE_STATEMENTS:
                 break
-    rows = Written(reader, writer, table, "", "")
+    rows = RowCopy(reader, writer, table, "", "")
     if doubts is not None and (differing := rows.differing(whole=bool(warnings))):
         raise not_computed(table, differing, warnings)
     return total
 
 
 def rows_of(
-    rows: Written, packet: int, *, verb: str = "INSERT", pace: Callable[[int, int], None] = lambda rows, size: None
+    rows: RowCopy, packet: int, *, verb: str = "INSERT", pace: Callable[[int, int], None] = lambda rows, size: None
 ) -> int:
     """Write rows inside the writer's transaction, as ``inserted`` does; by how many the table has become longer."""
 
@@ -422,7 +422,7 @@ def _send(
     return 2 * rows - stored  # a row that REPLACE has removed counts as a stored one
 
 
-def by_key(table: Table, reader: Session) -> Compared:
+def by_key(table: Table, reader: Session) -> ComparedTable:
     """The table with the key by which it is divided; without one if it cannot be."""
     found = compared(table, table, (reader.flavor, reader.flavor), by_key=True)
     return found if found.has_ranges else replace(found, key=())

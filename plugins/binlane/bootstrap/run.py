@@ -20,7 +20,7 @@ from sqlalchemy import Engine, select
 from binlane.apply.refusals import driver_errors
 from binlane.bootstrap.accounts import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
 from binlane.bootstrap.broken_views import drop_stand_ins, make_broken_views
-from binlane.bootstrap.catch_up import CatchUp, Kept
+from binlane.bootstrap.catch_up import CatchUp, EarlierAttempt
 from binlane.bootstrap.checks import check_empty, check_functions, check_tables, chosen_databases
 from binlane.bootstrap.definitions import (
     Definition,
@@ -37,7 +37,7 @@ from binlane.bootstrap.definitions import (
     set_sequence,
 )
 from binlane.bootstrap.progress import Meter, Progress
-from binlane.bootstrap.rows import Copier, Left
+from binlane.bootstrap.rows import Copier, RemainingTable
 from binlane.bootstrap.secondary_keys import build_keys, can_wait, drop_keys
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
@@ -304,10 +304,10 @@ class FirstCopy:
         snapshot: Snapshot,
         writers: Sequence[Session],
         accounts: Accounts,
-    ) -> Kept:
+    ) -> EarlierAttempt:
         """Drop what the earlier attempt has created, except tables whose rows can be brought to the snapshot."""
         if before is None:
-            return Kept()
+            return EarlierAttempt()
         self.progress.phase("rows of the earlier attempt")
         # triggers would fire for the rows that are written again
         self._drop_accounts(writer, before, accounts)
@@ -332,7 +332,7 @@ class FirstCopy:
         start: tuple[str, Watermark],
         definitions: Definitions,
         sizes: Mapping[TableKey, Size],
-        kept: Kept,
+        kept: EarlierAttempt,
     ) -> int:
         """Record the snapshot and the objects to create; the attempt's number."""
         stays = {_object(key) for key in kept.tables}
@@ -398,7 +398,7 @@ class FirstCopy:
         schema: Schema,
         definitions: Definitions,
         sizes: Mapping[TableKey, Size],
-        kept: Kept,
+        kept: EarlierAttempt,
     ) -> int:
         """Copy the rows that are left, large tables first, so that the last one to finish is small; their number."""
         with self.engines[1].connect() as connection:
@@ -409,12 +409,16 @@ class FirstCopy:
         rows = {key: made[key].rows for key in keys}
         meter = Meter({key: sizes.get(key, Size(0, 0)) for key in keys}, rows, kept.finished, self.progress)
         left = [
-            Left(schema.tables[key], kept.partial.get(key), made[key].reached_rows if key in kept.partial else 0)
+            RemainingTable(
+                schema.tables[key], kept.partial.get(key), made[key].reached_rows if key in kept.partial else 0
+            )
             for key in sorted(keys, key=meter.bytes_left, reverse=True)
             if key not in kept.finished
         ]
         left += [
-            Left(schema.tables[key], rows=made[key].rows, is_complete=True) for key in keys if key in kept.finished
+            RemainingTable(schema.tables[key], rows=made[key].rows, is_complete=True)
+            for key in keys
+            if key in kept.finished
         ]
         by_key = {_key(definition.schema_object): definition for definition in definitions.tables}
         diary = _Diary(self.channel.name, self.engines[1], meter, by_key)

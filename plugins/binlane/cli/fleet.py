@@ -14,7 +14,7 @@ from binlane.errors import BinlaneError, ConfigError
 from binlane.orchestration.terminal import unexpected
 
 if TYPE_CHECKING:
-    from binlane.config import Declared
+    from binlane.config import DeclaredChannel
 
 
 def config(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
@@ -107,7 +107,7 @@ def resume(channel: MaybeChannel = None, tag: Tag = None, channels: ChannelFolde
     of_each(channel, tag, channels, lambda one: operate.resume(one, channels))
 
 
-def of_each(channel: str | None, tag: str | None, channels: Path, act: Callable[[Declared], str]) -> None:
+def of_each(channel: str | None, tag: str | None, channels: Path, act: Callable[[DeclaredChannel], str]) -> None:
     """Print the result of an action on each chosen channel. An error of one of several, expected or not, is printed,
     the others follow, and the highest exit code of all is the command's."""
     from binlane.orchestration.commands.fleet import chosen

@@ -15,7 +15,7 @@ from binlane.machine_code import one_blas_thread
 from binlane.model import plural
 
 if TYPE_CHECKING:
-    from binlane.config import Declared
+    from binlane.config import DeclaredChannel
     from binlane.verify.outcome import Options
 
 Budget = Annotated[
@@ -93,7 +93,7 @@ def _compare(channel: str | None, tag: str | None, channels: Path, options: Opti
 
     drifted: list[str] = []
 
-    def compare(one: Declared) -> str:
+    def compare(one: DeclaredChannel) -> str:
         outcome = verification.verify(one, channels, options)
         if outcome.of_state("drift") or outcome.state == "incomplete":
             drifted.append(one.name)

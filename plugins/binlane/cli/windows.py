@@ -68,7 +68,9 @@ def advise(
     """Count the next window, or other logs, and print the settings that the counts speak for. Writes nothing."""
     from binlane.orchestration.commands import advise as advising
 
-    out.print(advising.advise(advising.Asked(channel, channels, archive, window, until, lanes), as_json=as_json))
+    out.print(
+        advising.advise(advising.AdviceRequest(channel, channels, archive, window, until, lanes), as_json=as_json)
+    )
 
 
 def run(
@@ -126,5 +128,5 @@ def read_at(
     from binlane.health.durations import seconds_of
     from binlane.orchestration.commands import read_at as reading
 
-    asked = reading.Reading(command, until_output, seconds_of("--wait", wait))
+    asked = reading.ReadRequest(command, until_output, seconds_of("--wait", wait))
     raise typer.Exit(reading.read_at(channel, channels, asked, err))

@@ -16,7 +16,7 @@ _CHANNEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredChannel:
     """A channel by its name, not validated yet."""
 
     name: str
@@ -29,10 +29,10 @@ class Declared:
     """The parsed file, the same for all channels of a template; None: not read yet."""
 
 
-def declared_channels(folder: Path) -> tuple[Declared, ...]:
+def declared_channels(folder: Path) -> tuple[DeclaredChannel, ...]:
     """The channels of a folder, by name. A file that cannot be read, or a template without a channel, is in the list
     under the file's name, so that its error is seen."""
-    found: dict[str, Declared] = {}
+    found: dict[str, DeclaredChannel] = {}
     for file in sorted(folder.glob("*.toml")):
         for each in _declared(file):
             before = found.get(each.name)
@@ -40,11 +40,11 @@ def declared_channels(folder: Path) -> tuple[Declared, ...]:
                 found[each.name] = each
             else:
                 problem = f"{before.file}: channel {each.name}: expected one file with it, found {each.file} as well"
-                found[each.name] = Declared(each.name, before.file, before.is_instance, problem)
+                found[each.name] = DeclaredChannel(each.name, before.file, before.is_instance, problem)
     return tuple(found[name] for name in sorted(found))
 
 
-def find_channel(name: str, folder: Path) -> Declared:
+def find_channel(name: str, folder: Path) -> DeclaredChannel:
     """The channel ``name``; raises ConfigError that lists the known ones."""
     channels = {each.name: each for each in declared_channels(folder)}
     if name not in channels:
@@ -67,22 +67,24 @@ def _is_name(name: str) -> bool:
     return _CHANNEL_NAME.fullmatch(name) is not None
 
 
-def _declared(file: Path) -> Iterator[Declared]:
+def _declared(file: Path) -> Iterator[DeclaredChannel]:
     try:
         node = Node.read(file.absolute())
     except ConfigError as exc:
-        yield Declared(file.stem, file, problem=str(exc))
+        yield DeclaredChannel(file.stem, file, problem=str(exc))
         return
     if INSTANCES not in node.value:
-        yield Declared(file.stem, file, node=node)
+        yield DeclaredChannel(file.stem, file, node=node)
         return
     instances = node.value[INSTANCES]
     if not isinstance(instances, Mapping) or not instances:
-        yield Declared(file.stem, file, problem=f"{file}: {INSTANCES}: expected a table with a channel, found none")
+        yield DeclaredChannel(
+            file.stem, file, problem=f"{file}: {INSTANCES}: expected a table with a channel, found none"
+        )
         return
     for name in instances:
         if _is_name(name):
-            yield Declared(name, file, is_instance=True, node=node)
+            yield DeclaredChannel(name, file, is_instance=True, node=node)
         else:
             text = f"expected a channel's name of up to 64 letters, digits, - and _, got {name!r}"
-            yield Declared(file.stem, file, problem=f"{file}: {INSTANCES}: {text}")
+            yield DeclaredChannel(file.stem, file, problem=f"{file}: {INSTANCES}: {text}")

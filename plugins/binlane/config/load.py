@@ -11,7 +11,7 @@ from typing import Any, Final
 from binlane.choices import VerifyScope
 from binlane.config.by_name import SECTIONS, number
 from binlane.config.declaration import REQUIRED, Key, PerChannel, keys_of
-from binlane.config.declared import Declared, require_channel_name
+from binlane.config.declared import DeclaredChannel, require_channel_name
 from binlane.config.keys import ChannelConfig
 from binlane.config.kinds import BY_HAND, CONTINUOUS, integer
 from binlane.config.node import Node
@@ -19,14 +19,14 @@ from binlane.config.template import expanded
 from binlane.errors import ConfigError
 
 
-def load_channel(found: Declared | Path, environment: Mapping[str, str] | None = None) -> ChannelConfig:
+def load_channel(found: DeclaredChannel | Path, environment: Mapping[str, str] | None = None) -> ChannelConfig:
     """Read and validate one channel; a path stands for the channel of the file's name. Raises ConfigError."""
-    declared = Declared(found.stem, found) if isinstance(found, Path) else found
+    declared = DeclaredChannel(found.stem, found) if isinstance(found, Path) else found
     node, file = tables_of(declared), declared.file.absolute()
     return _Reader(node, file, declared.name, os.environ if environment is None else environment).channel()
 
 
-def tables_of(declared: Declared) -> Node:
+def tables_of(declared: DeclaredChannel) -> Node:
     """The channel's tables, with the values of its template's variables. Raises ConfigError."""
     if declared.problem:
         raise ConfigError(declared.problem)

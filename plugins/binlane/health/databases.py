@@ -13,7 +13,7 @@ from binlane.state.records.verifications import CLEAN, DRIFT, INCOMPLETE, EndedV
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class LastVerification:
     """The newest verification that has covered the database and found it equal, unless a later one may have found it
     different."""
 
@@ -37,7 +37,7 @@ class Database:
     """Its last applied transaction, with the window's figures; None if none is applied yet."""
     is_waiting: bool
     """The open window has transactions of it that are not all applied."""
-    verified: Verified | None
+    verified: LastVerification | None
     drifted: int
     """Rows and definitions of it that are known to differ."""
     pending: int
@@ -74,7 +74,9 @@ def _database(record: DatabaseRecord, page: DatabasePage) -> Database:
     )
 
 
-def _verified(record: DatabaseRecord, verifications: Sequence[EndedVerification], suspects: int) -> Verified | None:
+def _verified(
+    record: DatabaseRecord, verifications: Sequence[EndedVerification], suspects: int
+) -> LastVerification | None:
     """``verifications``: the newest first. ``suspects``: of the channel now. None while rows of it are known to
     differ."""
     if record.drifted:
@@ -88,7 +90,7 @@ def _verified(record: DatabaseRecord, verifications: Sequence[EndedVerification]
         if covers and (each.state == CLEAN or (is_last and each.state != INCOMPLETE)):
             if any(_may_concern(drift, record, each.through_seqno) for drift in drifts):
                 return None
-            return Verified(each.kind, each.number, each.through_seqno, seconds_of(each.ended_at))
+            return LastVerification(each.kind, each.number, each.through_seqno, seconds_of(each.ended_at))
         if each.state == DRIFT:
             drifts.append(each)
     return None

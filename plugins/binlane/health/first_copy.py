@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from binlane.bootstrap.progress import Standing, standing_of
+from binlane.bootstrap.progress import CopyState, standing_of
 from binlane.health.durations import span
 from binlane.model import plural, size_text
 from binlane.state.leases import bootstrap_lease, holder
@@ -21,7 +21,7 @@ class FirstCopy:
     """The connection of the target that holds its lease; None: no attempt is running."""
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> CopyState:
         """An interrupted attempt has no rate."""
         found = standing_of(self.record)
         return found if self.connection is not None else replace(found, bytes_per_second=0.0)
@@ -45,7 +45,7 @@ def beginning_copy(connection: Any, channel: str) -> str | None:
     return None if number is None else f"first copy, running: connection {number} of the target; it takes its snapshot"
 
 
-def standing_text(standing: Standing) -> str:
+def standing_text(standing: CopyState) -> str:
     """How far the copy is: tables, bytes, rate, time left."""
     left = standing.seconds_left
     parts = [

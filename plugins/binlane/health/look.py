@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.refusals import lacks_state
 from binlane.apply.target_state import SchemaChecks, target_state
-from binlane.config import Declared, load_channel
+from binlane.config import DeclaredChannel, load_channel
 from binlane.config.rules_digest import rules_digest
 from binlane.connections import resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PositionError, TargetError
@@ -105,7 +105,7 @@ def _without_channel(engine: Any, name: str, problem: str) -> Health:
 
 
 def look_at_all(
-    declared: Sequence[Declared],
+    declared: Sequence[DeclaredChannel],
     resolve: Resolver,
     *,
     runs_of: Callable[[str], AirflowRuns | None] = lambda _: None,
@@ -118,7 +118,7 @@ def look_at_all(
 
     checks = SchemaChecks()
 
-    def look(one: Declared) -> Look:
+    def look(one: DeclaredChannel) -> Look:
         runs = runs_of(one.name)
         try:
             channel = load_channel(one)

@@ -10,7 +10,7 @@ from binlane.connections import Endpoints
 from binlane.orchestration.effective_rules import renaming_of, selection_of
 from binlane.precheck.facts import Target
 from binlane.readiness.checks import require
-from binlane.readiness.situation import Asked, Readiness, SourceServer
+from binlane.readiness.situation import Readiness, ReadinessRequest, SourceServer
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.renaming import Renaming
@@ -20,7 +20,7 @@ from binlane.source.protocol import EventSource
 
 @contextmanager
 def readiness_of(
-    channel: ChannelConfig, endpoints: Endpoints, source: EventSource, asked: Asked
+    channel: ChannelConfig, endpoints: Endpoints, source: EventSource, asked: ReadinessRequest
 ) -> Iterator[Readiness]:
     """For as long as the block runs. Nothing is asked yet. ``source``: the channel's."""
 
@@ -36,7 +36,7 @@ def readiness_of(
         yield Readiness(channel, server, target, endpoints.target, asked, rules)
 
 
-def require_ready(channel: ChannelConfig, endpoints: Endpoints, source: EventSource, asked: Asked) -> None:
+def require_ready(channel: ChannelConfig, endpoints: Endpoints, source: EventSource, asked: ReadinessRequest) -> None:
     """Raises PrecheckError before anything is written, with everything that stands in the way."""
     with readiness_of(channel, endpoints, source, asked) as situation:
         require(situation)
@@ -44,4 +44,4 @@ def require_ready(channel: ChannelConfig, endpoints: Endpoints, source: EventSou
 
 def require_ready_to_begin(channel: ChannelConfig, endpoints: Endpoints, source: EventSource) -> None:
     """As ``require_ready``, before a channel's first write."""
-    require_ready(channel, endpoints, source, Asked(copies=False, windows=False))
+    require_ready(channel, endpoints, source, ReadinessRequest(copies=False, windows=False))

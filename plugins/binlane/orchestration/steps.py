@@ -25,7 +25,7 @@ from binlane.garbage import uncollected
 from binlane.model import CLOCKS_DIFFER, plural
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
-from binlane.orchestration.extraction.reading import Reading, source_of
+from binlane.orchestration.extraction.reading import WindowReading, source_of
 from binlane.orchestration.inputs import settings_before, write_inputs
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.request import HIGHEST, WindowRequest
@@ -167,7 +167,7 @@ def _extract_next(
     """Read the log of a new window, behind the watermark, and open it."""
     engine = engine_of(endpoints.target)
     through = _complete_through(channel, endpoints, request)
-    reading = Reading.of_next(channel, endpoints, state, _followed(channel, endpoints))
+    reading = WindowReading.of_next(channel, endpoints, state, _followed(channel, endpoints))
     window, folder = reading.window, reading.folder
     if scan is not None:
         settings = functools.partial(_settings_before, channel, endpoints, request, window)
@@ -522,7 +522,7 @@ def _adopt_unfinished(
         log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)
         bounds = window.bounds
         name = bounds.window_id
-        reading = Reading(
+        reading = WindowReading(
             channel, endpoints, state.source_identity, window.start, name, folder, None, state.older_sessions,
             _followed(channel, endpoints),
         )  # fmt: skip

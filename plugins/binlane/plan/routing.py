@@ -15,11 +15,11 @@ from typing import Final
 from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
 from binlane.model import Barrier, LogPosition, TableKey, TemporaryCopies
-from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.block.reducible_tables import Exclusions
 from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.division import Division, Placement
 from binlane.plan.transaction.route_key import TransactionClass
-from binlane.plan.transaction.unseen_tables import Unseen
+from binlane.plan.transaction.unseen_tables import UnseenTables
 from binlane.plan.transaction.xa import PreparedGroup
 
 
@@ -43,7 +43,7 @@ class Routing:
     classes: Mapping[str, Route]
     """Routes of all other transactions, by the key of their class."""
     barriers: tuple[Barrier, ...]
-    excluded: Excluded = field(default_factory=lambda: Excluded({}, {}))
+    excluded: Exclusions = field(default_factory=lambda: Exclusions({}, {}))
     """Tables and databases whose changes the window must not fold."""
     prepared: Mapping[int, PreparedGroup | None] = field(default_factory=dict)
     """The changes that each XA COMMIT commits, by its seqno; None if they are on the target already. Also those that an
@@ -54,7 +54,7 @@ class Routing:
     """XA transactions that this window prepares and does not end."""
     division: Division | None = None
     """How the parallel lanes share their transactions; None if no shard is divided."""
-    unseen: Unseen = field(default_factory=Unseen)
+    unseen: UnseenTables = field(default_factory=UnseenTables)
     """Statements of connections that may be older than the channel, with temporary tables."""
     size: SizeChoice | None = None
     """What "auto" stands for in ``blocks``; None if the channel's file says everything."""

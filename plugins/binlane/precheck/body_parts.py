@@ -11,7 +11,7 @@ from binlane.schema.programs import SECURITY, Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Token
 from binlane.sql.programs.comparison import Difference, as_difference
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 
 _INVOKER: Final = "INVOKER"
 _EVENTS: Final = {"INSERT": ("INSERT", "REPLACE", "LOAD"), "UPDATE": ("UPDATE",), "DELETE": ("DELETE", "REPLACE")}
@@ -41,7 +41,7 @@ class Body(NamedTuple):
 Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
 
 
-def reaching(situation: Situation, find: Find) -> Iterator[tuple[LoggedText | None, Logged, str, BodyPart]]:
+def reaching(situation: Situation, find: Find) -> Iterator[tuple[LoggedText | None, LaneStatement, str, BodyPart]]:
     """Each statement that reaches a body in which ``find`` finds parts: its text, and the body's name."""
     found = [(body, part) for body in _bodies(situation) for part in find(body)]
     if not found:

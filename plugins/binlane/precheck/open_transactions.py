@@ -19,7 +19,7 @@ from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import shown
 from binlane.state.channels import begun_at
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 
 _EVERY: Final = re.compile(b"")
 _MOST_FINDINGS: Final = 20
@@ -64,7 +64,7 @@ def _findings(situation: Situation, lasting: frozenset[TableKey]) -> Iterator[Fi
                 )
 
 
-def _of_before(situation: Situation, logged: Logged, begun: float) -> frozenset[TableKey]:
+def _of_before(situation: Situation, logged: LaneStatement, begun: float) -> frozenset[TableKey]:
     """What a statement has written, if it may have run before the channel began."""
     context = logged.item.context or SessionContext()
     if (context.thread_id or 0) > situation.older_sessions or (context.timestamp or 0) > begun:

@@ -22,7 +22,7 @@ from binlane.schema.compare import Severity
 from binlane.sql.charset import MODES_OF_TEXT
 from binlane.sql.logged_statement import shown
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
 _READ_OTHERWISE: Final = re.compile(rb'["\\]')
@@ -79,7 +79,7 @@ def _subsets(bits: list[int]) -> Iterator[tuple[int, ...]]:
         yield tuple(bits)
 
 
-def _finding(logged: Logged, modes: str) -> Finding:
+def _finding(logged: LaneStatement, modes: str) -> Finding:
     header = logged.header
     where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
     return Finding(Severity.FATAL, where, _EXPECTED, f"other tables with {modes}", _TODO, header.first_seqno)

@@ -39,7 +39,7 @@ from binlane.sql.program_names import folded_name
 from binlane.sql.scheduled_event import disabled
 from binlane.state.tables import SCHEMA
 from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import MOST_FORMS, Logged, distinct_statements
+from binlane.work.logged_statements import MOST_FORMS, LaneStatement, distinct_statements
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -78,10 +78,10 @@ class Verdict(NamedTuple):
 
 
 @dataclass(slots=True)
-class Asked:
+class ParserAnswers:
     """What came of asking the target's parser about a window's statements."""
 
-    refused: list[tuple[Logged, Verdict]] = field(default_factory=list)
+    refused: list[tuple[LaneStatement, Verdict]] = field(default_factory=list)
     texts: list[LoggedText] = field(default_factory=list)
     """Of the statements that commit by themselves and that the parser takes, in their order."""
     made: set[str] = field(default_factory=set)
@@ -222,9 +222,9 @@ class StatementJudge:
         connection._execute_command(_COM_STMT_CLOSE, struct.pack("<I", number))
 
 
-def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> Asked:
+def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAnswers:
     """Ask about each statement of a plan in its folder. Raises PlanError if the plan's files are not there."""
-    asked, judge, judged, forms = Asked(), None, 0, 0
+    asked, judge, judged, forms = ParserAnswers(), None, 0, 0
     try:
         for logged in distinct_statements(plans, plan):
             judge = StatementJudge.open(engine) if judge is None else judge

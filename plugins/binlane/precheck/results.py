@@ -22,7 +22,7 @@ from binlane.work.files import Digests, WorkFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Partitioned:
+class PartitionedTables:
     """partitioned.json: the target's partitioned tables whose rows the window writes."""
 
     partitioned: frozenset[TableKey]
@@ -42,7 +42,7 @@ def keep_for_lanes(situation: Situation) -> Digests:
     if situation.target.flavor is Flavor.MARIADB and not _is_left(plans, files.PARTITIONED):
         known = read_definitions(plans.window)
         tables = situation.target.ask(partitioned_as_it_is, databases_of(plan), known) & plan.applied_tables
-        written |= plans.replace(files.PARTITIONED, canonical_json(LEFT.dump(Partitioned(tables))))
+        written |= plans.replace(files.PARTITIONED, canonical_json(LEFT.dump(PartitionedTables(tables))))
     return written
 
 
@@ -87,6 +87,6 @@ def checked_of(plans: WorkFolder) -> Checked:
     if plans.has(files.SOURCE_TABLES):
         definitions = schema_from_json(plans.read(files.SOURCE_TABLES), plans.path(files.SOURCE_TABLES))
     if plans.has(files.PARTITIONED):
-        left = LEFT.read(Partitioned, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
+        left = LEFT.read(PartitionedTables, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
         partitioned = left.partitioned
     return Checked(definitions, partitioned)

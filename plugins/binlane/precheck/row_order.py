@@ -30,7 +30,7 @@ from binlane.sql.parse.row_order import (
     written_in,
 )
 from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 
 _FELT: Final = re.compile(
     rb"\b(?:SELECT|TABLE|LIMIT|FETCH|RAND|NEXT\w*|IGNORE|JOIN)\b|:=|\bUPDATE\b[^=]*?,[^=]*?\bSET\b",
@@ -145,7 +145,7 @@ class _RowOrder:
             return None
         return replace(known, engine="")
 
-    def _of_text(self, text: LoggedText, tokens: Sequence[Token], logged: Logged) -> str | None:
+    def _of_text(self, text: LoggedText, tokens: Sequence[Token], logged: LaneStatement) -> str | None:
         database, table_of = text.context.database or "", self._table_of(text.seqno)
         full = bool((text.context.sql_mode or 0) & _FULL_GROUP_BY)
         for part in order_felt(tokens, database, full_group_by=full):
@@ -236,7 +236,7 @@ def _named(part: OrderedPart) -> str:
     return f"{part.what} for rows in an order that no key settles"
 
 
-def _finding(logged: Logged, what: str) -> Finding:
+def _finding(logged: LaneStatement, what: str) -> Finding:
     header = logged.header
     where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
     return Finding(Severity.FATAL, where, _EXPECTED, what, _TODO, header.first_seqno)

@@ -30,7 +30,7 @@ from binlane.sql.parse.facts import StatementKind
 from binlane.sql.programs.comparison import as_difference
 from binlane.sql.requirements import COMPUTED_ZONE, Requirement
 from binlane.sql.session_variables import VARIABLES, Fate, Globals, Sight, Variable, is_lax, plain
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 
 _SYSTEM: Final = "SYSTEM"
 _TODO: Final = (
@@ -167,7 +167,7 @@ class _Window:
         return tokens is None or sight.sees(plain(tokens))
 
 
-def _sees(logged: Logged, sight: Sight, flavor: Flavor) -> bool:
+def _sees(logged: LaneStatement, sight: Sight, flavor: Flavor) -> bool:
     item, header = logged.item, logged.header
     if sight.lax_only and not is_lax(item.context or SessionContext()):
         return False
@@ -175,7 +175,7 @@ def _sees(logged: Logged, sight: Sight, flavor: Flavor) -> bool:
     return statement is None or sight.sees(plain(statement.tokens))
 
 
-def _of(logged: Logged) -> _Seen:
+def _of(logged: LaneStatement) -> _Seen:
     header = logged.header
     what = "DDL" if logged.item.kind is ItemKind.DDL else "statement"
     return _Seen(
@@ -239,7 +239,7 @@ def _first_of_system(situation: Situation) -> _Seen | None:
     return None if key is None else _Seen(f"{key}, with an expression of a column or key", seqno)
 
 
-def _depends_on_zone(situation: Situation, logged: Logged, fired: Set[TableKey]) -> bool:
+def _depends_on_zone(situation: Situation, logged: LaneStatement, fired: Set[TableKey]) -> bool:
     header = logged.header
     statement = LoggedText.of(header.first_seqno, header.source, logged.item, situation.plan.flavor)
     if statement is None:

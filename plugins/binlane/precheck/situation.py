@@ -40,7 +40,7 @@ from binlane.precheck.account.row_writer import writer_of, written_by_sql
 from binlane.precheck.definitions.noted import read_definitions, source_as_it_is, source_schema_of, target_as_it_is
 from binlane.precheck.definitions.programs import read_known
 from binlane.precheck.facts import Source, Target
-from binlane.precheck.parser import Asked, ask_parser
+from binlane.precheck.parser import ParserAnswers, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
 from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
@@ -55,13 +55,13 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.programs.known import Known
+from binlane.sql.programs.known import ProgramSet
 from binlane.sql.requirements import COMPUTED_ZONE
 from binlane.state.records.databases import other_writers
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import Logged, every_ddl, every_statement, first_rows, first_statement
+from binlane.work.logged_statements import LaneStatement, every_ddl, every_statement, first_rows, first_statement
 from binlane.work.plan_inputs import Inputs, read_context
 from binlane.work.planned import PlannedLanes
 
@@ -134,7 +134,7 @@ class Situation(TargetSituation):
     """Tables whose rows statements write."""
     begun: bool
     """The target has the plan's digest: the window was checked before, and some of it may have run."""
-    read_statements: Callable[[], Asked]
+    read_statements: Callable[[], ParserAnswers]
     """Asks the target's parser about the window's statements."""
     older_sessions: int = 0
     """The highest id of a source's connection that may be older than the channel."""
@@ -190,7 +190,7 @@ class Situation(TargetSituation):
         return self._named(() if self.source is None else self.source.ask(read_programs), self.target.programs)
 
     @cached_property
-    def known_programs(self) -> Known:
+    def known_programs(self) -> ProgramSet:
         """The programs that both servers had alike where the window begins."""
         plan, folders = self.plan, WindowFolders(self.channel.work.uri, self.plan.channel)
         return self.target.ask(read_known, folders, plan.source, plan.first_seqno)
@@ -231,10 +231,10 @@ class Situation(TargetSituation):
         return frozenset({*self.plan.applied_tables, *self.plan.undone_tables, *loaded})
 
     @cached_property
-    def asked(self) -> Asked:
+    def asked(self) -> ParserAnswers:
         """The target's parser's answers; none for a window that is begun, which was asked about before."""
         if self.begun:
-            return Asked()
+            return ParserAnswers()
         self.target.release()
         return self.read_statements()
 
@@ -294,7 +294,7 @@ class Situation(TargetSituation):
 
         return first_statement(self.plans, self.plan, after, changes)
 
-    def transactions_with(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[Logged, BlockHeader]]:
+    def transactions_with(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[LaneStatement, BlockHeader]]:
         """Each statement in whose text the pattern occurs, with its transaction's header, and its block's; lane by
         lane."""
         lanes, seen = PlannedLanes(self.plans, self.plan), set[tuple[int, int]]()
@@ -307,9 +307,9 @@ class Situation(TargetSituation):
                 for piece in lanes.pieces(logged.lane, block):
                     statements = (item for item in piece.items if item.kind in (ItemKind.STATEMENT, ItemKind.LOAD))
                     found = (item for item in statements if pattern.search(item.payload) is not None)
-                    yield from ((Logged(logged.lane, piece.header, item), block) for item in found)
+                    yield from ((LaneStatement(logged.lane, piece.header, item), block) for item in found)
 
-    def transaction_of(self, logged: Logged) -> BlockHeader:
+    def transaction_of(self, logged: LaneStatement) -> BlockHeader:
         """The header of the transaction that holds a statement, which its block may have beside others."""
         header = logged.header
         lanes = PlannedLanes(self.plans, self.plan)

@@ -18,7 +18,7 @@ from binlane.schema.compare import Severity
 from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.logged_kinds import not_logged
 from binlane.sql.logged_statement import shown
-from binlane.work.logged_statements import Logged, every_form
+from binlane.work.logged_statements import LaneStatement, every_form
 
 _MOST_FINDINGS: Final = 20
 _TODO: Final = (
@@ -40,7 +40,7 @@ def check_kinds(situation: Situation) -> Iterator[Finding]:
     yield from islice(found, _MOST_FINDINGS)
 
 
-def _kind_of(situation: Situation, logged: Logged) -> str | None:
+def _kind_of(situation: Situation, logged: LaneStatement) -> str | None:
     sql, context = logged.item.payload, logged.item.context
     if context is None:
         return "a statement without its session"
@@ -51,7 +51,7 @@ def _kind_of(situation: Situation, logged: Logged) -> str | None:
     return not_logged(decoded(sql, context), facts, dialect_of(context, flavor), oldest, context.database)
 
 
-def _finding(logged: Logged, kind: str) -> Finding:
+def _finding(logged: LaneStatement, kind: str) -> Finding:
     header, text = logged.header, shown(logged.beginning)
     return Finding(
         Severity.FATAL,

@@ -42,7 +42,7 @@ from binlane.sql.programs.equivalence import Equivalence
 from binlane.sql.programs.known import KnownProgram, behind, found_alike
 from binlane.sql.programs.reach import Reach, Text, folded, names_in, plain_name, reach_of, routine_key
 from binlane.sql.requirements import CASCADE_TRIGGERS
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 
 if TYPE_CHECKING:
     from binlane.sql.temporary_routines import Bodies, Call
@@ -192,7 +192,7 @@ def check_syntax(situation: Situation) -> Iterator[Finding]:
         yield _refusal(situation, logged, verdict)
 
 
-def _refusal(situation: Situation, logged: Logged, verdict: Verdict) -> Finding:
+def _refusal(situation: Situation, logged: LaneStatement, verdict: Verdict) -> Finding:
     header = situation.transaction_of(logged)
     text, message = logged.beginning, verdict.message
     message = message.split(" near ")[0] if hides_secrets(text) else message
@@ -224,7 +224,7 @@ def check_temporary_tables(situation: Situation) -> Iterator[Finding]:
 
     bodies, is_allowed = _bodies(situation), situation.channel.apply.allow_unsafe
     made = {str(key).casefold() for key in plan.altered.tables}
-    calls, unread = list[Call[Logged]](), dict[TableKey, Logged]()
+    calls, unread = list[Call[LaneStatement]](), dict[TableKey, LaneStatement]()
     for call in _calls(situation, bodies):
         for deed in call.behind:
             if deed.act is Act.UNREAD:
@@ -247,7 +247,7 @@ def check_temporary_tables(situation: Situation) -> Iterator[Finding]:
         yield _of_call(doubt.place, expected, f"{doubt.table}, which a routine or trigger {before}", _TODO_TEMPORARY)
 
 
-def _of_call(logged: Logged, expected: str, found: str, todo: str) -> Finding:
+def _of_call(logged: LaneStatement, expected: str, found: str, todo: str) -> Finding:
     header = logged.header
     where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
     return Finding(Severity.FATAL, where, expected, found, todo, header.first_seqno)
@@ -441,7 +441,7 @@ def first_reached(
 
 def reaching_statements(
     situation: Situation, reach: Reach, found: Sequence[Difference], *, by_definitions: bool = False
-) -> Iterator[tuple[LoggedText | None, Logged, Collection[TableKey]]]:
+) -> Iterator[tuple[LoggedText | None, LaneStatement, Collection[TableKey]]]:
     """The statements of the window that reach programs, each with the keys of those in ``found``; no text if it cannot
     be read."""
     wanted = {folded(each.key): each.key for each in found}
@@ -532,7 +532,7 @@ def _naming(names: Iterable[str]) -> re.Pattern[bytes]:
     return re.compile(b"|".join([*plain, *quoted, rb"[\x80-\xff]"] if wanted else [rb"(?!)"]), re.I)
 
 
-def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[Logged]]:
+def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[LaneStatement]]:
     """The statements with temporary tables, in the log's order."""
     from binlane.sql.temporary_routines import Call, defined
 

@@ -19,7 +19,7 @@ from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.unsafe import fills_by_default, of_server, unordered_limit
 from binlane.sql.programs.of_server import value_of_server
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
 _EXPECTED: Final = "what every server answers alike"
@@ -102,7 +102,7 @@ def _of_table(table: Table, flavor: Flavor) -> Mapping[str, str]:
     return found
 
 
-def _finding(logged: Logged, what: str) -> Finding:
+def _finding(logged: LaneStatement, what: str) -> Finding:
     header = logged.header
     where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
     return Finding(Severity.FATAL, where, _EXPECTED, what, _TODO, header.first_seqno)

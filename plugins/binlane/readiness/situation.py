@@ -42,7 +42,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReadinessRequest:
     """For what readiness is asked."""
 
     copies: bool = True
@@ -78,7 +78,7 @@ class SourceServer(Server):
             return super().ask(question, *arguments, **named)
 
 
-class _Held(LoggedText):
+class _HeldStatement(LoggedText):
     """A statement that makes what the source holds now."""
 
     __slots__ = ()
@@ -98,7 +98,7 @@ class Readiness:
     target: Target
     endpoint: Endpoint
     """The target's."""
-    asked: Asked
+    asked: ReadinessRequest
     read_rules: Callable[[Target], tuple[Selection, Renaming]]
     """The channel's filter and renames, by the target's settings."""
 
@@ -216,7 +216,7 @@ class Readiness:
                 lex(sql, dialect, tokens, places)
             except Unreadable as exc:
                 raise PrecheckError(f"source: {shown(sql)}: cannot be read: {exc}; leave accounts out") from exc
-            found.append(_Held(0, LogPosition("", 0), sql, tokens, SessionContext(), dialect.flavor, places))
+            found.append(_HeldStatement(0, LogPosition("", 0), sql, tokens, SessionContext(), dialect.flavor, places))
         return tuple(found)
 
     def _dialect(self, sql_mode: str) -> Dialect:

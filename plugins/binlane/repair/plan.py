@@ -100,7 +100,7 @@ class DefinitionRepair:
 
 
 @dataclass(frozen=True, slots=True)
-class NotRepaired:
+class UnrepairedTable:
     """A table with drift that is left as it is; without a name: an account."""
 
     table: TableKey
@@ -117,7 +117,7 @@ class RepairPlan:
     seqno: int
     """The watermark at which the rows were compared: the repair fits no other."""
     rows: tuple[RowRepair, ...]
-    left: tuple[NotRepaired, ...]
+    left: tuple[UnrepairedTable, ...]
     definitions: tuple[DefinitionRepair, ...] = ()
     """In the order in which they are corrected, after the rows."""
 
@@ -181,11 +181,11 @@ def plan_repair(
     rows that only the target has may be meant to stay.
     """
     rows: list[RowRepair] = []
-    left: set[NotRepaired] = set()
+    left: set[UnrepairedTable] = set()
     drift, differences = tuple(drift), tuple(differences)
     made = (each.schema_object for each in differences if each.what == "" and each.mend.is_run)
     sequences = {obj.key: "" for obj in made if obj.kind == SEQUENCE} | _sequences_left(drift, target)
-    left.update(NotRepaired(table, why) for table, why in sequences.items() if why)
+    left.update(UnrepairedTable(table, why) for table, why in sequences.items() if why)
     for one in drift:
         if one.of_definition or one.table in sequences:
             continue
@@ -201,7 +201,7 @@ def plan_repair(
                 "and such rows cannot be distinguished from others"
             )
         if why:
-            left.add(NotRepaired(one.table, why))
+            left.add(UnrepairedTable(one.table, why))
         else:
             table, action = target.table(one.table), Action.of(one.source, one.target)
             changes = changed_values(table, one.source, one.target, one.columns)
@@ -217,7 +217,7 @@ def plan_repair(
             definitions[work] = DefinitionRepair(*work[0], (*before, each.what), work[1], group)
         else:
             why = f"{each}; not run, because {each.mend.left}" if each.mend.statements else str(each)
-            left.add(NotRepaired(each.schema_object.key, why))
+            left.add(UnrepairedTable(each.schema_object.key, why))
     ordered = sorted(left, key=lambda each: (str(each.table), each.why))
     return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(ordered), tuple(definitions.values()))
 

@@ -25,7 +25,7 @@ from binlane.repair.plan import obstacle
 from binlane.schema.model import Schema, Table
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_table, save_repair
-from binlane.verify.rows.column_text import Compared
+from binlane.verify.rows.column_text import ComparedTable
 from binlane.verify.rows.pairing import Tables
 from binlane.verify.rows.sides import Pair, Side
 
@@ -33,7 +33,7 @@ _SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Recopied:
+class RecopyResult:
     """The result for one table."""
 
     table: TableKey
@@ -54,10 +54,10 @@ class Recopier:
     counter: Session
     """Of the same snapshot: it counts the rows that ``reader`` has copied."""
     target: Schema
-    tables: Sequence[Compared]
+    tables: Sequence[ComparedTable]
     by: str
 
-    def run(self) -> tuple[Recopied, ...]:
+    def run(self) -> tuple[RecopyResult, ...]:
         """Copy all tables, or none. Raises WindowBusyError if a window is open, PositionError if the watermark has
         moved; SourceError, ApplyError, DriftError, and the target's driver errors unchanged."""
         names = "recopy " + ", ".join(str(table.target) for table in self.tables)
@@ -84,13 +84,13 @@ class Recopier:
             "nothing was written, run the command again"
         )
 
-    def _replace(self, connection: Connection, session: Session, table: Compared) -> Recopied:
+    def _replace(self, connection: Connection, session: Session, table: ComparedTable) -> RecopyResult:
         with bytes_as_sent(session):
             copied = self._copied(session, table)
         forget_table(connection, self.channel.name, table.target)
         return copied
 
-    def _copied(self, session: Session, table: Compared) -> Recopied:
+    def _copied(self, session: Session, table: ComparedTable) -> RecopyResult:
         """Delete a table's rows, insert the snapshot's, and compare both servers' rows."""
         [(packet,)] = session.texts("SELECT @@max_allowed_packet")
         found = self.target.table(table.target)
@@ -115,7 +115,7 @@ class Recopier:
                 "target changes the written values; "
                 "all tables of this command were rolled back"
             )
-        return Recopied(table.target, deleted, inserted)
+        return RecopyResult(table.target, deleted, inserted)
 
 
 def chosen_tables(
@@ -124,7 +124,7 @@ def chosen_tables(
     schemas: tuple[Schema, Schema],
     sequences: Collection[TableKey],
     with_triggers: Collection[str],
-) -> tuple[Compared, ...]:
+) -> tuple[ComparedTable, ...]:
     """The tables of these names, given as the target's ``database.table``. Raises ConfigError for a table that the
     channel does not have, or that no statements can copy exactly. ``sequences``: the source's."""
     return tuple(_chosen(name, tables, schemas, sequences, with_triggers) for name in dict.fromkeys(names))
@@ -136,7 +136,7 @@ def _chosen(
     schemas: tuple[Schema, Schema],
     sequences: Collection[TableKey],
     with_triggers: Collection[str],
-) -> Compared:
+) -> ComparedTable:
     source, target = schemas
     named = [key for key in (*tables.compared, *tables.not_comparable) if name in (str(key), _quoted(key))]
     if len(named) != 1:

@@ -31,7 +31,7 @@ from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, forget_table, save_repair
 from binlane.verify.definitions.reader import SEQUENCE, TRIGGER
-from binlane.verify.rows.column_text import Compared, Key, Row, one_of
+from binlane.verify.rows.column_text import ComparedTable, Key, Row, one_of
 from binlane.verify.rows.pairing import Tables
 from binlane.verify.rows.row_text import row_values, words
 from binlane.verify.rows.sides import row_of
@@ -48,7 +48,7 @@ _DUPLICATE: Final = 1062
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairResult:
     """The result of a repair: numbers of rows of its plan."""
 
     inserted: int = 0
@@ -86,9 +86,11 @@ class Repairer:
     tables: Tables
     definitions: DefinitionRepairer
     with_triggers: frozenset[str] = frozenset()
-    _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys((one.name for one in fields(Repaired)), 0))
+    _counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys((one.name for one in fields(RepairResult)), 0)
+    )
 
-    def run(self) -> Repaired:
+    def run(self) -> RepairResult:
         """Apply the plan. An interrupted run is repeated with the same plan.
 
         Raises PlanError if the plan no longer fits, WindowBusyError while a window is open; ApplyError, DriftError, and
@@ -120,7 +122,7 @@ class Repairer:
         self.definitions.run(self.plan.definitions, self._fenced, corrected)
         with self.engine.begin() as connection:
             save_repair(connection, number, self._counts, done=True)
-        return Repaired(**self._counts)
+        return RepairResult(**self._counts)
 
     def _require_tables(self) -> None:
         for table in {row.table: None for row in self.plan.rows}:
@@ -206,7 +208,7 @@ class Repairer:
                 )
         forget_suspects(connection, self.plan.channel, table.target, right)
 
-    def _ours(self, table: Compared, batch: Sequence[RowRepair]) -> Mapping[Key, _Ours]:
+    def _ours(self, table: ComparedTable, batch: Sequence[RowRepair]) -> Mapping[Key, _Ours]:
         """The source's rows. One statement reads the compared texts and the literals, so both are of one state."""
         columns = _stored(table)
         names, literals = zip(*(selected(table.source, column) for column in columns), strict=True)
@@ -237,7 +239,7 @@ class _Writer:
     """Writes rows of one table inside its caller's transaction."""
 
     session: Session
-    table: Compared
+    table: ComparedTable
     schema: Schema
 
     def write(
@@ -309,20 +311,20 @@ def _cut(rows: Sequence[RowRepair]) -> Iterator[Sequence[RowRepair]]:
         yield batch
 
 
-def _theirs(target: Session, table: Compared, batch: Sequence[RowRepair]) -> Mapping[Key, Row]:
+def _theirs(target: Session, table: ComparedTable, batch: Sequence[RowRepair]) -> Mapping[Key, Row]:
     """The target's rows, locked."""
     query = f"SELECT {', '.join((*table.key_expressions, *table.row_expressions))} FROM {_name(table.target)} WHERE "
     conditions = _conditions(table, batch, table.flavors[1])
     return dict(row_of(table, row) for where in conditions for row in target.rows(f"{query}({where}) FOR UPDATE"))
 
 
-def _conditions(table: Compared, batch: Sequence[RowRepair], flavor: Flavor) -> Iterator[str]:
+def _conditions(table: ComparedTable, batch: Sequence[RowRepair], flavor: Flavor) -> Iterator[str]:
     """One condition for each statement: the servers' memory for ranges of keys is bounded."""
     for at in range(0, len(batch), BATCH):
         yield one_of(table, [row.key for row in batch[at : at + BATCH]], flavor)
 
 
-def _stored(table: Compared) -> tuple[Column, ...]:
+def _stored(table: ComparedTable) -> tuple[Column, ...]:
     return tuple(column for column in table.columns if column.generated not in _COMPUTED)
 
 

@@ -30,14 +30,14 @@ _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT",
 
 
 @dataclass(slots=True)
-class _Kept:
+class _ContextEngines:
     """The engines of one context."""
 
     make: Callable[[Endpoint], Engine]
     engines: dict[Endpoint, Engine] = field(default_factory=dict)
 
 
-_KEPT: Final[ContextVar[_Kept | None]] = ContextVar("kept engines", default=None)
+_KEPT: Final[ContextVar[_ContextEngines | None]] = ContextVar("kept engines", default=None)
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ def kept_connections() -> Iterator[None]:
     the same engines, which know the servers and the compiled statements.
     """
     is_nested = _KEPT.get() is not None
-    kept = _Kept(_keeping if is_nested else functools.partial(_known, os.getpid(), threading.get_ident()))
+    kept = _ContextEngines(_keeping if is_nested else functools.partial(_known, os.getpid(), threading.get_ident()))
     token = _KEPT.set(kept)
     try:
         yield

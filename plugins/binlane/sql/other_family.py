@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Final
 
 from binlane.model import Flavor, SessionContext
-from binlane.sql.parse.cursor import Reading, is_symbol
+from binlane.sql.parse.cursor import FactsBuilder, is_symbol
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable
 from binlane.sql.parse.queries import read_expressions
 from binlane.sql.parse.set_statement import Clause, clause_of, computed
@@ -89,7 +89,7 @@ def _is_removed(assignment: Sequence[Token]) -> bool:
     """Whether the variable is one to remove, and its value computed by nothing that may change data."""
     if not assignment or assignment[0].text.lower() not in LOGGED | WITHOUT_EFFECT:
         return False
-    reading = Reading(Dialect(Flavor.MARIADB), None)
+    reading = FactsBuilder(Dialect(Flavor.MARIADB), None)
     read_expressions(computed(assignment, Clause(0, ((0, len(assignment)),))), reading)
     return not (reading.tables or reading.routines_used)
 

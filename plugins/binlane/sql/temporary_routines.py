@@ -324,7 +324,7 @@ def doubts(
     ``is_permanent``: whether a table of that name may exist that is not temporary. ``leaving``: tables that a call of
     an earlier window may have left; no log tells whether it has.
     """
-    known = _Known[_Place](is_permanent, leaving)
+    known = _SessionTables[_Place](is_permanent, leaving)
     for call in calls:
         for deed in call.own:
             yield from known.own(call, deed)
@@ -337,7 +337,7 @@ _Temporary: TypeAlias = tuple[int | None, TableKey]
 
 
 @dataclass(slots=True)
-class _Known(Generic[_Place]):
+class _SessionTables(Generic[_Place]):
     """What the calls so far tell of the temporary tables of their sessions."""
 
     is_permanent: Callable[[TableKey], bool]

@@ -11,7 +11,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier
 from binlane.model import plural
 from binlane.schema.model import Generated, Schema
-from binlane.verify.rows.column_text import Compared
+from binlane.verify.rows.column_text import ComparedTable
 from binlane.verify.rows.sides import Difference, Pair
 
 HISTORY: Final = "history: "
@@ -19,7 +19,7 @@ HISTORY: Final = "history: "
 
 
 def history_difference(
-    pair: Pair, table: Compared, schemas: tuple[Schema, Schema], seconds: float
+    pair: Pair, table: ComparedTable, schemas: tuple[Schema, Schema], seconds: float
 ) -> Difference | None:
     """How the history differs; None if it is equal, or if not both servers keep one. ``seconds``: the source's time at
     the watermark, 0 before the first transaction."""

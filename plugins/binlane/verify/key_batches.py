@@ -16,9 +16,9 @@ from typing import Final
 
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, TableKey
-from binlane.verify.rows.column_text import Compared, Key, is_integer
+from binlane.verify.rows.column_text import ComparedTable, Key, is_integer
 from binlane.verify.rows.keys import KeySet
-from binlane.verify.rows.sides import BATCH, Asked, Difference, Pair, conditions_of
+from binlane.verify.rows.sides import BATCH, Difference, Pair, PendingHashes, conditions_of
 from binlane.verify.throttle import Throttle
 
 _STRETCH: Final = 5 * BATCH
@@ -35,7 +35,7 @@ _UNDER_WAY: Final = 3
 class Batch:
     """Keys of one table, in order."""
 
-    table: Compared
+    table: ComparedTable
     keys: Sequence[Key]
     range: str | None = None
     """The condition for all rows between the first key and the last; None: the keys alone are compared."""
@@ -55,10 +55,10 @@ class KeyComparison:
     _differs: set[TableKey] = field(default_factory=set)
     """Tables in whose ranges other rows than the keys' differ."""
 
-    def compare(self, some: Iterable[tuple[Compared, KeySet]]) -> Iterator[tuple[int, list[Difference]]]:
+    def compare(self, some: Iterable[tuple[ComparedTable, KeySet]]) -> Iterator[tuple[int, list[Difference]]]:
         """The number of keys and the rows that differ, batch by batch."""
         batches, limit = self._batches(some), 1 if self.throttle.is_on else _UNDER_WAY
-        begun = deque[tuple[Batch, Asked]]()
+        begun = deque[tuple[Batch, PendingHashes]]()
         try:
             for batch in batches:
                 # a limit counts from a batch's beginning to its end
@@ -73,12 +73,12 @@ class KeyComparison:
             for _, asked in begun:
                 wait(asked.hashes)
 
-    def _ask(self, batch: Batch) -> Asked:
+    def _ask(self, batch: Batch) -> PendingHashes:
         if batch.range is None:
             return self.pair.ask(batch.table, conditions_of(batch.table, batch.keys))
         return self.pair.ask(batch.table, dict.fromkeys(batch.table.flavors, batch.range))
 
-    def _answer(self, batch: Batch, asked: Asked) -> tuple[int, list[Difference]]:
+    def _answer(self, batch: Batch, asked: PendingHashes) -> tuple[int, list[Difference]]:
         if batch.range is None:
             found = asked.answer()[1]
         elif asked.is_equal():
@@ -98,7 +98,7 @@ class KeyComparison:
             return self.pair.differences(batch.table, conditions_of(batch.table, batch.keys))
         return [one for part in parts for one in self._ask(part).answer()[1]]
 
-    def _batches(self, some: Iterable[tuple[Compared, KeySet]]) -> Iterator[Batch]:
+    def _batches(self, some: Iterable[tuple[ComparedTable, KeySet]]) -> Iterator[Batch]:
         stretches = (stretch for table, keys in some for stretch in _stretches(table, keys))
         while looked_at := list(islice(stretches, _LOOKED_AT)):
             ranges = self._ranges(looked_at)
@@ -132,7 +132,7 @@ class KeyComparison:
         }
 
 
-def between(table: Compared, keys: Sequence[Key]) -> str:
+def between(table: ComparedTable, keys: Sequence[Key]) -> str:
     """The condition for all rows from the first of these integer keys to the last, and possibly more: columns that have
     one value in both, and the next one's range."""
     first, last = keys[0], keys[-1]
@@ -146,7 +146,7 @@ def between(table: Compared, keys: Sequence[Key]) -> str:
     return " AND ".join(conditions)
 
 
-def _stretches(table: Compared, keys: KeySet) -> Iterator[Batch]:
+def _stretches(table: ComparedTable, keys: KeySet) -> Iterator[Batch]:
     ordered = keys.in_order(table)
     for at in range(0, len(ordered), _STRETCH):
         yield Batch(table, ordered[at : at + _STRETCH])

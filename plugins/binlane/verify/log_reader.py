@@ -31,7 +31,7 @@ from binlane.source.protocol import LOG_START, EventSource
 from binlane.source.proved import proved
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.verify.changes import Changes
-from binlane.verify.rows.column_text import Compared, Key
+from binlane.verify.rows.column_text import ComparedTable, Key
 from binlane.verify.rows.row_states import ImageTexts, Recorder
 from binlane.verify.segment_keys import KeyColumns, can_read, distinct_keys, statements
 from binlane.work.files import WorkFolder
@@ -127,7 +127,7 @@ class ChangeReader:
     source: Schema
     """With the target's names."""
     target: Schema
-    compared: dict[TableKey, Compared]
+    compared: dict[TableKey, ComparedTable]
     renaming: Renaming = AS_THEY_ARE
     """Names of the log's databases on the target."""
     recorder: Recorder | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from binlane.schema.model import Schema
-from binlane.state.records.coverage import Covered
+from binlane.state.records.coverage import CoverageRow
 from binlane.state.records.verifications import Counts, Suspect
 from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.scope import Scope
@@ -47,7 +47,7 @@ class Outcome:
     """The target's definitions, which say what the suspects' values are."""
     windows: int = 0
     """Windows whose rows were compared; of kind window only."""
-    covered: Covered = field(default_factory=Covered)
+    covered: CoverageRow = field(default_factory=CoverageRow)
     """What all verifications of the channel have covered, this one included."""
     definitions: int = 0
     """Tables, views, routines, triggers, events and databases whose definitions were compared; of kind full only."""

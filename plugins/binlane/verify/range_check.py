@@ -15,7 +15,7 @@ from typing import Final
 
 from binlane.model import TableKey
 from binlane.servers.names import other_than
-from binlane.verify.rows.column_text import Compared, Key, in_range
+from binlane.verify.rows.column_text import ComparedTable, Key, in_range
 from binlane.verify.rows.keys import in_order
 from binlane.verify.rows.sides import Difference, Pair, Side, rows_of
 from binlane.verify.throttle import Throttle
@@ -42,12 +42,12 @@ class RangeCheck:
     throttle: Throttle
     chunk_rows: int
 
-    def is_partitioned(self, table: Compared) -> bool:
+    def is_partitioned(self, table: ComparedTable) -> bool:
         """Whether either server may leave out partitions when it reads a range of the table."""
         ours, theirs = self._partitioned
         return table.source in ours or table.target in theirs
 
-    def ends(self, table: Compared, begin: Key | None) -> dict[Key | None, Key]:
+    def ends(self, table: ComparedTable, begin: Key | None) -> dict[Key | None, Key]:
         """The ends of all chunks behind a key, each by the end before it."""
         ends: dict[Key | None, Key] = {}
         after = begin
@@ -55,13 +55,15 @@ class RangeCheck:
             ends[after] = after = end
         return ends
 
-    def show_all(self, table: Compared, begin: Key | None, ends: Mapping[Key | None, Key]) -> bool:
+    def show_all(self, table: ComparedTable, begin: Key | None, ends: Mapping[Key | None, Key]) -> bool:
         """Whether the chunks of a table have all of its rows: by their numbers in a snapshot of each server."""
         walked = [*([] if begin is None else [begin]), *ends.values()]
         # a single chunk is a scan
         return not walked or all(self._show_all(side, table, walked) for side in self.pair.sides)
 
-    def have_shown_all(self, table: Compared, begin: Key | None, walked: Sequence[Key], counts: Sequence[int]) -> bool:
+    def have_shown_all(
+        self, table: ComparedTable, begin: Key | None, walked: Sequence[Key], counts: Sequence[int]
+    ) -> bool:
         """Whether chunks that were compared, ``counts`` rows on source and target, have had all rows of the table.
 
         Where the servers' own numbers are others, as they are while rows are written, the chunks are counted again.
@@ -72,7 +74,7 @@ class RangeCheck:
             return True
         return self.show_all(table, begin, dict(zip((begin, *walked), walked, strict=False)))
 
-    def is_found(self, table: Compared, differing: Iterable[Difference]) -> bool:
+    def is_found(self, table: ComparedTable, differing: Iterable[Difference]) -> bool:
         """Whether conditions on the key show the rows that a scan of the table has shown, on each server."""
         rows = [(one.key, (one.source, one.target)) for one in differing if one.key]
         for number, side in enumerate(self.pair.sides):
@@ -86,7 +88,7 @@ class RangeCheck:
         found = (side.texts(_PARTITIONED) for side in self.pair.sides)
         return tuple(frozenset(TableKey(schema or "", name or "") for schema, name in rows) for rows in found)
 
-    def _show_all(self, side: Side, table: Compared, ends: Sequence[Key]) -> bool:
+    def _show_all(self, side: Side, table: ComparedTable, ends: Sequence[Key]) -> bool:
         with _snapshot(side):
             left = _count(side, table)
             for after, end in zip((None, *ends), (*ends, None), strict=True):
@@ -97,7 +99,7 @@ class RangeCheck:
         return left == 0
 
 
-def _count(side: Side, table: Compared, condition: str = "") -> int:
+def _count(side: Side, table: ComparedTable, condition: str = "") -> int:
     """The number of a table's rows; without a condition by a scan."""
     query = f"SELECT COUNT(*) FROM {side.name(table)}{f' WHERE {condition}' if condition else ''}"
     return int(side.execute(query)[0][0])

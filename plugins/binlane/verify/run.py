@@ -59,18 +59,18 @@ from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import Changes
 from binlane.verify.definitions.accounts import KIND as ACCOUNT
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
-from binlane.verify.definitions.visibility import Unseen, Visibility
+from binlane.verify.definitions.visibility import UnseenObjects, Visibility
 from binlane.verify.history import HISTORY, history_difference
 from binlane.verify.key_batches import KeyComparison
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.range_check import RangeCheck
-from binlane.verify.rows.column_text import Compared, Key, is_of, key_shape
+from binlane.verify.rows.column_text import ComparedTable, Key, is_of, key_shape
 from binlane.verify.rows.keys import KeySet, in_order
 from binlane.verify.rows.pairing import Tables, pair
 from binlane.verify.rows.row_states import Recorder
 from binlane.verify.rows.sides import BATCH, Difference, Pair
-from binlane.verify.settle import Compare, Settled, Settler
+from binlane.verify.settle import Compare, Settler, SettleResult
 from binlane.verify.throttle import Throttle
 
 
@@ -91,7 +91,7 @@ class Verifier:
     rules: ChannelRules = AS_LOGGED
     """The channel's filter and renames: excluded tables are not compared, renamed ones with their counterpart."""
     visibility: Visibility = field(default_factory=Visibility)
-    unseen: Unseen = field(default_factory=Unseen)
+    unseen: UnseenObjects = field(default_factory=UnseenObjects)
     """What ``schemas`` have not because an account does not see it."""
     clock: Callable[[], float] = time.monotonic
     _standing: Channel | None = None
@@ -203,7 +203,7 @@ class Verifier:
             for key, note in self._tables.not_comparable.items()
             if wrote.covers(key, ())
         ]
-        some = list[tuple[Compared, KeySet]]()
+        some = list[tuple[ComparedTable, KeySet]]()
         for key, table in self._tables.compared.items():
             if wrote.covers_table(key):
                 for _ in self._chunks(key):
@@ -245,7 +245,7 @@ class Verifier:
         self._chunk(table, None, None, [0, 0])
 
     def _chunk(
-        self, table: Compared, after: Key | None, ends: Mapping[Key | None, Key] | None, counts: list[int]
+        self, table: ComparedTable, after: Key | None, ends: Mapping[Key | None, Key] | None, counts: list[int]
     ) -> Key | None:
         """Compare the chunk behind a key, or a whole table that has no usable key; the chunk's end, None for the
         table's last. ``ends``: the chunks' ends, if they are known. ``counts``: the compared rows of both servers."""
@@ -455,7 +455,7 @@ class Verifier:
 
     def _settled(self, stored: Iterable[Suspect]) -> tuple[Suspect, ...]:
         """Settle what was compared in this step, and count what is proved."""
-        compare, settled = self._compare, Settled()
+        compare, settled = self._compare, SettleResult()
         # the log is read from here: the file in which the watermark stood before may be purged
         self._standing = self._stand()
         if compare.wanted or compare.others or compare.definitions:

@@ -60,7 +60,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettleResult:
     """What became of the compared rows."""
 
     suspects: tuple[Suspect, ...] = ()
@@ -83,7 +83,7 @@ class Settler:
     windows: Sequence[WorkFolder]
     """The last windows, oldest first, whose log tells the rows' last images."""
 
-    def settle(self, compare: Compare) -> Settled:
+    def settle(self, compare: Compare) -> SettleResult:
         """Raises SourceError, BinlogError, PlanError; the driver's errors for the target."""
         first, counts = FirstStates(compare.wanted), {one.table: RowCounts() for one in compare.others if one.is_row}
         later, end = self.read_later(LaterRows(first, counts))
@@ -126,7 +126,7 @@ class Settler:
                 suspects.append(self._suspect(Difference(name, key, None, target), PENDING, at))
             else:
                 logged += 1
-        return Settled(tuple(suspects), logged, tuple(one for one, suspect in defined if suspect.state == DRIFT))
+        return SettleResult(tuple(suspects), logged, tuple(one for one, suspect in defined if suspect.state == DRIFT))
 
     def _by_windows(
         self, rows: dict[TableKey, dict[Key, tuple[RowState, Row | None, Row | None]]]

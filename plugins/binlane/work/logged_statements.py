@@ -48,7 +48,7 @@ _OWN: Final = (
 """Parts of a context that differ between statements and do not change how a statement is parsed."""
 
 
-class Logged(NamedTuple):
+class LaneStatement(NamedTuple):
     """A statement of a lane file."""
 
     lane: int
@@ -68,7 +68,7 @@ class Logged(NamedTuple):
         return statement.decode("utf-8", "replace") if context is None else decoded(statement, context)
 
 
-def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
+def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[LaneStatement]:
     """Each distinct statement of the window; for DML the shortest of each form in each row group.
 
     Raises PlanError for a file that is missing or not a lane file.
@@ -87,7 +87,7 @@ def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged
                 yield logged
 
 
-def every_form(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
+def every_form(folder: WorkFolder, plan: WindowPlan) -> Iterator[LaneStatement]:
     """Each distinct statement, as ``distinct_statements``, however many there are, and whatever the plan and the files'
     own statistics say: for those who do not trust them.
 
@@ -123,7 +123,7 @@ def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) 
     return min((seqno for seqno in found if seqno), default=None)
 
 
-def every_ddl(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
+def every_ddl(folder: WorkFolder, plan: WindowPlan) -> Iterator[LaneStatement]:
     """All statements that commit by themselves, also those with the same text, lane by lane.
 
     Raises PlanError for a file that is missing or not a lane file.
@@ -131,7 +131,7 @@ def every_ddl(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
     return _every(folder, plan, (_WHOLE,))
 
 
-def every_statement(folder: WorkFolder, plan: WindowPlan, pattern: re.Pattern[bytes]) -> Iterator[Logged]:
+def every_statement(folder: WorkFolder, plan: WindowPlan, pattern: re.Pattern[bytes]) -> Iterator[LaneStatement]:
     """All statements in whose text the pattern occurs, lane by lane, also those with the same text.
 
     Raises PlanError for a file that is missing or not a lane file.
@@ -141,7 +141,7 @@ def every_statement(folder: WorkFolder, plan: WindowPlan, pattern: re.Pattern[by
 
 def _every(
     folder: WorkFolder, plan: WindowPlan, kinds: Sequence[str], pattern: re.Pattern[bytes] | None = None
-) -> Iterator[Logged]:
+) -> Iterator[LaneStatement]:
     import pyarrow.compute as pc
 
     for lane in plan.all_lanes:
@@ -174,7 +174,7 @@ def first_statement(folder: WorkFolder, plan: WindowPlan, after: int, is_wanted:
 
 def _file(
     folder: WorkFolder, lane: int, file: LaneFile, *, trusts: bool = True
-) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
+) -> Iterator[tuple[str, tuple[bytes, bytes], LaneStatement]]:
     for table in _groups(folder, file, trusts=trusts):
         # here and below: most windows have no statement, and this import is slow
         import pyarrow.compute as pc
@@ -200,7 +200,7 @@ def _groups(folder: WorkFolder, file: LaneFile, *, trusts: bool = True) -> Itera
             yield parquet.read_row_group(group, columns=[*_BLOCK, *_STATEMENT], use_threads=False)
 
 
-def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
+def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tuple[bytes, bytes], LaneStatement]]:
     import pyarrow.compute as pc
 
     payload, context = table["payload"], pc.fill_null(table["context"], "")
@@ -215,10 +215,10 @@ def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tupl
         yield kind, (forms[row].as_py(), contexts[row].as_py().encode()), logged
 
 
-def _logged(table: pa.Table, row: int, lane: int, kind: str) -> Logged:
+def _logged(table: pa.Table, row: int, lane: int, kind: str) -> LaneStatement:
     item = Item(ItemKind(kind), table["payload"][row].as_py(), context=context_of(table["context"][row].as_py()))
     first_seqno, last_seqno, count, file, offset, *rest = (table[column][row].as_py() for column in _BLOCK)
-    return Logged(lane, BlockHeader(first_seqno, last_seqno, count, LogPosition(file, offset), *rest), item)
+    return LaneStatement(lane, BlockHeader(first_seqno, last_seqno, count, LogPosition(file, offset), *rest), item)
 
 
 def _rewritten(values: pa.ChunkedArray, rules: tuple[tuple[str, str], ...]) -> pa.ChunkedArray:

@@ -19,7 +19,7 @@ from binlane.work.plan_inputs import segment_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundTransaction:
     """One transaction of a window."""
 
     seqno: int
@@ -59,7 +59,7 @@ def stored_segments(folder: WorkFolder) -> list[StoredSegment]:
     return [StoredSegment(folder, segment) for segment in (*manifest.carried, *manifest.segments)]
 
 
-def find_seqnos(folder: WorkFolder, first: int, last: int) -> Iterator[Found]:
+def find_seqnos(folder: WorkFolder, first: int, last: int) -> Iterator[FoundTransaction]:
     """The transactions ``first`` to ``last``. Raises PlanError if the window does not hold all of them."""
     manifest = read_manifest(folder)
     if not manifest.first_seqno <= first <= last <= manifest.last_seqno:
@@ -108,8 +108,8 @@ def _numbered(data: Buffer, segment: Segment) -> Iterator[tuple[int, Transaction
     return enumerate(transactions(reader), segment.first_seqno)
 
 
-def _found(seqno: int, transaction: Transaction, segment: Segment, header: bytes, data: Buffer) -> Found:
-    return Found(
+def _found(seqno: int, transaction: Transaction, segment: Segment, header: bytes, data: Buffer) -> FoundTransaction:
+    return FoundTransaction(
         seqno=seqno,
         gtid=transaction.gtid,
         source=segment.source_position(SegmentOffset(transaction.start)),

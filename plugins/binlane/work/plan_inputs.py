@@ -148,7 +148,7 @@ _NEWEST: Final[dict[tuple[str, str], Inputs]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Planning:
+class WorkerInputs:
     """What a worker gets of a window besides its files: names by which it knows that these are the driver's."""
 
     uri: str
@@ -159,7 +159,7 @@ class Planning:
     """SHA-256 of context.json."""
 
     @classmethod
-    def of(cls, folder: WorkFolder, key: str, context: bytes) -> Planning:
+    def of(cls, folder: WorkFolder, key: str, context: bytes) -> WorkerInputs:
         """Of a window's folder, and the bytes of context.json as the driver has written them."""
         return cls(folder.uri, key, digest_of(context))
 
@@ -175,31 +175,31 @@ def read_context(plans: WorkFolder) -> Routing:
 
 
 @lru_cache(maxsize=2)
-def routing_of(planning: Planning) -> Routing:
+def routing_of(planning: WorkerInputs) -> Routing:
     """``read_context``, for a worker."""
     return read_context(planning.plans)
 
 
 @lru_cache(maxsize=2)
-def reducer_of(planning: Planning) -> Reducer | None:
+def reducer_of(planning: WorkerInputs) -> Reducer | None:
     """``Inputs.reducer`` by the window's routes: a worker makes the rules of a fleet's tables once."""
     return inputs_of(planning.uri, planning.key).reducer(routing_of(planning))
 
 
 @lru_cache(maxsize=2)
-def modes_of(planning: Planning) -> ComputedModes | None:
+def modes_of(planning: WorkerInputs) -> ComputedModes | None:
     """``Inputs.modes`` by the window's routes, as ``reducer_of``."""
     return inputs_of(planning.uri, planning.key).modes(routing_of(planning))
 
 
 @lru_cache(maxsize=2)
-def bound_of(planning: Planning) -> BoundStatements | None:
+def bound_of(planning: WorkerInputs) -> BoundStatements | None:
     """``Inputs.bound`` by the window's routes, as ``reducer_of``."""
     return inputs_of(planning.uri, planning.key).bound(routing_of(planning))
 
 
 @lru_cache(maxsize=2)
-def chains_of(planning: Planning) -> KeylessTables | None:
+def chains_of(planning: WorkerInputs) -> KeylessTables | None:
     """``Inputs.chains`` by the window's routes, as ``reducer_of``."""
     return inputs_of(planning.uri, planning.key).chains(routing_of(planning))
 

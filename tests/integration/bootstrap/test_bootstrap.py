@@ -11,7 +11,7 @@ from pymysql.constants import COMMAND
 
 from binlane.binlog.types.sql_values import Literal
 from binlane.bootstrap.definitions import read_definitions
-from binlane.bootstrap.progress import Standing
+from binlane.bootstrap.progress import CopyState
 from binlane.bootstrap.run import Options
 from binlane.bootstrap.throttle import Limits
 from binlane.bootstrap.values import selected
@@ -345,7 +345,7 @@ def test_an_account_without_the_locks_privilege_is_told_which(
 
 def test_the_copy_waits_while_the_source_is_busy(either: Channel) -> None:
     make_objects(either)
-    told: list[Standing] = []
+    told: list[CopyState] = []
     running = int(either.source.query("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1])
     with ExitStack() as stack:
         busy = [stack.enter_context(either.source.connect()) for _ in range(6)]
@@ -355,7 +355,7 @@ def test_the_copy_waits_while_the_source_is_busy(either: Channel) -> None:
             each._execute_command(COMMAND.COM_QUERY, "SELECT SLEEP(600)")  # type: ignore[attr-defined]
 
         class Told(LogLines):
-            def show(self, standing: Standing) -> None:
+            def show(self, standing: CopyState) -> None:
                 told.append(standing)
                 while standing.waits and numbers:
                     either.source.query(f"KILL {numbers.pop()}")

@@ -18,7 +18,7 @@ from binlane.model import TableKey
 from binlane.servers.engines import engine_of
 from binlane.state.leases import bootstrap_lease
 from binlane.state.migrations.run import create
-from binlane.state.records.bootstraps import Copying, read_bootstrap
+from binlane.state.records.bootstraps import ObjectProgress, read_bootstrap
 from tests.integration.bootstrap.test_bootstrap import bootstrap
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
@@ -81,7 +81,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def state_of(channel: Channel, table: str) -> Copying:
+def state_of(channel: Channel, table: str) -> ObjectProgress:
     with engine_of(channel.endpoints.target).connect() as connection:
         found = read_bootstrap(connection, CHANNEL)
     assert found is not None

@@ -10,7 +10,7 @@ from binlane.orchestration.commands.verify import verify_channel
 from binlane.verify import key_batches
 from binlane.verify.key_batches import Batch, KeyComparison
 from binlane.verify.outcome import Options, Outcome
-from binlane.verify.rows.sides import Asked
+from binlane.verify.rows.sides import PendingHashes
 from tests.integration.verify.scene import FAMILIES, found
 from tests.integration.window.conftest import (
     Channel,
@@ -48,7 +48,7 @@ def test_what_differs_in_a_range_is_found_by_its_key(
     channel, asked = channel_of(*families), list[Batch]()
     ask = KeyComparison._ask
 
-    def noted(self: KeyComparison, batch: Batch) -> Asked:
+    def noted(self: KeyComparison, batch: Batch) -> PendingHashes:
         asked.append(batch)
         return ask(self, batch)
 

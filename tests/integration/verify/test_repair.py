@@ -16,7 +16,7 @@ from binlane.orchestration.commands.repair import StoredPlan, apply_plan, make_p
 from binlane.orchestration.request import WindowRequest
 from binlane.repair import run as run_module
 from binlane.repair.plan import Action, RepairPlan
-from binlane.repair.run import Repaired
+from binlane.repair.run import RepairResult
 from binlane.state.records.repairs import save_repair
 from binlane.verify.outcome import Options
 from lab.servers import PrivateServer
@@ -150,7 +150,7 @@ def test_a_repair_ended_in_the_middle_is_finished_by_the_same_plan(
     assert again.equal_rows == 5  # two deleted, two that had exchanged their values, one more
     assert again.inserted + again.updated + again.deleted == len(stored.plan.rows) - 5
     assert rows(drifted.source) == rows(drifted.target)
-    assert apply_plan(CHANNEL, drifted.channels, stored) == Repaired(equal_rows=len(stored.plan.rows))
+    assert apply_plan(CHANNEL, drifted.channels, stored) == RepairResult(equal_rows=len(stored.plan.rows))
 
 
 def test_repair_asks_first_and_compares_rows_again_that_changed_since(

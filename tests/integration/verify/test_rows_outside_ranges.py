@@ -10,7 +10,7 @@ from typing import Final, cast
 import pytest
 
 from binlane.model import Flavor
-from binlane.verify.rows.column_text import Compared
+from binlane.verify.rows.column_text import ComparedTable
 from lab.servers import PrivateServer
 from tests.integration.bootstrap.conftest import clean_servers, either
 from tests.integration.verify.key_ranges import LETTERS, check, copy_and_verify, inserted
@@ -51,7 +51,7 @@ def test_rows_of_a_prefix_key_whose_collation_expands_letters(either: Channel) -
 def test_ranges_that_were_not_what_they_are_taken_for_would_be_noticed(
     either: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Compared, "has_ranges", property(lambda table: bool(table.key)))
+    monkeypatch.setattr(ComparedTable, "has_ranges", property(lambda table: bool(table.key)))
     prefix_keys(either)
     copy_and_verify(either, TABLES)
 

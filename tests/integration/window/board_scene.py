@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 
 from binlane.board.api import build_app
-from binlane.board.host import COOKIE, EDIT, Host, Triggered
+from binlane.board.host import COOKIE, EDIT, Host, TriggeredRun
 from binlane.config import ChannelConfig, load_channel
 from binlane.connections import environment_resolver
 from binlane.errors import DriftError
@@ -205,9 +205,9 @@ def _runs(dag_id: str) -> AirflowRuns:
 
 @contextlib.contextmanager
 def _served(channel: Channel, asked: list[tuple[str, dict[str, Any]]], silent: list[float]) -> Iterator[str]:
-    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> TriggeredRun:
         asked.append((dag_id, dict(conf)))
-        return Triggered("manual__2", is_paused=False)
+        return TriggeredRun("manual__2", is_paused=False)
 
     host = Host(
         get_user=_user_of,

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import RowsEvent
 from binlane.board.api import FILES, STATIC, build_app
-from binlane.board.host import Host, Triggered
+from binlane.board.host import Host, TriggeredRun
 from binlane.connections import environment_resolver
 from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.orchestration import steps
@@ -59,12 +59,12 @@ def client_of(
         assert dag_id == f"replicate_{CHANNEL}"
         return user == "editor" or (user == "reader" and method == "GET")
 
-    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> TriggeredRun:
         if fails is not None:
             raise fails
         assert asked is not None, "nobody was to start a run"
         asked.append((user, dag_id, dict(conf)))
-        return Triggered("manual__7", is_paused)
+        return TriggeredRun("manual__7", is_paused)
 
     host = Host(
         get_user=user_of,

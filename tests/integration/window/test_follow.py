@@ -16,7 +16,7 @@ import pytest
 
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.run import Call
-from binlane.orchestration.commands.windows_in_turn import Following, Pace, _Loop
+from binlane.orchestration.commands.windows_in_turn import FollowRequest, Pace, _Loop
 from binlane.orchestration.lane_processes import LaneProcesses
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
@@ -295,7 +295,7 @@ def test_pauses_grow_to_a_minute_while_the_source_is_away(channel: Channel) -> N
         for name, value in channel.environment.items():
             patch.setenv(name, value)
         call = Call(CHANNEL, channel.channels, None, None, None, "local")
-        following = Following(
+        following = FollowRequest(
             load=partial(load, CHANNEL, channel.channels),
             request=call.request,
             engine=call.engine,

@@ -23,7 +23,7 @@ from binlane.state.records.history import read_snapshot
 from binlane.state.records.verifications import CLEAN, PENDING
 from binlane.state.windows import note_empty
 from binlane.verify.outcome import Options
-from binlane.verify.rows.column_text import Compared, Key
+from binlane.verify.rows.column_text import ComparedTable, Key
 from binlane.verify.run import Verifier
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
@@ -121,7 +121,7 @@ def test_a_run_that_read_before_the_watermark_moved_reads_again(
 def test_an_empty_run_beside_a_verification_does_not_end_it(quiet: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     compared, chunk = list[str](), Verifier._chunk
 
-    def beside(self: Verifier, table: Compared, *behind: Any) -> Key | None:
+    def beside(self: Verifier, table: ComparedTable, *behind: Any) -> Key | None:
         if not compared:
             assert quiet.run() is None
             quiet.source.query(f"PURGE BINARY LOGS TO '{newest(quiet)}'")

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from binlane.board.host import Host
-from binlane.board.reading import Reading
+from binlane.board.reading import BoardReader
 from binlane.bootstrap.run import Options
 from binlane.cli import app
 from binlane.connections import environment_resolver
@@ -24,7 +24,7 @@ from binlane.orchestration.airflow import bootstrap_dag, run_outcome
 from binlane.orchestration.airflow.dag_shape import Kind
 from binlane.orchestration.commands import verify
 from binlane.orchestration.commands.copies import bootstrap
-from binlane.orchestration.commands.windows_in_turn import Following, Pace, windows_in_turn
+from binlane.orchestration.commands.windows_in_turn import FollowRequest, Pace, windows_in_turn
 from binlane.orchestration.request import WindowRequest
 from binlane.state.tables import VERSION
 from binlane.work.files import WorkFolder
@@ -39,7 +39,7 @@ NOWHERE: Final = "file:///nowhere/plan"
 
 def follow(channel: Channel) -> object:
     """Windows back to back, as the task takes them."""
-    following = Following(
+    following = FollowRequest(
         load=lambda: (channel.config, channel.endpoints),
         request=lambda: WindowRequest("now"),
         engine="local",
@@ -145,7 +145,7 @@ def test_every_command_task_and_page_refuses_a_state_that_does_not_fit(
             call(channel)
     assert channel.cli("doctor", CHANNEL) == 1
     assert said in capsys.readouterr().out
-    card = Reading(host_of(channel)).channel("anybody", CHANNEL).card
+    card = BoardReader(host_of(channel)).channel("anybody", CHANNEL).card
     assert card.state is State.UNREACHABLE
     assert said in card.findings[0].text
     assert not channel.work.exists() or not list(channel.work.iterdir())

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from binlane.board.host import Host, Triggered
-from binlane.board.reading import Reading
+from binlane.board.host import Host, TriggeredRun
+from binlane.board.reading import BoardReader
 from binlane.connections import Endpoint, endpoint
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import State
@@ -21,7 +21,7 @@ class DatabaseError(Exception):
     """Stands for the error of Airflow's own database."""
 
 
-def reading(folder: Path, resolve_error: Exception | None = None, database: Exception | None = None) -> Reading:
+def reading(folder: Path, resolve_error: Exception | None = None, database: Exception | None = None) -> BoardReader:
     """Of three channels: the target of one does not answer, another one's connections raise ``resolve_error``, and
     the file of the last is gone when it is read. ``database``: raised when Airflow is asked for runs."""
     for name in ("far", "secret"):
@@ -38,10 +38,10 @@ def reading(folder: Path, resolve_error: Exception | None = None, database: Exce
             raise database
         return AirflowRuns()
 
-    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> TriggeredRun:
         raise AssertionError("nothing is started")
 
-    return Reading(
+    return BoardReader(
         Host(
             get_user=lambda: None, user_name=str, may=lambda *_: True, resolve=resolve, channels=lambda: folder,
             runs=runs, scheduler_silent=lambda: None, trigger=trigger, database_error=DatabaseError,

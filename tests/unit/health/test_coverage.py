@@ -9,7 +9,7 @@ import pytest
 from binlane.health.coverage import FullRound, coverage_of
 from binlane.model import LogPosition, TableKey
 from binlane.state.channels import Channel, Watermark
-from binlane.state.records.coverage import Covered
+from binlane.state.records.coverage import CoverageRow
 from binlane.state.records.history import Snapshot
 from binlane.state.records.journal import ChannelStatus
 from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, WITHOUT_KEY, PastVerification, Unshown
@@ -17,7 +17,7 @@ from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, 
 MARK = Watermark(90, LogPosition("binlog.1", 4), "", 0.0, "")
 STATUS = ChannelStatus(
     Channel("c", "u", "s", MARK, 1), None, (), (), (), (), suspects={"pending": 3, "drift": 1},
-    covered=Covered(60, 95, 40, "1970-01-01 00:00:05"), equal_rows=7, pending_since="1970-01-01 00:00:09",
+    covered=CoverageRow(60, 95, 40, "1970-01-01 00:00:05"), equal_rows=7, pending_since="1970-01-01 00:00:09",
 )  # fmt: skip
 ROUND = PastVerification(
     1, "full", "", 40, "running", "1970-01-01 00:00:00", None, 2, 5, 250, 0, 0, expected=1_000, seconds=50.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.health.databases import Verified, databases_of
+from binlane.health.databases import LastVerification, databases_of
 from binlane.state.records.databases import DatabasePage, DatabaseRecord, InWindow
 from binlane.state.records.verifications import EndedVerification
 
@@ -69,4 +69,4 @@ def test_the_last_verification_proves_it_equal_while_only_other_databases_differ
 
 def test_the_end_is_a_time() -> None:
     page = DatabasePage((DatabaseRecord("a", 0, 2, RECENT),), 1, None, (), (full("clean", 60),))
-    assert databases_of(page)[0].verified == Verified("full", None, 60, 10.0)
+    assert databases_of(page)[0].verified == LastVerification("full", None, 60, 10.0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from binlane.health.first_copy import FirstCopy
 from binlane.model import LogPosition, SchemaObject
 from binlane.state.channels import Watermark
-from binlane.state.records.bootstraps import DONE, PLANNED, TABLE, Bootstrap, Copying, Size
+from binlane.state.records.bootstraps import DONE, PLANNED, TABLE, Bootstrap, ObjectProgress, Size
 
 MIB = 1 << 20
 MARK = Watermark(0, LogPosition("binlog.1", 4), "", 0.0, "")
 MADE = {
-    SchemaObject(TABLE, "shop", "a"): Copying(DONE, 10, None, 0, Size(10, 100 * MIB)),
-    SchemaObject(TABLE, "shop", "b"): Copying(PLANNED, 50, None, 0, Size(100, 300 * MIB)),
+    SchemaObject(TABLE, "shop", "a"): ObjectProgress(DONE, 10, None, 0, Size(10, 100 * MIB)),
+    SchemaObject(TABLE, "shop", "b"): ObjectProgress(PLANNED, 50, None, 0, Size(100, 300 * MIB)),
 }
 COPY = Bootstrap(("shop",), "s", MARK, 2, MADE, "", attempt_seconds=10.0, attempt_bytes=50 * MIB)
 

@@ -14,7 +14,7 @@ import pytest
 from binlane.binlog.wire import EventType
 from binlane.cli.commands import main
 from binlane.errors import ConfigError, SourceError
-from binlane.orchestration.commands.advise import Asked, advise
+from binlane.orchestration.commands.advise import AdviceRequest, advise
 from tests.unit.binlog.cases import crc, wire
 from tests.unit.plan.logs import HEAD, rows
 
@@ -69,7 +69,7 @@ def test_a_channels_settings_are_taken_with_an_archive(tmp_path: Path) -> None:
     (channels / "shop.toml").write_text(
         'source.archive = "/nowhere"\ntarget.connection = "none"\nfilter.exclude_databases = ["b"]\n'
     )
-    found = advise(Asked("shop", channels, str(archive(tmp_path / "logs"))), as_json=True)
+    found = advise(AdviceRequest("shop", channels, str(archive(tmp_path / "logs"))), as_json=True)
     assert isinstance(found, str)
     assert [(each["name"], each["transactions"]) for each in json.loads(found)["shards"]] == [("a", 1080)]
 
@@ -87,6 +87,6 @@ def test_an_archive_with_damage_or_without_files_is_an_error_with_its_code(
 
 def test_options_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ConfigError, match="expected --archive without --until"):
-        Asked(None, Path(), "logs", until="now")
+        AdviceRequest(None, Path(), "logs", until="now")
     with pytest.raises(ConfigError, match="expected one of --window and --until"):
-        Asked("shop", Path(), window="last", until="now")
+        AdviceRequest("shop", Path(), window="last", until="now")

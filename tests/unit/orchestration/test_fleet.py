@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from binlane.cli import main
-from binlane.config import Declared, declared_channels
+from binlane.config import DeclaredChannel, declared_channels
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError
 from binlane.orchestration.commands import channel as loading
@@ -83,7 +83,7 @@ def test_a_tag_or_a_channel_that_does_not_exist_is_an_error_of_every_command(
 def test_an_unexpected_error_of_one_channel_leaves_the_others_their_turn(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load(one: Declared, *rest: Any) -> Any:
+    def load(one: DeclaredChannel, *rest: Any) -> Any:
         if one.name == "one":
             raise RuntimeError("no such thing")
         return loading.load(one, *rest)

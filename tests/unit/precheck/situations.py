@@ -15,7 +15,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.checks import CHECKS, run_checks
 from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding
-from binlane.precheck.parser import Asked
+from binlane.precheck.parser import ParserAnswers
 from binlane.precheck.situation import Needs, Situation
 from binlane.schema.model import Schema, Table
 from binlane.shards.selection import Selection
@@ -71,7 +71,7 @@ def situation(
         "plans": WorkFolder("/nowhere"),
         "source": None,
         "begun": False,
-        "read_statements": lambda: Asked(texts=list(texts)),
+        "read_statements": lambda: ParserAnswers(texts=list(texts)),
     }
     made = Situation(
         target=target_of() if target is None else target,

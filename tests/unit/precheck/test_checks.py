@@ -21,7 +21,7 @@ from binlane.precheck.account.privileges import Grants, parse_grants
 from binlane.precheck.checks import CHECKS, TARGET_CHECKS, run_checks
 from binlane.precheck.facts import Accounts
 from binlane.precheck.finding import raise_if_fatal
-from binlane.precheck.parser import Asked, Verdict
+from binlane.precheck.parser import ParserAnswers, Verdict
 from binlane.precheck.situation import Needs, Situation, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Table, Trigger
@@ -29,7 +29,7 @@ from binlane.schema.programs import Program
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import CASCADE_TRIGGERS, COMPUTED_MODE, DEFINER, PRIVILEGE, UNLOGGED_LENGTH, Requirement
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
 from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
@@ -101,7 +101,7 @@ def with_statement(sql: str, *triggers: Program, selection: Selection = EVERYTHI
         stored_triggers=((), triggers),
         stored_programs=((), ()),
         program_names=frozenset(),
-        transactions_with=lambda _: [(Logged(0, header, item), header)],
+        transactions_with=lambda _: [(LaneStatement(0, header, item), header)],
     )
     return made
 
@@ -125,7 +125,7 @@ def with_calls(*statements: str, blocks: tuple[int, ...] = (), **changes: Any) -
         header = BlockHeader(seqno, seqno, 1, LogPosition("binlog.000007", 4711), "", 0.0)
         item = Item(ItemKind.STATEMENT, sql.encode(), context=SessionContext(database="shop", thread_id=7))
         block = replace(header, first_seqno=blocks[seqno - 5] if blocks else seqno)
-        found.append((Logged(0, header, item), block))
+        found.append((LaneStatement(0, header, item), block))
     vars(made).update(
         program_names=frozenset(),
         transactions_with=lambda pattern: [each for each in found if pattern.search(each[0].item.payload)],
@@ -139,10 +139,10 @@ def logged_as(*columns: str, flavor: Flavor = Flavor.MYSQL) -> WindowPlan:
     return plan(flavor=flavor, table_maps={KEY: {body.hex(): 5}})
 
 
-def refused(sql: str, seqno: int = 5) -> Asked:
+def refused(sql: str, seqno: int = 5) -> ParserAnswers:
     header = BlockHeader(seqno, seqno, 1, LogPosition("binlog.000007", 4711), "", 0.0)
     item = Item(ItemKind.DDL, sql.encode(), context=SessionContext(database="shop"))
-    return Asked(refused=[(Logged(0, header, item), Verdict(1064, "You have an error", "syntax"))])
+    return ParserAnswers(refused=[(LaneStatement(0, header, item), Verdict(1064, "You have an error", "syntax"))])
 
 
 MYISAM: Final = schema(table(engine="MyISAM"))

@@ -16,13 +16,13 @@ from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import parse_grants
 from binlane.precheck.facts import Source
-from binlane.precheck.parser import Asked
+from binlane.precheck.parser import ParserAnswers
 from binlane.precheck.situation import Situation
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table, Trigger
 from binlane.sql.logged_statement import LoggedText
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import Logged
+from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of
 
 ALL = parse_grants(["GRANT ALL PRIVILEGES ON *.* TO `x`@`%` WITH GRANT OPTION"])
@@ -182,7 +182,7 @@ def undone_at(*seqnos: int) -> dict[str, Any]:
     """What is read of the window: transactions that were rolled back."""
     item = Item(ItemKind.STATEMENT, b"ROLLBACK TO SAVEPOINT s", context=SessionContext("shop"))
     headers = [BlockHeader(each, each, 1, LogPosition("binlog.000001", each), "", 0.0) for each in seqnos]
-    found = [(Logged(0, header, item), header) for header in headers]
+    found = [(LaneStatement(0, header, item), header) for header in headers]
     return {"transactions_with": lambda _pattern: iter(found), "every_text": (text(NEW),)}
 
 
@@ -216,7 +216,7 @@ def test_engines_that_the_window_gives_to_tables_are_named(
     made = replace(
         of(failed(undone), (server, schema()), schema(), source=server),
         target=target_of(grants=ALL, makes_temporary_tables=False, variables={"default_storage_engine": default}),
-        read_statements=lambda: Asked(texts=[text(sql)]),
+        read_statements=lambda: ParserAnswers(texts=[text(sql)]),
         plans=plans,
     )
     vars(made).update(everything=(server, schema()), source_as_named=server, **undone_at(9))
@@ -235,7 +235,7 @@ def test_a_default_without_transactions_is_named_where_xa_transactions_end_late(
     made = replace(
         of(failed(NAMED), (server, schema()), schema(), source=server),
         target=target_of(grants=ALL, makes_temporary_tables=False, variables={"default_storage_engine": "MyISAM"}),
-        read_statements=lambda: Asked(texts=[text(NEW)]),
+        read_statements=lambda: ParserAnswers(texts=[text(NEW)]),
         plans=plans,
     )
     vars(made).update(everything=(server, schema()), source_as_named=server)

@@ -25,7 +25,7 @@ from binlane.precheck.finding import Finding
 from binlane.readiness.checks import COPY_CHECKS, OTHER_CHECKS, Answer, answer, answers, require
 from binlane.readiness.machine import check_target_room, check_work_folder
 from binlane.readiness.servers import check_source_privileges
-from binlane.readiness.situation import Asked, Readiness, SourceServer
+from binlane.readiness.situation import Readiness, ReadinessRequest, SourceServer
 from binlane.schema.compare import Severity
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
@@ -52,7 +52,12 @@ def ready(
     vars(server).update({"_version": MYSQL, "variables": ROW, "rows": lambda *_, **__: [], **(source or {})})
     found = target_of(**{"variables": ROW, "rows": lambda *_, **__: [(time.time(),)], **(target or {})})
     situation = Readiness(
-        CHANNEL, server, found, Endpoint("t", "127.0.0.1", 1, "", ""), Asked(), lambda _: (Selection(), Renaming())
+        CHANNEL,
+        server,
+        found,
+        Endpoint("t", "127.0.0.1", 1, "", ""),
+        ReadinessRequest(),
+        lambda _: (Selection(), Renaming()),
     )
     vars(situation).update(databases=("shop",))
     return replace(situation, **changes) if changes else situation
@@ -129,13 +134,13 @@ def test_a_privilege_revoked_on_a_database_of_the_channel_is_missing(excluded: t
 
 def test_a_privilege_that_two_reasons_ask_for_is_missing_once() -> None:
     server = {"_version": (Flavor.MARIADB, VERSIONS[Flavor.MARIADB]), "account": "u@%", "grants": parse_grants([])}
-    found = list(check_source_privileges(ready(source=server, asked=Asked(copies=True, users=True))))
+    found = list(check_source_privileges(ready(source=server, asked=ReadinessRequest(copies=True, users=True))))
     mysql = [one for one in found if "`mysql`.*" in one.expected]
 
     assert [(one.where, one.expected) for one in mysql] == [("source: privilege SELECT", "granted on `mysql`.*")]
 
 
-def with_a_small_disk(mounted: str, asked: Asked) -> Readiness:
+def with_a_small_disk(mounted: str, asked: ReadinessRequest) -> Readiness:
     """A target with 1 MiB free, for 6 GiB."""
     target = target_of(
         Flavor.MARIADB, variables=ROW, rows=told([(mounted, 1 << 10)]),
@@ -154,7 +159,7 @@ def test_a_copy_that_finds_its_own_tables_may_need_less_room(
     monkeypatch: pytest.MonkeyPatch, begun: bool, replaces: bool, severity: Severity
 ) -> None:
     monkeypatch.setattr("binlane.readiness.situation.has_bootstrap", lambda *_: begun)
-    situation = with_a_small_disk("/var", Asked(replaces=replaces))
+    situation = with_a_small_disk("/var", ReadinessRequest(replaces=replaces))
 
     assert [each.severity for each in check_target_room(situation)] == [severity]
 
@@ -164,7 +169,7 @@ def test_only_a_disk_whose_mount_is_above_the_data_is_the_targets(
     monkeypatch: pytest.MonkeyPatch, mounted: str, found: str
 ) -> None:
     monkeypatch.setattr("binlane.readiness.situation.has_bootstrap", lambda *_: False)
-    situation = with_a_small_disk(mounted, Asked())
+    situation = with_a_small_disk(mounted, ReadinessRequest())
 
     assert [each.found for each in check_target_room(situation)] == [found]
 

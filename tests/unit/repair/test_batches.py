@@ -11,7 +11,7 @@ import pytest
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
 from binlane.repair import run
-from binlane.repair.plan import Action, DefinitionRepair, NotRepaired, RepairPlan, RowRepair, plan_repair
+from binlane.repair.plan import Action, DefinitionRepair, RepairPlan, RowRepair, UnrepairedTable, plan_repair
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import DRIFT, Suspect
 
@@ -68,12 +68,12 @@ def test_a_stored_plan_is_read_and_written_alike() -> None:
     assert plan.rows[0] == RowRepair(
         Action.UPDATE, TABLE, ("1",), ("note",), ("1", "27"), ("1", None), (("note", None, "'"),), (("id", "1"),)
     )
-    assert plan.left == (NotRepaired(TableKey("shop", "log"), "the table does not exist on the target"),)
+    assert plan.left == (UnrepairedTable(TableKey("shop", "log"), "the table does not exist on the target"),)
     assert [*json.loads(plan.to_json()).items()] == [*json.loads(STORED).items()]
 
 
 def test_a_plan_comes_back_as_it_was_and_no_value_of_it_can_be_changed() -> None:
-    left = NotRepaired(TableKey("shop", "log"), "no key")
+    left = UnrepairedTable(TableKey("shop", "log"), "no key")
     plan = RepairPlan("shop", "u", 7, (row("1", None), row("ü")), (left,), (DEFINITION,))
     assert RepairPlan.from_json(plan.to_json(), "x") == plan
     stored = json.loads(plan.to_json())

@@ -38,7 +38,7 @@ class Entry(StrEnum):
     MEMBERS = "members, and their collations"
 
 
-class Spelled(StrEnum):
+class Spelling(StrEnum):
     """How a value is written if its Python type does not decide (``literals``)."""
 
     PLAIN = "as its Python type is"
@@ -64,7 +64,7 @@ class LoggedType:
     entry: Entry | None = None
     bits: int = 0
     """Bits of an integer type."""
-    spelled: Spelled = Spelled.PLAIN
+    spelled: Spelling = Spelling.PLAIN
     compared: str = AS_IT_IS
     with_digits: WithDigits | None = None
     """The layout of MariaDB 5.3, whose digits of the fraction are not logged."""
@@ -92,7 +92,7 @@ def codes_with(entry: Entry) -> frozenset[ColumnType]:
     return frozenset(ColumnType(code) for code, kind in LOGGED_TYPES.items() if kind.entry is entry)
 
 
-def codes_spelled(spelled: Spelled) -> frozenset[int]:
+def codes_spelled(spelled: Spelling) -> frozenset[int]:
     """The types whose values are written in that way."""
     return frozenset(code for code, kind in LOGGED_TYPES.items() if kind.spelled is spelled)
 
@@ -101,7 +101,7 @@ def _integer(words: str, bits: int) -> LoggedType:
     return LoggedType(words, lengths.exactly(bits // 8), readers.integer, entry=Entry.SIGN, bits=bits)
 
 
-def _float(words: str, size: int, layout: str, spelled: Spelled = Spelled.PLAIN) -> LoggedType:
+def _float(words: str, size: int, layout: str, spelled: Spelling = Spelling.PLAIN) -> LoggedType:
     return LoggedType(
         words, lengths.declared(size), readers.floating(layout), metadata=1, entry=Entry.SIGN, spelled=spelled
     )
@@ -144,7 +144,7 @@ LOGGED_TYPES: Final[Mapping[int, LoggedType]] = {
     _C.TINY: _integer("tinyint", 8),
     _C.SHORT: _integer("smallint", 16),
     _C.LONG: _integer("int", 32),
-    _C.FLOAT: _float("float", 4, "<f", Spelled.SINGLE),
+    _C.FLOAT: _float("float", 4, "<f", Spelling.SINGLE),
     _C.DOUBLE: _float("double", 8, "<d"),
     _C.NULL: _L(None, lengths.exactly(0), readers.alone(lambda _data: None)),
     _C.TIMESTAMP: _old("timestamp (old format)", 4, temporal.old_timestamp, temporal.HIRES_TIMESTAMP),
@@ -153,14 +153,14 @@ LOGGED_TYPES: Final[Mapping[int, LoggedType]] = {
     _C.DATE: _L("date", lengths.exactly(3), readers.alone(temporal.date)),
     _C.TIME: _old("time (old format)", 3, temporal.old_time, temporal.HIRES_TIME),
     _C.DATETIME: _old("datetime (old format)", 8, temporal.old_datetime, temporal.HIRES_DATETIME),
-    _C.YEAR: _L("year", lengths.exactly(1), readers.alone(temporal.year), entry=Entry.SIGN, spelled=Spelled.YEAR),
+    _C.YEAR: _L("year", lengths.exactly(1), readers.alone(temporal.year), entry=Entry.SIGN, spelled=Spelling.YEAR),
     _C.NEWDATE: _L("date", lengths.exactly(3), readers.alone(temporal.date)),
     _C.VARCHAR: _L(
         lambda most: f"varchar of {most} bytes", lengths.varying, readers.characters, 2,
         entry=Entry.COLLATION, compared=AS_BYTES,
     ),
     _C.BIT: _L(
-        lambda meta: f"bit({(meta & 0xFF) + 8 * (meta >> 8)})", lengths.bits, readers.bit, 2, spelled=Spelled.BITS
+        lambda meta: f"bit({(meta & 0xFF) + 8 * (meta >> 8)})", lengths.bits, readers.bit, 2, spelled=Spelling.BITS
     ),
     _C.TIMESTAMP2: _temporal("timestamp", 4, temporal.timestamp2),
     _C.DATETIME2: _temporal("datetime", 5, temporal.datetime2),
@@ -171,7 +171,7 @@ LOGGED_TYPES: Final[Mapping[int, LoggedType]] = {
         "vector", lengths.prefixed, readers.alone(bytes), 1,
         compared=AS_DIGITS, one_family="VECTOR, which MariaDB keeps in another way",
     ),
-    _C.JSON: _L("json stored in binary", lengths.prefixed, readers.json, 1, spelled=Spelled.DOCUMENT),
+    _C.JSON: _L("json stored in binary", lengths.prefixed, readers.json, 1, spelled=Spelling.DOCUMENT),
     _C.NEWDECIMAL: _L(
         lambda meta: f"decimal({meta >> 8},{meta & 0xFF})", lengths.decimal, readers.decimal, 2,
         big_endian=True, entry=Entry.SIGN,

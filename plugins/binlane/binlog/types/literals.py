@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Final
 
-from binlane.binlog.types.column_types import LOGGED_TYPES, Spelled, codes_spelled
+from binlane.binlog.types.column_types import LOGGED_TYPES, Spelling, codes_spelled
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.decimals import spell_decimal, spell_double
 from binlane.binlog.types.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, json_text
@@ -18,10 +18,10 @@ from binlane.binlog.types.json_sql import expression
 from binlane.binlog.types.readers import Value
 from binlane.model import Flavor
 
-_SINGLES: Final = codes_spelled(Spelled.SINGLE)
-_YEARS: Final = codes_spelled(Spelled.YEAR)
-_BITS: Final = codes_spelled(Spelled.BITS)
-_DOCUMENTS: Final = codes_spelled(Spelled.DOCUMENT)
+_SINGLES: Final = codes_spelled(Spelling.SINGLE)
+_YEARS: Final = codes_spelled(Spelling.YEAR)
+_BITS: Final = codes_spelled(Spelling.BITS)
+_DOCUMENTS: Final = codes_spelled(Spelling.DOCUMENT)
 _INTEGER_BITS: Final = {code: kind.bits for code, kind in LOGGED_TYPES.items() if kind.bits}
 _ESCAPES: Final = str.maketrans({"'": "''", "\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "\x1a": "\\Z"})
 _NAMES_BEFORE_MB3: Final[Mapping[str, str]] = {"utf8mb3": "utf8"}

@@ -41,7 +41,7 @@ class Arguments(StrEnum):
     MEMBERS = "members"
 
 
-class Shown(StrEnum):
+class DisplayForm(StrEnum):
     """How a value of the target is selected for display, in hexadecimal digits, safe from character set conversion."""
 
     TEXT = "HEX(CONVERT(LEFT({name}, {length}) USING utf8mb4))"
@@ -59,7 +59,7 @@ class SqlType:
     """A column of the target as the target's own TABLE_MAP would show it, in the words of ``column_types``; None: the
     type's name."""
     arguments: Arguments = Arguments.NONE
-    shown: Shown = Shown.TEXT
+    shown: DisplayForm = DisplayForm.TEXT
     read: Reader | None = None
     """The reader for types that are logged like BINARY; None: the reader of ``column_types``."""
 
@@ -104,7 +104,7 @@ def _sized(word: str) -> Callable[[DefinedColumn], str]:
     return lambda column: f"{word} of {column.octets} bytes"
 
 
-def _large(prefix: int, shown: Shown = Shown.TEXT) -> SqlType:
+def _large(prefix: int, shown: DisplayForm = DisplayForm.TEXT) -> SqlType:
     return SqlType(LARGE, f"blob with {prefix} bytes of length", shown=shown)
 
 
@@ -141,7 +141,7 @@ _A = Arguments
 _UNKNOWN: Final = SqlType(NOT_COPIED)
 _VARYING: Final = ("varchar", "varbinary")
 _OLD: Final = SqlType(NOT_COPIED, arguments=_A.FRACTION)
-_GEOMETRY: Final = SqlType(OPAQUE, "geometry", shown=Shown.WHOLE)
+_GEOMETRY: Final = SqlType(OPAQUE, "geometry", shown=DisplayForm.WHOLE)
 SQL_TYPES: Final[Mapping[str, SqlType]] = {
     "tinyint": SqlType(INTEGER),
     "smallint": SqlType(INTEGER),
@@ -151,7 +151,7 @@ SQL_TYPES: Final[Mapping[str, SqlType]] = {
     "decimal": SqlType(DECIMAL, _decimal, _A.PRECISION),
     "float": SqlType(FLOAT, arguments=_A.PRECISION),
     "double": SqlType(FLOAT, arguments=_A.PRECISION),
-    "bit": SqlType(NUMBERED, lambda column: f"bit({column.precision})", _A.PRECISION, Shown.WHOLE),
+    "bit": SqlType(NUMBERED, lambda column: f"bit({column.precision})", _A.PRECISION, DisplayForm.WHOLE),
     "year": SqlType(NUMBERED),
     "date": SqlType(TEXT),
     "time": _temporal(),
@@ -162,23 +162,23 @@ SQL_TYPES: Final[Mapping[str, SqlType]] = {
     "timestamp (old format)": _OLD,
     "char": SqlType(STRING, _sized("char"), _A.LENGTH),
     "varchar": SqlType(STRING, _sized("varchar"), _A.LENGTH),
-    "binary": SqlType(STRING, _sized("char"), _A.LENGTH, Shown.BYTES),
-    "varbinary": SqlType(STRING, _sized("varchar"), _A.LENGTH, Shown.BYTES),
+    "binary": SqlType(STRING, _sized("char"), _A.LENGTH, DisplayForm.BYTES),
+    "varbinary": SqlType(STRING, _sized("varchar"), _A.LENGTH, DisplayForm.BYTES),
     "tinytext": _large(1),
     "text": _large(2),
     "mediumtext": _large(3),
     "longtext": _large(4),
-    "tinyblob": _large(1, Shown.BYTES),
-    "blob": _large(2, Shown.BYTES),
-    "mediumblob": _large(3, Shown.BYTES),
-    "longblob": _large(4, Shown.BYTES),
+    "tinyblob": _large(1, DisplayForm.BYTES),
+    "blob": _large(2, DisplayForm.BYTES),
+    "mediumblob": _large(3, DisplayForm.BYTES),
+    "longblob": _large(4, DisplayForm.BYTES),
     "enum": SqlType(NUMBERED, _enum, _A.MEMBERS),
     "set": SqlType(NUMBERED, _set, _A.MEMBERS),
     "json": SqlType(JSON, _json),
     "uuid": _fixed(16, readers.uuid_text),
     "inet6": _fixed(16, readers.inet6),
     "inet4": _fixed(4, readers.inet4),
-    "vector": SqlType(OPAQUE, _vector, _A.LENGTH, Shown.WHOLE),
+    "vector": SqlType(OPAQUE, _vector, _A.LENGTH, DisplayForm.WHOLE),
     "geometry": _GEOMETRY,
     "point": _GEOMETRY,
     "linestring": _GEOMETRY,

@@ -17,7 +17,7 @@ from binlane.orchestration.airflow.run_outcome import health_after
 from binlane.orchestration.airflow.task_errors import note, resolve_connection
 from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.commands.channel import load
-from binlane.orchestration.commands.windows_in_turn import LONGEST_PAUSE, Following, Pace, windows_in_turn
+from binlane.orchestration.commands.windows_in_turn import LONGEST_PAUSE, FollowRequest, Pace, windows_in_turn
 from binlane.orchestration.request import NOW, WindowRequest
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def follow_source(
         measure(of.name, done, time.time())
         announce(of, done)
 
-    following = Following(
+    following = FollowRequest(
         load=partial(load, channel.name, Path(channel.file).parent, resolve_connection),
         request=lambda: WindowRequest(NOW, None, False, form.lanes, form.block_size),
         # a window of seconds is over before a spark-submit has begun

@@ -14,7 +14,7 @@ from airflow.configuration import conf, ensure_secrets_loaded
 from airflow.secrets.environment_variables import EnvironmentVariablesBackend
 from airflow.secrets.metastore import MetastoreBackend
 
-from binlane.connections import PREFIX, AskStores, Kept, Stored
+from binlane.connections import PREFIX, AskStores, ConnectionStores, StoredConnection
 from binlane.orchestration.airflow.releases import AirflowException
 from binlane.orchestration.airflow.task_errors import endpoint_from
 
@@ -32,7 +32,7 @@ def stores_of_site() -> AskStores:
     return partial(_ask, tuple(_stores()))
 
 
-def _ask(stores: tuple[BaseSecretsBackend, ...], connection_id: str) -> Stored:
+def _ask(stores: tuple[BaseSecretsBackend, ...], connection_id: str) -> ConnectionStores:
     kept, silent = [], []
     for store in stores:
         place, in_shell = _place(store, connection_id), isinstance(store, EnvironmentVariablesBackend)
@@ -40,13 +40,13 @@ def _ask(stores: tuple[BaseSecretsBackend, ...], connection_id: str) -> Stored:
             found = store.get_connection(conn_id=connection_id)
             if found is not None:
                 read = partial(endpoint_from, connection_id, found)
-                kept.append(Kept(place, in_shell, found.conn_type or "", read))
+                kept.append(StoredConnection(place, in_shell, found.conn_type or "", read))
                 # decrypted when it is read: with another Fernet key than the one it was stored with this fails
                 _ = found.password, found.extra
         except Exception as exc:  # the errors of a store are its driver's, and Airflow goes on with the next one, too
             kept = [each for each in kept if each.place != place]
             silent.append(f"{place}: {_error(exc)}")
-    return Stored(tuple(kept), tuple(silent))
+    return ConnectionStores(tuple(kept), tuple(silent))
 
 
 def _stores() -> Iterator[BaseSecretsBackend]:

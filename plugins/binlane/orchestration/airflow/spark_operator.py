@@ -21,7 +21,7 @@ from airflow.sdk.log import mask_secret
 from binlane.choices import PlanEngine
 from binlane.orchestration.airflow.releases import AirflowFailException, AirflowNotFoundException
 from binlane.orchestration.airflow.task_errors import airflow_errors
-from binlane.orchestration.airflow.task_watch import Watched
+from binlane.orchestration.airflow.task_watch import WatchedTask
 from binlane.orchestration.plan_job.jvm_options import with_jvm_options
 from binlane.orchestration.plan_job.spark_submit import (
     WITH_DEFAULTS,
@@ -132,7 +132,7 @@ class _PlanJob(SparkSubmitOperator):
         return hook
 
 
-class PlanJobOperator(Watched, _PlanJob):
+class PlanJobOperator(WatchedTask, _PlanJob):
     """``properties``: Spark properties, which may be secrets; ``engine_of``: the engine of a run's window."""
 
 

@@ -46,7 +46,7 @@ _ENDED: Final = ("failed", "success")
 _SIGNAL: Final = signal.SIGUSR1
 
 
-class Watched(BaseOperator):
+class WatchedTask(BaseOperator):
     """A mixin for tasks that end by themselves; stands before the operator class that does the work."""
 
     def execute(self, context: Context) -> Any:
@@ -74,11 +74,11 @@ class Watched(BaseOperator):
                 raise AirflowFailException(watch.reason) from exc
 
 
-class StepOperator(Watched, PythonOperator):
+class StepOperator(WatchedTask, PythonOperator):
     """A step in Python."""
 
 
-class ShortCircuitStepOperator(Watched, ShortCircuitOperator):
+class ShortCircuitStepOperator(WatchedTask, ShortCircuitOperator):
     """A step that can skip all downstream tasks."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from binlane.config import ChannelConfig, Declared, find_channel, load_channel
+from binlane.config import ChannelConfig, DeclaredChannel, find_channel, load_channel
 from binlane.config.node import Node
 from binlane.connections import environment_resolver, resolve_endpoints
 from binlane.errors import ConfigError
@@ -18,7 +18,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.inputs import settings_of
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Grid, View
-from binlane.plan.advice.counts import Counting, Counts
+from binlane.plan.advice.counts import Counts, WindowCounter
 from binlane.plan.advice.settings import Suggestion, suggestions, too_few
 from binlane.plan.consistency import EpochStarts, level_of
 from binlane.plan.manifest import Manifest
@@ -40,7 +40,7 @@ _TOP: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AdviceRequest:
     """The arguments of ``advise``."""
 
     channel: str | None
@@ -61,7 +61,7 @@ class Asked:
             raise ConfigError("advise: expected one of --window and --until: a window that is kept has its end")
 
 
-def advise(asked: Asked, *, as_json: bool) -> View:
+def advise(asked: AdviceRequest, *, as_json: bool) -> View:
     """Count and advise. Raises ConfigError, SourceError, BinlogError, TargetError; PlanError for a damaged window."""
     found: Counts | None
     if asked.archive is not None:
@@ -76,7 +76,7 @@ def advise(asked: Asked, *, as_json: bool) -> View:
     return json.dumps(as_object(source, found, advice), indent=1) if as_json else advice_view(source, found, advice)
 
 
-def _of_next_window(asked: Asked) -> Counts | None:
+def _of_next_window(asked: AdviceRequest) -> Counts | None:
     """The window that `binlane plan` would show."""
     assert asked.channel is not None
     channel = load_channel(find_channel(asked.channel, asked.folder))
@@ -91,7 +91,7 @@ def _of_next_window(asked: Asked) -> Counts | None:
         work.remove()
 
 
-def _of_kept_window(asked: Asked, window: str) -> tuple[Counts, str]:
+def _of_kept_window(asked: AdviceRequest, window: str) -> tuple[Counts, str]:
     """A window whose files the work folder keeps, with the settings that it was planned with. No server is asked."""
     assert asked.channel is not None
     channel = load_channel(find_channel(asked.channel, asked.folder))
@@ -112,7 +112,7 @@ def _of_folder(work: WorkFolder, lanes: int | None = None) -> Counts:
     return _counted(work, inputs.manifest, settings, inputs.schema)
 
 
-def _of_archive(asked: Asked, uri: str) -> Counts | None:
+def _of_archive(asked: AdviceRequest, uri: str) -> Counts | None:
     """All files of an archive, without any server: the target's keys are not known."""
     channel = _channel(asked, uri)
     source = ArchiveSource(uri, channel.source.event_bytes)
@@ -135,17 +135,17 @@ def _of_archive(asked: Asked, uri: str) -> Counts | None:
         work.remove()
 
 
-def _channel(asked: Asked, uri: str) -> ChannelConfig:
+def _channel(asked: AdviceRequest, uri: str) -> ChannelConfig:
     """The channel, or one with every key's default."""
     if asked.channel is not None:
         return load_channel(find_channel(asked.channel, asked.folder))
     file = asked.folder / "archive.toml"
     values = {"source": {"archive": uri}, "target": {"connection": "none"}}
-    return load_channel(Declared(file.stem, file, node=Node(values, str(file))))
+    return load_channel(DeclaredChannel(file.stem, file, node=Node(values, str(file))))
 
 
 def _counted(work: WorkFolder, manifest: Manifest, settings: PlanSettings, schema: Schema | None) -> Counts:
-    counting = Counting(settings, schema, manifest.first_seqno)
+    counting = WindowCounter(settings, schema, manifest.first_seqno)
     for segment in manifest.segments:
         with segment_bytes(work, segment) as data:
             counting.add(data, segment)

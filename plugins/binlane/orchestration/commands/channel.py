@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from binlane.apply.target_state import target_state
-from binlane.config import ChannelConfig, Declared, find_channel, load_channel
+from binlane.config import ChannelConfig, DeclaredChannel, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.state.channels import Channel
 from binlane.state.records.journal import ChannelStatus, read_status
 
 
-def load(named: str | Declared, folder: Path, resolve: Resolver | None = None) -> tuple[ChannelConfig, Endpoints]:
+def load(
+    named: str | DeclaredChannel, folder: Path, resolve: Resolver | None = None
+) -> tuple[ChannelConfig, Endpoints]:
     """A channel and its servers. ``named``: a channel of ``folder`` by name, or one that is found already;
     ``resolve``: resolves connections, if not from the environment. Raises ConfigError."""
     channel = load_channel(find_channel(named, folder) if isinstance(named, str) else named)

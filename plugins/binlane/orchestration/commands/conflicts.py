@@ -10,7 +10,7 @@ from typing import Final
 from binlane.apply.target_state import target_state
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.terminal import Grid, View
-from binlane.state.records.conflicts import Listed, Values, read_conflicts
+from binlane.state.records.conflicts import ConflictRow, Values, read_conflicts
 
 _SHOWN: Final = 1000
 """Conflicts in the table; --json has all."""
@@ -52,7 +52,7 @@ def as_json(name: str, folder: Path) -> Iterator[str]:
         )
 
 
-def _read(name: str, folder: Path, limit: int | None) -> tuple[Listed, ...]:
+def _read(name: str, folder: Path, limit: int | None) -> tuple[ConflictRow, ...]:
     _, endpoints = load(name, folder)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         return read_conflicts(connection, name, limit=limit)

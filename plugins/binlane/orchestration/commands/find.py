@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from binlane.apply.target_state import SchemaChecks, target_state
 from binlane.choices import VerifyScope
-from binlane.config import Declared, load_channel
+from binlane.config import DeclaredChannel, load_channel
 from binlane.connections import Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import BinlaneError
-from binlane.health.databases import Database, Verified, databases_of
+from binlane.health.databases import Database, LastVerification, databases_of
 from binlane.health.look import TARGET_SECONDS
 from binlane.model import plural
 from binlane.orchestration.report import moment
@@ -29,7 +29,7 @@ _SHOWN: Final = 3
 
 
 def find(
-    channels: Sequence[Declared],
+    channels: Sequence[DeclaredChannel],
     search: Search,
     limit: int,
     *,
@@ -40,7 +40,7 @@ def find(
     error of one channel costs the answer about the others."""
     resolver, checks = environment_resolver() if resolve is None else resolve, SchemaChecks()
 
-    def ask(one: Declared) -> tuple[str, tuple[Database, ...], int, str]:
+    def ask(one: DeclaredChannel) -> tuple[str, tuple[Database, ...], int, str]:
         try:
             endpoint = resolve_endpoints(load_channel(one), resolver).target
             with target_state(endpoint, timeout=TARGET_SECONDS, checks=checks) as engine:
@@ -83,6 +83,6 @@ def _table(rows: Sequence[tuple[str, Database]], count: int) -> Grid:
     return grid
 
 
-def _compared(verified: Verified) -> str:
+def _compared(verified: LastVerification) -> str:
     """As the board says it."""
     return "every row" if verified.kind == VerifyScope.FULL else f"rows of window #{verified.number}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from binlane.config import Declared, declared_channels, find_channel, load_channel
+from binlane.config import DeclaredChannel, declared_channels, find_channel, load_channel
 from binlane.connections import Resolver, environment_resolver
 from binlane.errors import ConfigError
 from binlane.health.durations import span
@@ -19,7 +19,7 @@ from binlane.orchestration.terminal import Grid, View
 _ORDER = {state: number for number, state in enumerate(State)}
 
 
-def chosen(channel: str | None, tag: str | None, folder: Path) -> tuple[Declared, ...]:
+def chosen(channel: str | None, tag: str | None, folder: Path) -> tuple[DeclaredChannel, ...]:
     """The channels that a command was asked for: one by name, or all with a tag.
 
     Raises ConfigError for neither or both, a name that no channel has, and a tag that no channel has.
@@ -31,7 +31,7 @@ def chosen(channel: str | None, tag: str | None, folder: Path) -> tuple[Declared
     )
 
 
-def _with_tag(tag: str | None, folder: Path, declared: Sequence[Declared]) -> tuple[Declared, ...]:
+def _with_tag(tag: str | None, folder: Path, declared: Sequence[DeclaredChannel]) -> tuple[DeclaredChannel, ...]:
     """The channels with a tag. The tags of a channel whose file is wrong are not known: it is among them, and the
     command will name its error. Raises ConfigError for a tag that no channel has."""
     tags = {each: _tags(each) for each in declared}
@@ -41,7 +41,7 @@ def _with_tag(tag: str | None, folder: Path, declared: Sequence[Declared]) -> tu
     raise ConfigError(f"{folder}: --tag: expected the tag of a channel, got {tag!r}; known: {known or 'none'}")
 
 
-def _tags(declared: Declared) -> tuple[str, ...] | None:
+def _tags(declared: DeclaredChannel) -> tuple[str, ...] | None:
     try:
         return load_channel(declared).tags
     except ConfigError:
@@ -65,7 +65,7 @@ def _object(look: Look) -> dict[str, object]:
     return named if look.snapshot is None else {**named, **state_object(look.snapshot)}
 
 
-def _table(looks: Sequence[Look], declared: Sequence[Declared], tag: str | None) -> Grid:
+def _table(looks: Sequence[Look], declared: Sequence[DeclaredChannel], tag: str | None) -> Grid:
     counts: dict[str, int] = {}
     for look in looks:
         counts[look.health.state] = counts.get(look.health.state, 0) + 1

@@ -13,7 +13,7 @@ from binlane.model import plural
 from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.run import Call
-from binlane.orchestration.commands.windows_in_turn import Following, Pace, windows_in_turn
+from binlane.orchestration.commands.windows_in_turn import FollowRequest, Pace, windows_in_turn
 from binlane.orchestration.terminal import Terminal
 
 
@@ -26,7 +26,7 @@ def follow(call: Call, pace: Pace, console: Terminal) -> str:
     def say(text: str) -> None:
         console.print(f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S}Z {text}")
 
-    following = Following(
+    following = FollowRequest(
         load=partial(load, call.channel, call.folder),
         request=call.request,
         engine=call.engine,

@@ -11,7 +11,7 @@ from typing import Any
 
 from binlane.apply.refusals import lacks_state
 from binlane.apply.target_state import target_state
-from binlane.config import Declared
+from binlane.config import DeclaredChannel
 from binlane.config.rules_digest import rules_digest
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError, TargetError
@@ -40,7 +40,7 @@ def whoami() -> str:
 
 
 def stop(
-    named: str | Declared,
+    named: str | DeclaredChannel,
     folder: Path,
     *,
     now: bool,
@@ -93,7 +93,7 @@ def stop(
         return f"channel {name}: is stopped at seqno {asked.seqno:,}; {back}"
 
 
-def resume(named: str | Declared, folder: Path, *, resolve: Resolver | None = None) -> str:
+def resume(named: str | DeclaredChannel, folder: Path, *, resolve: Resolver | None = None) -> str:
     """Cancel a stop request."""
     channel, endpoints = load(named, folder, resolve)
     name = channel.name

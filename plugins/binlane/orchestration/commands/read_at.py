@@ -41,7 +41,7 @@ _END_SECONDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadRequest:
     """What to run, and when."""
 
     command: str
@@ -52,7 +52,7 @@ class Reading:
     """Seconds to wait for a place at which the target rests."""
 
 
-def read_at(name: str, folder: Path, reading: Reading, console: Terminal) -> int:
+def read_at(name: str, folder: Path, reading: ReadRequest, console: Terminal) -> int:
     """Run the command; its exit code. Says on ``console`` which state of the source it has read.
 
     Raises SnapshotError if the target does not rest in time, or goes on before the command has its snapshot: the
@@ -128,7 +128,7 @@ class _Child:
 
     @classmethod
     @contextlib.contextmanager
-    def running(cls, reading: Reading, state: ConsistentState) -> Iterator[_Child]:
+    def running(cls, reading: ReadRequest, state: ConsistentState) -> Iterator[_Child]:
         """Started; ended with the context, if it has not ended by then."""
         pipe = None if reading.until_output is None else subprocess.PIPE
         process = subprocess.Popen(

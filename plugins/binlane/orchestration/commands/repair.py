@@ -23,7 +23,7 @@ from binlane.orchestration.effective_rules import rules_of, selection_of
 from binlane.orchestration.extraction.reading import source_of
 from binlane.repair.definitions import DefinitionRepairer
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
-from binlane.repair.run import Repaired, Repairer
+from binlane.repair.run import Repairer, RepairResult
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema
 from binlane.servers.engines import engine_of
@@ -90,7 +90,7 @@ def read_stored(name: str, place: str) -> StoredPlan:
     return StoredPlan(plan, place)
 
 
-def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver | None = None) -> Repaired:
+def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver | None = None) -> RepairResult:
     """Repair the target by a plan. Raises as ``Repairer.run``; the target's errors become TargetError."""
     channel, endpoints = load(name, folder, resolve)
     if endpoints.source is None:
@@ -111,7 +111,7 @@ def _repair(
     found: ComparedServers,
     source: Session,
     target: Session,
-) -> Repaired:
+) -> RepairResult:
     ours, theirs = found.schemas
     deletions = sum(row.action is Action.DELETE for row in stored.plan.rows)
     if deletions and _keeps_rows(channel, theirs):
@@ -180,7 +180,7 @@ def _row_text(row: RowRepair) -> str:
     return f"{row.action} {row.key_text}: {changed}"
 
 
-def repaired_text(name: str, repaired: Repaired) -> str:
+def repaired_text(name: str, repaired: RepairResult) -> str:
     """The result as text."""
     corrected = f", {plural(repaired.definitions, 'definition')} corrected" if repaired.definitions else ""
     text = (

@@ -30,7 +30,7 @@ from binlane.state.orders.skips import ALL_LANES, Skip, SkipRequest, cancel_skip
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, read_open_window
 from binlane.work.files import WorkFolder, private_file
-from binlane.work.lookup import Found, find_gtid, find_seqnos
+from binlane.work.lookup import FoundTransaction, find_gtid, find_seqnos
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.planned import PlannedLanes
 
@@ -128,9 +128,9 @@ def skip(
     )
 
 
-def _events(work: WorkFolder, first: int, last: int) -> dict[int, Found]:
+def _events(work: WorkFolder, first: int, last: int) -> dict[int, FoundTransaction]:
     """The transactions' events by seqno. Raises ConfigError for more than ``_MOST_BYTES``."""
-    found, size = dict[int, Found](), 0
+    found, size = dict[int, FoundTransaction](), 0
     for each in find_seqnos(work, first, last):
         size += len(each.log)
         if found and size > _MOST_BYTES:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
-from binlane.config import ChannelConfig, Declared
+from binlane.config import ChannelConfig, DeclaredChannel
 from binlane.config.rules_digest import rules_digest
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError, PrecheckError
@@ -35,7 +35,7 @@ from binlane.state.channels import read_channel
 from binlane.state.records.databases import known_databases
 from binlane.state.records.verifications import DRIFT, INCOMPLETE, PENDING, RUNNING, Suspect, unshown_among, without_key
 from binlane.state.window_folders import WindowFolders
-from binlane.verify.definitions.visibility import Unseen, Visibility, without_unseen
+from binlane.verify.definitions.visibility import UnseenObjects, Visibility, without_unseen
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.row_text import changed_values, key_values, words
 from binlane.verify.rows.sides import Pair, source_side, target_side
@@ -51,7 +51,7 @@ _INCOMPLETE: Final = (
 )
 
 
-def verify(named: str | Declared, folder: Path, options: Options, *, resolve: Resolver | None = None) -> Outcome:
+def verify(named: str | DeclaredChannel, folder: Path, options: Options, *, resolve: Resolver | None = None) -> Outcome:
     """Compare a channel's servers. Raises ConfigError for a channel that reads an archive."""
     channel, endpoints = load(named, folder, resolve)
     return verify_channel(channel, endpoints, options)
@@ -90,7 +90,7 @@ class ComparedServers:
     schemas: tuple[Schema, Schema]
     """Source and target."""
     visibility: Visibility
-    unseen: Unseen
+    unseen: UnseenObjects
     """What ``schemas`` have not because an account does not see it."""
 
 

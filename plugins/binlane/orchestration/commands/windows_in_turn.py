@@ -41,7 +41,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class FollowRequest:
     """What is followed, and who is told."""
 
     load: Callable[[], tuple[ChannelConfig, Endpoints]]
@@ -56,7 +56,7 @@ class Following:
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowResult:
     """What came of it."""
 
     windows: int = 0
@@ -67,7 +67,7 @@ class Followed:
     """The channel is stopped."""
 
 
-def windows_in_turn(following: Following, pace: Pace, ended: threading.Event) -> Followed:
+def windows_in_turn(following: FollowRequest, pace: Pace, ended: threading.Event) -> FollowResult:
     """Apply windows until ``ended`` is set, or until the time is up.
 
     After an error that another try may not meet, and after the end of a lane's process, it tries again, with growing
@@ -82,9 +82,9 @@ def windows_in_turn(following: Following, pace: Pace, ended: threading.Event) ->
 
 
 class _Loop:
-    def __init__(self, following: Following, pace: Pace, lanes: LaneProcesses) -> None:
+    def __init__(self, following: FollowRequest, pace: Pace, lanes: LaneProcesses) -> None:
         self._following, self._pace, self._lanes = following, pace, lanes
-        self.found = Followed()
+        self.found = FollowResult()
         self._failures = 0
         self._said = ""
         self._idle: tuple[LogState, float] | None = None

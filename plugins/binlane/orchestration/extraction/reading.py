@@ -58,7 +58,7 @@ def start_of(mark: Watermark, identity: str) -> Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WindowReading:
     """What is read for a window, and where it goes."""
 
     channel: ChannelConfig
@@ -77,7 +77,7 @@ class Reading:
     @classmethod
     def of_next(
         cls, channel: ChannelConfig, endpoints: Endpoints, state: Channel, selection: Selection = EVERYTHING
-    ) -> Reading:
+    ) -> WindowReading:
         """The reading of a new window, behind the watermark."""
         window = f"{state.watermark.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
         folder = WorkFolder(channel.work.uri).child(channel.name).child(window)

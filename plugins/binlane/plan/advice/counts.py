@@ -73,7 +73,7 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
+class DividedShard:
     """The biggest shard, divided over all lanes."""
 
     shard: str
@@ -107,9 +107,9 @@ class Counts:
     """The one with the most bytes first."""
     as_set: Lanes
     by_load: Lanes
-    divided: Divided | None
+    divided: DividedShard | None
     """Each lane commits its shares alone."""
-    together: Divided | None
+    together: DividedShard | None
     """The same, with shares that commit together; None as ``divided`` is."""
     why_not_divided: str
     size: SizeChoice | None
@@ -130,7 +130,7 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Counting:
+class WindowCounter:
     """Reads a window's segments one after another, each once. ``schema``: the target's; None: it is not known."""
 
     settings: PlanSettings
@@ -238,7 +238,7 @@ class Counting:
 
     def _divided(
         self, manifest: Manifest, listed: ShardList, shards: Sequence[ShardCount], as_set: Routing
-    ) -> tuple[tuple[Divided | None, Divided | None], str]:
+    ) -> tuple[tuple[DividedShard | None, DividedShard | None], str]:
         """The biggest shard divided, or those that are, by shares that commit alone and together; or why this cannot
         be told."""
         none = None, None
@@ -258,11 +258,11 @@ class Counting:
             return none, str(exc)
         return found, f"{name} has no row changes, only statements" if found == none else ""
 
-    def _both(self, manifest: Manifest, settings: PlanSettings) -> tuple[Divided | None, Divided | None]:
+    def _both(self, manifest: Manifest, settings: PlanSettings) -> tuple[DividedShard | None, DividedShard | None]:
         alone = self._of_division(self._folded(manifest, replace(settings, commits_together=False)))
         return alone, self._of_division(self._folded(manifest, replace(settings, commits_together=True)))
 
-    def _of_division(self, routing: Routing) -> Divided | None:
+    def _of_division(self, routing: Routing) -> DividedShard | None:
         division = routing.division
         if division is None:
             return None
@@ -284,7 +284,9 @@ class Counting:
         # all changes of one key are in one lane
         hottest = max((each.changes for each in self._sets.hot.first() if each.table in by_key), default=0)
         busiest = max(float(rows.max()), hottest) / max(float(rows.sum()), 1.0)
-        return Divided(", ".join(division.shards), tuple(tables), busiest, len(routing.barriers), _serialized(routing))
+        return DividedShard(
+            ", ".join(division.shards), tuple(tables), busiest, len(routing.barriers), _serialized(routing)
+        )
 
 
 def _serialized(routing: Routing) -> int:

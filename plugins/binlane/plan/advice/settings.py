@@ -14,7 +14,7 @@ from typing import Final
 
 from binlane.choices import Commit, Consistency, Divide, Reduce
 from binlane.model import plural
-from binlane.plan.advice.counts import Counts, Divided, span
+from binlane.plan.advice.counts import Counts, DividedShard, span
 from binlane.plan.block.size_choice import USUAL_TRANSACTIONS
 from binlane.shards.shard_list import HashMethod, ShardList, parse_shard_list
 
@@ -77,7 +77,7 @@ def _gain_of_division(counts: Counts) -> float:
     return whole / found.span(counts.transactions)
 
 
-def _found(counts: Counts) -> Divided | None:
+def _found(counts: Counts) -> DividedShard | None:
     """The division that is told about: by shares that commit together, or alone."""
     return counts.together if _commits_together(counts) else counts.divided
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.block.reducible_tables import Exclusions
 from binlane.schema.model import Schema, Table
 
 RULES: Final[tuple[tuple[str, Callable[[Table], bool]], ...]] = (
@@ -50,7 +50,7 @@ class EveryStatement:
 class BoundStatements:
     """By the target's schema at the window's start. A table that the window changes may have become one."""
 
-    def __init__(self, schema: Schema, excluded: Excluded) -> None:
+    def __init__(self, schema: Schema, excluded: Exclusions) -> None:
         self._schema, self._changed = schema, excluded.reasons()
         self._is_mariadb = schema.flavor is Flavor.MARIADB
 

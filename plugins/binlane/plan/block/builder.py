@@ -24,7 +24,7 @@ from binlane.model import BlockHeader, DealtItem, Item, ItemKind, LogPosition, R
 from binlane.plan.block.bound_statements import StatementRules
 from binlane.plan.block.computed_modes import Session
 from binlane.plan.block.keyless_chains import ChainRules, with_chains_apart
-from binlane.plan.block.reduce import Reduced, Reducer
+from binlane.plan.block.reduce import Reducer, Reduction
 from binlane.plan.block.row_range import RowRange
 
 _HEADER = 19
@@ -366,7 +366,7 @@ def net_effect(
     return _written(reducer.shares(RowRange.of(events, reducer.rules)), limits, saved)
 
 
-def _written(shares: Iterable[Reduced], limits: BlockLimits, saved: dict[TableKey, RowCounts]) -> Iterator[Item]:
+def _written(shares: Iterable[Reduction], limits: BlockLimits, saved: dict[TableKey, RowCounts]) -> Iterator[Item]:
     for share in shares:
         for item in _items_of(share, limits):
             yield item if share.lane is None else DealtItem.of(item, share.lane)
@@ -374,7 +374,7 @@ def _written(shares: Iterable[Reduced], limits: BlockLimits, saved: dict[TableKe
             saved[key] = saved.get(key, RowCounts()) + counts
 
 
-def _items_of(reduced: Reduced, limits: BlockLimits) -> Iterator[Item]:
+def _items_of(reduced: Reduction, limits: BlockLimits) -> Iterator[Item]:
     loose = RowsPayload(limits.payload_bytes, limits.largest_bytes, limits.bound, limits.chains)
     for event in reduced.loose:
         if event.counts is None:

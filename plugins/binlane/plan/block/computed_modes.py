@@ -15,7 +15,7 @@ from operator import or_
 from typing import Final, NamedTuple, Protocol
 
 from binlane.model import TableKey
-from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.block.reducible_tables import Exclusions
 from binlane.schema.model import Column, Generated, Schema, Table
 from binlane.sql.sql_modes import ALL_EVALUATED, EVALUATED
 
@@ -71,7 +71,7 @@ class ComputedModes:
     """By the target's schema at the window's start. A table that is not in it, or that the window changes, may see any
     mode."""
 
-    def __init__(self, schema: Schema, excluded: Excluded) -> None:
+    def __init__(self, schema: Schema, excluded: Exclusions) -> None:
         self._schema, self._changed = schema, excluded.reasons()
         # tables of tenants share their columns and keys
         self._made: dict[object, int] = {}

@@ -15,7 +15,7 @@ from binlane.binlog.rows_payload import events_of, is_table_map, parse_rows, par
 from binlane.binlog.table_map import FLAGS_IN_BODY, TableMap
 from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.block.reducible_tables import Exclusions
 from binlane.schema.model import Key, Schema, Table
 
 _TYPE_AT: Final = 4
@@ -49,7 +49,7 @@ class AnyTable:
 class KeylessTables:
     """By the target's schema at the window's start. A table that the window changes may have become one."""
 
-    def __init__(self, source: Flavor, schema: Schema, excluded: Excluded) -> None:
+    def __init__(self, source: Flavor, schema: Schema, excluded: Exclusions) -> None:
         self.source, self._schema, self._changed = source, schema, excluded.reasons()
         self._known: dict[TableKey, bool] = {}
 

@@ -48,7 +48,7 @@ class Loose:
 
 
 @dataclass(slots=True)
-class Reduced:
+class Reduction:
     """The net effect of a range of row events."""
 
     loose: list[Loose] = field(default_factory=list)
@@ -74,12 +74,12 @@ class Reducer:
     folds: bool = True
     """False: all changes keep their order, and are only dealt."""
 
-    def reduce(self, events: bytes) -> Reduced:
+    def reduce(self, events: bytes) -> Reduction:
         """The net effect of TABLE_MAP and rows events without checksums, of a reducer that does not deal."""
-        [reduced] = self.shares(RowRange.of(events, self.rules)) or [Reduced()]
+        [reduced] = self.shares(RowRange.of(events, self.rules)) or [Reduction()]
         return reduced
 
-    def shares(self, row_range: RowRange) -> list[Reduced]:
+    def shares(self, row_range: RowRange) -> list[Reduction]:
         """The net effect of a range whose ``FoldTables`` have this reducer's rules: one share for each lane that has
         changes, or all in one."""
         return _Reduction(self, row_range).shares()
@@ -97,7 +97,7 @@ class _Reduction:
         """Table numbers in order of appearance, and the index of each one's first event in the range."""
         self.key_of_used: list[int] = self.tables.key_of[self.used].tolist()
 
-    def shares(self) -> list[Reduced]:
+    def shares(self) -> list[Reduction]:
         if self.used.size == 0:
             return []
         if not self.reducer.folds or _UNFIT[self.frames.type_code].any():
@@ -108,12 +108,12 @@ class _Reduction:
             # a second pass: without the first's misfits, images have other room, which may make new misfits
             while (folded := Folding(self._selected(counts, images, kept_in_order))).misfits:
                 kept_in_order |= folded.misfits
-        shares: dict[int | None, Reduced] = {}
+        shares: dict[int | None, Reduction] = {}
         for lane, keys in self._by_lane(kept_in_order).items():
             if lane == _BY_KEY:
                 self._add(shares, *self._by_key(keys))
             else:
-                shares.setdefault(lane, Reduced(lane=lane)).loose.extend(self._loose(keys, counts))
+                shares.setdefault(lane, Reduction(lane=lane)).loose.extend(self._loose(keys, counts))
         if folded is not None and folded.selected.key_ids:
             self._add(shares, folded.selected, folded.rows_left())
         return list(shares.values())
@@ -141,16 +141,16 @@ class _Reduction:
         found = SelectedRows(self.row_range, self.frames, maps, sorted(keys), rows, self.reducer.largest_bytes)
         return found, found.by_key()
 
-    def _add(self, shares: dict[int | None, Reduced], selected: SelectedRows, rows: Rows) -> None:
+    def _add(self, shares: dict[int | None, Reduction], selected: SelectedRows, rows: Rows) -> None:
         """Add rows to their lanes' shares, in BINLOG statements of about ``payload_bytes`` at most."""
         deal, saved = self.reducer.deal, selected.saved(rows)
         lanes = None if deal is None else self._lanes_of_rows(deal, selected, rows)
         for lane in (None,) if lanes is None else np.unique(lanes).tolist():
-            share = shares.setdefault(lane, Reduced(lane=lane))
+            share = shares.setdefault(lane, Reduction(lane=lane))
             part = rows if lanes is None else rows.part(lanes == lane)
             for payload, counts in selected.payloads(part, self.reducer.payload_bytes):
                 share.items.append(Item(ItemKind.ROWS, payload, counts))
-        first = shares.setdefault(None if deal is None else 0, Reduced(lane=None if deal is None else 0))
+        first = shares.setdefault(None if deal is None else 0, Reduction(lane=None if deal is None else 0))
         first.saved |= saved
 
     def _lanes_of_rows(self, deal: Deal, selected: SelectedRows, rows: Rows) -> Ints:

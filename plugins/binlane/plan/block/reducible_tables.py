@@ -26,7 +26,7 @@ class TableRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Excluded:
+class Exclusions:
     """Tables and databases that this window must not fold, with the reason."""
 
     tables: Mapping[TableKey, str]
@@ -60,7 +60,7 @@ def _lower(key: TableKey) -> TableKey:
     return TableKey(lower(key.database), lower(key.table))
 
 
-def table_rules(schema: Schema, excluded: Excluded) -> Mapping[TableKey, TableRule]:
+def table_rules(schema: Schema, excluded: Exclusions) -> Mapping[TableKey, TableRule]:
     """The rules of all tables that may be folded."""
     reasons = excluded.reasons()
     # tables of tenants share their column and key objects (``schema.codec``), and so their rules
@@ -77,7 +77,7 @@ def table_rules(schema: Schema, excluded: Excluded) -> Mapping[TableKey, TableRu
     return rules
 
 
-def why_not_folded(schema: Schema, excluded: Excluded, key: TableKey) -> str | None:
+def why_not_folded(schema: Schema, excluded: Exclusions, key: TableKey) -> str | None:
     """The reason why a table is not folded, for the plan; None if it is folded."""
     reason = excluded.reasons().of(key) or why_not_reduced(schema, key)
     return _unfit_column(schema.tables[key]) if reason is None else reason

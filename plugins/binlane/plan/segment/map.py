@@ -47,7 +47,7 @@ from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.event_format import format_for
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_tables import TemporaryStep
-from binlane.plan.transaction.xa import Groups, Halves, NoGroups, Prepared, Resolved
+from binlane.plan.transaction.xa import Groups, Halves, NoGroups, XaEnd, XaPrepareScan
 from binlane.plan.window_plan import LaneFile
 from binlane.sql.requirements import UNLOGGED_LENGTH, Requirement
 
@@ -61,8 +61,8 @@ class ScanSummary:
     classes: tuple[TransactionClass, ...]
     members: tuple[tuple[int, int], ...]
     """Each transaction that is not plain: its seqno, and the index of its class in ``classes``."""
-    prepared: tuple[Prepared, ...] = ()
-    resolved: tuple[Resolved, ...] = ()
+    prepared: tuple[XaPrepareScan, ...] = ()
+    resolved: tuple[XaEnd, ...] = ()
     """Halves of XA transactions. An XA COMMIT is not in ``members``: the fold finds its class."""
     temporary: tuple[TemporaryStep, ...] = ()
     """Statements that depend on the state of their connection."""

@@ -36,7 +36,7 @@ _STATEMENT = 1000
 
 
 @dataclass(slots=True)
-class _Kept:
+class _BlockList:
     """A sink that keeps the blocks in memory."""
 
     blocks: list[tuple[BlockHeader, tuple[Item, ...]]] = field(default_factory=list)
@@ -97,9 +97,9 @@ def _dealt(
     limits: BlockLimits,
     share: Share,
     modes: ModeRules | None = None,
-) -> dict[int, _Kept]:
+) -> dict[int, _BlockList]:
     """The transaction as a block of its own in each lane."""
-    sinks = {lane: _Kept() for lane in share.lanes}
+    sinks = {lane: _BlockList() for lane in share.lanes}
     builder = BlockBuilder(replace(limits, transactions=1), share.dealer)
     LaneWriter(sinks, builder, LaneEdges(), translation(log.target), modes).add(header, parts, share.home)
     return sinks

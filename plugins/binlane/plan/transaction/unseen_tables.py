@@ -38,7 +38,7 @@ logged."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class UnseenTables:
     """What is to be done about the statements of a window."""
 
     left_out: tuple[tuple[int, int], ...] = ()
@@ -77,7 +77,7 @@ class TableFacts:
 
 def judge(
     steps: Iterable[TemporaryStep], older_sessions: int, restarted: int | None, known: TableFacts
-) -> tuple[list[TemporaryStep], Unseen]:
+) -> tuple[list[TemporaryStep], UnseenTables]:
     """The steps of a window without those that are left out, and what is to be done. ``older_sessions`` and
     ``restarted``: see ``Manifest``.
 
@@ -85,10 +85,10 @@ def judge(
     """
     ordered = sorted(steps, key=lambda step: (step.seqno, step.part))
     if not older_sessions:
-        return ordered, Unseen()
+        return ordered, UnseenTables()
     window = _Window(older_sessions, restarted, known, {table for step in ordered for table in step.names.asking})
     stay = [step for step in ordered if not window.leaves_out(step)]
-    return stay, Unseen(tuple(window.left_out), window.unsafe)
+    return stay, UnseenTables(tuple(window.left_out), window.unsafe)
 
 
 @dataclass(slots=True)

@@ -61,7 +61,7 @@ class AtOnce(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class XaPrepareScan:
     """An XA PREPARE, found by the scan."""
 
     name: XaName
@@ -76,7 +76,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class XaEnd:
     """An XA COMMIT or XA ROLLBACK, found by the scan."""
 
     name: XaName
@@ -89,8 +89,8 @@ class Resolved:
 class Halves:
     """Collects what a segment holds of XA transactions and temporary tables, which may reach into other segments."""
 
-    prepared: list[Prepared] = field(default_factory=list)
-    resolved: list[Resolved] = field(default_factory=list)
+    prepared: list[XaPrepareScan] = field(default_factory=list)
+    resolved: list[XaEnd] = field(default_factory=list)
     temporary: list[TemporaryStep] = field(default_factory=list)
     kept: set[TableKey] = field(default_factory=set)
     """Tables of definitions that name an engine without transactions: no XA ROLLBACK undoes their changes."""
@@ -126,10 +126,12 @@ class Halves:
                 file, log.segment_offset(transaction.start), log.segment_offset(transaction.end),
             )  # fmt: skip
             undone, hidden = rolled_back(parts)
-            self.prepared.append(Prepared(name, group, described, classify(undone), hidden, _at_once(transaction, log)))
+            self.prepared.append(
+                XaPrepareScan(name, group, described, classify(undone), hidden, _at_once(transaction, log))
+            )
             return NOTHING, True
         commits = transaction.ending is Ending.XA_COMMIT
-        self.resolved.append(Resolved(name, seqno, commits, log.position(transaction)))
+        self.resolved.append(XaEnd(name, seqno, commits, log.position(transaction)))
         return NOTHING, not commits
 
 
@@ -208,24 +210,24 @@ def parts_at(seqno: int, transaction: Transaction, log: LogFormat, groups: Group
 class Pairs:
     """All halves of a window, paired."""
 
-    commits: Mapping[int, Prepared | None]
+    commits: Mapping[int, XaPrepareScan | None]
     """What each XA COMMIT commits, by its seqno; None if an operator has declared that the target has the changes."""
-    rollbacks: Mapping[int, Prepared]
+    rollbacks: Mapping[int, XaPrepareScan]
     """What each XA ROLLBACK undoes, by its seqno."""
     carried_in: tuple[PreparedGroup, ...]
     """Prepared in earlier windows and ended in this one; with seqno 0 if the target had the changes already."""
-    carried_out: tuple[Prepared, ...]
+    carried_out: tuple[XaPrepareScan, ...]
     """Prepared in this window and not ended in it."""
 
     @property
-    def ends(self) -> dict[int, tuple[int, Prepared]]:
+    def ends(self) -> dict[int, tuple[int, XaPrepareScan]]:
         """The transactions whose ends are in this window: seqno of the end, by that of the XA PREPARE."""
         ended = ((seqno, each) for seqno, each in (*self.commits.items(), *self.rollbacks.items()) if each is not None)
         return {each.group.seqno: (seqno, each) for seqno, each in ended}
 
 
 def pair(
-    prepared: Iterable[Prepared], resolved: Iterable[Resolved], carried: Iterable[Prepared], done: Iterable[str]
+    prepared: Iterable[XaPrepareScan], resolved: Iterable[XaEnd], carried: Iterable[XaPrepareScan], done: Iterable[str]
 ) -> Pairs:
     """Pair a window's halves. ``carried``: prepared in earlier windows; ``done``: XIDs whose changes the target has.
 
@@ -233,14 +235,14 @@ def pair(
     an XID that is prepared twice.
     """
     earlier = list(carried)
-    open_: dict[XaName, Prepared | None] = {each.name: each for each in earlier}
+    open_: dict[XaName, XaPrepareScan | None] = {each.name: each for each in earlier}
     open_ |= {_name(text): None for text in done}
-    commits: dict[int, Prepared | None] = {}
-    rollbacks: dict[int, Prepared] = {}
+    commits: dict[int, XaPrepareScan | None] = {}
+    rollbacks: dict[int, XaPrepareScan] = {}
     ended: list[PreparedGroup] = []
-    steps: list[Prepared | Resolved] = [*prepared, *resolved]
+    steps: list[XaPrepareScan | XaEnd] = [*prepared, *resolved]
     for step in sorted(steps, key=_seqno):
-        if isinstance(step, Prepared):
+        if isinstance(step, XaPrepareScan):
             check_new(step.name, open_, str(step.group.source))
             open_[step.name] = step
             continue
@@ -264,8 +266,8 @@ def pair(
     return Pairs(commits, rollbacks, tuple(ended), tuple(left))
 
 
-def _seqno(step: Prepared | Resolved) -> int:
-    return step.group.seqno if isinstance(step, Prepared) else step.seqno
+def _seqno(step: XaPrepareScan | XaEnd) -> int:
+    return step.group.seqno if isinstance(step, XaPrepareScan) else step.seqno
 
 
 def xa_name(text: str) -> XaName | None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from binlane.errors import PlanError
 from binlane.extension import chosen
 from binlane.model import ANY_TABLE, FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Epoch, RowCounts, TableKey
-from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.block.reducible_tables import Exclusions
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.division import Division
 from binlane.plan.manifest import Manifest
@@ -226,7 +226,7 @@ class _Fold:
         folds = self._known.letter_case.folds
         return Division(self._settings.lanes, tuple(sorted(divided)), lanes, found, folds, ranged, together)
 
-    def _excluded(self) -> Excluded:
+    def _excluded(self) -> Exclusions:
         """Tables and databases not to be folded: the window's DDL names them, or their keys differ from the
         source's."""
         tables = {TableKey(*names): "its keys differ between source and target" for names in self._settings.not_reduced}
@@ -237,12 +237,14 @@ class _Fold:
                 if not facts.commits_implicitly:
                     continue
                 if facts.kind is StatementKind.UNKNOWN:
-                    return Excluded(tables, databases, "a statement of the window that could not be read may alter it")
+                    return Exclusions(
+                        tables, databases, "a statement of the window that could not be read may alter it"
+                    )
                 if facts.kind is StatementKind.DDL and facts.tables:
                     tables |= dict.fromkeys(facts.tables, "a DDL of the window names it")
                 elif facts.kind is StatementKind.DDL:
                     databases |= dict.fromkeys(facts.databases, "a DDL of the window is about its database")
-        return Excluded(tables, databases)
+        return Exclusions(tables, databases)
 
 
 def _table_counts(tally: Tally, key: TableKey) -> TableCounts:

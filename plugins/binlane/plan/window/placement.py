@@ -14,7 +14,7 @@ from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import INTEGER
 from binlane.choices import Divide
 from binlane.model import TableKey
-from binlane.plan.block.reducible_tables import Excluded, why_not_folded
+from binlane.plan.block.reducible_tables import Exclusions, why_not_folded
 from binlane.plan.division import BY_NAME, Placement, table_lane
 from binlane.plan.segment.logged_tables import LoggedTable
 from binlane.plan.settings import PlanSettings
@@ -36,7 +36,7 @@ all lanes busy."""
 
 
 def placements(
-    scans: Sequence[ScannedWindow], settings: PlanSettings, schema: Schema, facts: SchemaFacts, excluded: Excluded
+    scans: Sequence[ScannedWindow], settings: PlanSettings, schema: Schema, facts: SchemaFacts, excluded: Exclusions
 ) -> tuple[dict[TableKey, Placement], dict[TableKey, int]]:
     """The tables that foreign keys join and, if rows go by key, each table of the window's row events; and
     ``Division.ranged``.
@@ -80,7 +80,7 @@ def _logged(scans: Sequence[ScannedWindow]) -> Mapping[TableKey, LoggedTable]:
     return found
 
 
-def why_not_by_key(schema: Schema, excluded: Excluded, key: TableKey, logged: LoggedTable) -> str | None:
+def why_not_by_key(schema: Schema, excluded: Exclusions, key: TableKey, logged: LoggedTable) -> str | None:
     """Why the rows of a table must not go by primary key; None if they may."""
     if key not in schema.tables:
         return "it is not in the target's schema"

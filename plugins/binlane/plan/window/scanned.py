@@ -16,7 +16,7 @@ from binlane.plan.segment.logged_tables import LoggedTable
 from binlane.plan.segment.map import ScanSummary
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_tables import TemporaryStep
-from binlane.plan.transaction.xa import Prepared, Resolved
+from binlane.plan.transaction.xa import XaEnd, XaPrepareScan
 
 
 @dataclass(slots=True)
@@ -27,8 +27,8 @@ class ScannedWindow:
     """Databases of plain transactions, with the seqno of the first transaction of each."""
     classes: dict[TransactionClass, int] = field(default_factory=dict)
     """The classes of all other transactions, with the seqno of the first transaction of each."""
-    prepared: list[Prepared] = field(default_factory=list)
-    resolved: list[Resolved] = field(default_factory=list)
+    prepared: list[XaPrepareScan] = field(default_factory=list)
+    resolved: list[XaEnd] = field(default_factory=list)
     temporary: list[TemporaryStep] = field(default_factory=list)
     kept: set[TableKey] = field(default_factory=set)
     tables: dict[TableKey, LoggedTable] = field(default_factory=dict)

@@ -22,14 +22,14 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import ANY_TABLE, TableKey
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_tables import where_they_end
-from binlane.plan.transaction.xa import NOTHING, AtOnce, Pairs, Prepared, PreparedGroup
+from binlane.plan.transaction.xa import NOTHING, AtOnce, Pairs, PreparedGroup, XaPrepareScan
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.schema.model import Schema
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class XaEnds:
     """What is applied where XA transactions end, by the seqno of the end."""
 
     groups: Mapping[int, PreparedGroup | None]
@@ -41,7 +41,7 @@ class Ends:
     statements that may have taken effect before the end, or in spite of an XA ROLLBACK."""
 
 
-def settle(window: ScannedWindow, pairs: Pairs, restarts: Sequence[int], schema: Schema) -> Ends:
+def settle(window: ScannedWindow, pairs: Pairs, restarts: Sequence[int], schema: Schema) -> XaEnds:
     """What is applied at the ends of XA transactions; moves their temporary tables there. ``schema``: the target's.
 
     Raises UnsupportedEventError for changes that would be applied too late, or that an XA ROLLBACK leaves and that are
@@ -70,10 +70,10 @@ def settle(window: ScannedWindow, pairs: Pairs, restarts: Sequence[int], schema:
     for prepared in pairs.carried_out:
         _check(prepared, engines, "it has not ended in this window")
         of_one_kind.update(engines.decide(prepared))
-    return Ends(groups, classes, frozenset(of_one_kind))
+    return XaEnds(groups, classes, frozenset(of_one_kind))
 
 
-def _check(prepared: Prepared, engines: _Engines, why: str) -> None:
+def _check(prepared: XaPrepareScan, engines: _Engines, why: str) -> None:
     kept = min(map(str, engines.kept(prepared)), default=None)
     if kept is not None:
         what = f"a prepared XA transaction that has changed {kept}, a table without transactions, before its end"
@@ -83,7 +83,7 @@ def _check(prepared: Prepared, engines: _Engines, why: str) -> None:
         raise _refused(prepared, f"{what} routine, trigger or view, and {why},")
 
 
-def _refused(prepared: Prepared, what: str) -> UnsupportedEventError:
+def _refused(prepared: XaPrepareScan, what: str) -> UnsupportedEventError:
     group = prepared.group
     before = f" up to it: `binlane run CHANNEL --until {group.gtid}`" if group.gtid else " before it"
     return UnsupportedEventError(
@@ -115,7 +115,7 @@ class _Engines:
             without |= more
         return cls(schema, defined, frozenset(without))
 
-    def undo(self, prepared: Prepared) -> bool:
+    def undo(self, prepared: XaPrepareScan) -> bool:
         """Whether all tables that the transaction's statements change are known to be transactional."""
         return all(
             not (facts.routines_used or facts.kind is StatementKind.UNKNOWN)
@@ -123,7 +123,7 @@ class _Engines:
             for facts in (statement.facts for statement in prepared.described.statements)
         )
 
-    def kept(self, prepared: Prepared) -> Iterator[TableKey]:
+    def kept(self, prepared: XaPrepareScan) -> Iterator[TableKey]:
         """The tables without transactions that the statements change."""
         for statement in prepared.described.statements:
             for key in statement.facts.written:
@@ -131,7 +131,7 @@ class _Engines:
                 if _folded(key) in self.without or (table is not None and not table.transactional):
                     yield key
 
-    def decide(self, prepared: Prepared) -> Iterator[TableKey]:
+    def decide(self, prepared: XaPrepareScan) -> Iterator[TableKey]:
         """The tables whose engines on the source decide what the statements have changed at once; ``ANY_TABLE`` stands
         for those that a statement does not name."""
         if prepared.at_once is AtOnce.NOTHING:
@@ -143,7 +143,7 @@ class _Engines:
             if prepared.at_once is AtOnce.ANYTHING or not self._touches_one(facts):
                 yield from facts.written
 
-    def hide(self, prepared: Prepared) -> bool:
+    def hide(self, prepared: XaPrepareScan) -> bool:
         """Whether the statements may have changed tables without transactions that they do not name."""
         if prepared.at_once is AtOnce.NOTHING or not self._some_without:
             return False

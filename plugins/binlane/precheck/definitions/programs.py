@@ -16,7 +16,7 @@ from binlane.formats import require_formats
 from binlane.json_codec.codec import Codec
 from binlane.model import LogPosition
 from binlane.schema.canonical import canonical_json
-from binlane.sql.programs.known import NOTHING, Known, KnownProgram, KnownPrograms, on_source
+from binlane.sql.programs.known import NOTHING, KnownProgram, KnownPrograms, ProgramSet, on_source
 from binlane.state.orders.skips import has_skips
 from binlane.state.records.retention import newest_finished_work
 from binlane.state.window_folders import WindowFolders
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 FILE: Final = Codec("remove the file and run the task again", rows=frozenset({KnownProgram}))
 
 
-def read_known(connection: Connection, folders: WindowFolders, source: str, first_seqno: int) -> Known:
+def read_known(connection: Connection, folders: WindowFolders, source: str, first_seqno: int) -> ProgramSet:
     """What the window before has left, on the target's connection; nothing if an operator has ever had a transaction
     of the channel skipped, which may have made a program."""
     newest = newest_finished_work(connection, folders.channel)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.sql.parse.cursor import Cursor, Reading, find_word, group_end, is_name, is_symbol
+from binlane.sql.parse.cursor import Cursor, FactsBuilder, find_word, group_end, is_name, is_symbol
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 from binlane.sql.parse.queries import COMMA, read_expressions, read_query, word
@@ -20,12 +20,12 @@ _MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNOR
 _QUERY: Final = ("SELECT", "WITH", "TABLE", "VALUES")
 
 
-def query(cursor: Cursor, reading: Reading) -> None:
+def query(cursor: Cursor, reading: FactsBuilder) -> None:
     """SELECT, VALUES, TABLE or a parenthesis."""
     read_query(cursor.tokens[cursor.at - 1 :], reading)
 
 
-def with_(cursor: Cursor, reading: Reading) -> None:
+def with_(cursor: Cursor, reading: FactsBuilder) -> None:
     """WITH ... SELECT, UPDATE or DELETE."""
     start = cursor.at - 1
     verb = find_word(cursor.tokens, "SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE", "TABLE", "VALUES", start=start)
@@ -39,7 +39,7 @@ def with_(cursor: Cursor, reading: Reading) -> None:
     return reader(cursor_behind, reading, cursor.tokens[start:verb])
 
 
-def insert(cursor: Cursor, reading: Reading) -> None:
+def insert(cursor: Cursor, reading: FactsBuilder) -> None:
     """INSERT or REPLACE, from values, assignments or a query."""
     cursor.skip_words(*_MODIFIERS)
     cursor.words("INTO")
@@ -67,17 +67,17 @@ def insert(cursor: Cursor, reading: Reading) -> None:
     cursor.finished()
 
 
-def update(cursor: Cursor, reading: Reading) -> None:
+def update(cursor: Cursor, reading: FactsBuilder) -> None:
     """UPDATE of one or more tables."""
     _update(cursor, reading, ())
 
 
-def delete(cursor: Cursor, reading: Reading) -> None:
+def delete(cursor: Cursor, reading: FactsBuilder) -> None:
     """DELETE from one or more tables."""
     _delete(cursor, reading, ())
 
 
-def load(cursor: Cursor, reading: Reading) -> None:
+def load(cursor: Cursor, reading: FactsBuilder) -> None:
     """LOAD DATA or LOAD XML."""
     cursor.expect("LOAD DATA or LOAD XML", found=cursor.any_word("DATA", "XML") is not None)
     reading.kind = StatementKind.LOAD_DATA
@@ -93,13 +93,13 @@ def load(cursor: Cursor, reading: Reading) -> None:
     read_expressions(cursor.tokens[assignments + 1 :], reading)
 
 
-def call(cursor: Cursor, reading: Reading) -> None:
+def call(cursor: Cursor, reading: FactsBuilder) -> None:
     """CALL: the procedure's database is known, the tables that it changes are not."""
     reading.call(cursor.qualified()[0])
     read_expressions(cursor.rest, reading)
 
 
-def do(cursor: Cursor, reading: Reading) -> None:
+def do(cursor: Cursor, reading: FactsBuilder) -> None:
     """DO expressions."""
     read_expressions(cursor.rest, reading)
 
@@ -129,12 +129,12 @@ def _until_end_of_source(cursor: Cursor) -> Sequence[Token]:
     return tokens[start:end]
 
 
-def _returning(tokens: Sequence[Token], reading: Reading, start: int) -> int:
+def _returning(tokens: Sequence[Token], reading: FactsBuilder, start: int) -> int:
     """The index of MariaDB's RETURNING; the number of tokens if there is none."""
     return find_word(tokens, "RETURNING", start=start) if reading.dialect.flavor is Flavor.MARIADB else len(tokens)
 
 
-def _update(cursor: Cursor, reading: Reading, prefix: Sequence[Token]) -> None:
+def _update(cursor: Cursor, reading: FactsBuilder, prefix: Sequence[Token]) -> None:
     cursor.skip_words(*_MODIFIERS)
     tokens = cursor.tokens
     assignments = find_word(tokens, "SET", start=cursor.at)
@@ -150,7 +150,7 @@ def _update(cursor: Cursor, reading: Reading, prefix: Sequence[Token]) -> None:
         reading.written |= reading.tables  # at worst a table too many
 
 
-def _delete(cursor: Cursor, reading: Reading, prefix: Sequence[Token]) -> None:
+def _delete(cursor: Cursor, reading: FactsBuilder, prefix: Sequence[Token]) -> None:
     tokens = cursor.tokens
     cursor.skip_words(*_MODIFIERS)
     start = find_word(tokens, "FROM", start=cursor.at)
@@ -180,7 +180,7 @@ def _as_query(
     selected: Sequence[Token],
     tables: Sequence[Token],
     tail: Sequence[Token],
-    reading: Reading,
+    reading: FactsBuilder,
 ) -> None:
     """Read ``SELECT selected FROM tables tail``, with MariaDB's FOR PORTION OF taken out."""
     portion = find_word(tables, "FOR")
@@ -195,7 +195,7 @@ def _as_query(
     read_query([*prefix, word("SELECT"), *selected, word("FROM"), *tables, *tail], reading)
 
 
-READERS: Final[Mapping[str, Callable[[Cursor, Reading], None]]] = {
+READERS: Final[Mapping[str, Callable[[Cursor, FactsBuilder], None]]] = {
     "SELECT": query,
     "VALUES": query,
     "TABLE": query,

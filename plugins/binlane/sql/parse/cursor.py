@@ -57,7 +57,7 @@ def find_word(tokens: Sequence[Token], *words: str, start: int = 0) -> int:
 
 
 @dataclass(slots=True)
-class Reading:
+class FactsBuilder:
     """The facts of a statement while it is being read."""
 
     dialect: Dialect

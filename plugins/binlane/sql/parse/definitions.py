@@ -10,32 +10,32 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from binlane.model import Flavor, TableKey
-from binlane.sql.parse.cursor import Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.cursor import Cursor, FactsBuilder, group_end, is_name, is_symbol
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.parse.queries import read_query, read_sequences
 
 LOADABLE_OR_STORED: Final = "DROP FUNCTION without a database, which may mean a loadable function"
-_Reader = Callable[[Cursor, Reading], None]
+_Reader = Callable[[Cursor, FactsBuilder], None]
 
 
-def create(cursor: Cursor, reading: Reading) -> None:
+def create(cursor: Cursor, reading: FactsBuilder) -> None:
     """CREATE of any object."""
     _object(cursor, reading, CREATE)
 
 
-def alter(cursor: Cursor, reading: Reading) -> None:
+def alter(cursor: Cursor, reading: FactsBuilder) -> None:
     """ALTER of any object."""
     _object(cursor, reading, ALTER)
 
 
-def drop(cursor: Cursor, reading: Reading) -> None:
+def drop(cursor: Cursor, reading: FactsBuilder) -> None:
     """DROP of any object."""
     reading.drops = True
     _object(cursor, reading, DROP)
 
 
-def rename(cursor: Cursor, reading: Reading) -> None:
+def rename(cursor: Cursor, reading: FactsBuilder) -> None:
     """RENAME TABLE or RENAME USER."""
     if cursor.any_word("USER") is not None:
         reading.kind = StatementKind.GLOBAL
@@ -52,7 +52,7 @@ def rename(cursor: Cursor, reading: Reading) -> None:
     cursor.finished()
 
 
-def truncate(cursor: Cursor, reading: Reading) -> None:
+def truncate(cursor: Cursor, reading: FactsBuilder) -> None:
     """TRUNCATE [TABLE] name."""
     cursor.words("TABLE")
     reading.table(cursor.qualified())
@@ -60,7 +60,7 @@ def truncate(cursor: Cursor, reading: Reading) -> None:
     cursor.finished()
 
 
-def maintain(cursor: Cursor, reading: Reading) -> None:
+def maintain(cursor: Cursor, reading: FactsBuilder) -> None:
     """ANALYZE, OPTIMIZE, REPAIR TABLE: a list of tables, each with its options, then options of the statement."""
     cursor.any_word("NO_WRITE_TO_BINLOG", "LOCAL")
     cursor.expect("TABLE", found=cursor.any_word("TABLE", "TABLES", "VIEW") is not None)
@@ -88,7 +88,7 @@ def _statistics(cursor: Cursor) -> None:
             cursor.at = group_end(cursor.tokens, cursor.at)
 
 
-def lock(cursor: Cursor, reading: Reading) -> None:
+def lock(cursor: Cursor, reading: FactsBuilder) -> None:
     """LOCK TABLES name [AS alias] READ|WRITE, ..."""
     if cursor.words("INSTANCE"):
         reading.kind = StatementKind.GLOBAL
@@ -108,7 +108,7 @@ def lock(cursor: Cursor, reading: Reading) -> None:
     cursor.finished()
 
 
-def _object(cursor: Cursor, reading: Reading, readers: Mapping[str, _Reader]) -> None:
+def _object(cursor: Cursor, reading: FactsBuilder, readers: Mapping[str, _Reader]) -> None:
     """Step over the clauses between the verb and the kind of object, then read the object."""
     while (reader := readers.get(cursor.peek().upper)) is None:
         if cursor.words("TEMPORARY"):
@@ -148,24 +148,24 @@ def _wait(cursor: Cursor) -> None:
         cursor.words("NOWAIT")
 
 
-def _tables(cursor: Cursor, reading: Reading) -> list[TableKey]:
+def _tables(cursor: Cursor, reading: FactsBuilder) -> list[TableKey]:
     found = [reading.table(cursor.qualified())]
     while cursor.symbol(","):
         found.append(reading.table(cursor.qualified()))
     return found
 
 
-def _global(cursor: Cursor, reading: Reading) -> None:
+def _global(cursor: Cursor, reading: FactsBuilder) -> None:
     reading.kind = StatementKind.GLOBAL
 
 
-def _in_database(cursor: Cursor, reading: Reading) -> None:
+def _in_database(cursor: Cursor, reading: FactsBuilder) -> None:
     """A routine, event, package or library. Its body is not read: objects in it need not exist yet."""
     _if_exists(cursor)
     reading.database(cursor.qualified()[0])
 
 
-def _create_table(cursor: Cursor, reading: Reading) -> None:
+def _create_table(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     table = reading.table(cursor.qualified())
     like = Cursor(cursor.rest)
@@ -211,7 +211,7 @@ def _query_start(cursor: Cursor) -> int:
     return len(cursor.tokens)
 
 
-def _alter_table(cursor: Cursor, reading: Reading) -> None:
+def _alter_table(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     table = reading.table(cursor.qualified())
     _wait(cursor)
@@ -239,7 +239,7 @@ def _alter_table(cursor: Cursor, reading: Reading) -> None:
             depth += is_symbol(token, "(") - is_symbol(token, ")")
 
 
-def _clauses(cursor: Cursor, reading: Reading, database: str) -> None:
+def _clauses(cursor: Cursor, reading: FactsBuilder, database: str) -> None:
     """The clauses of a table's definition that name other tables: REFERENCES, UNION (of a MERGE table), sequences."""
     read_sequences(cursor.rest, reading)
     while not cursor.done:
@@ -258,7 +258,7 @@ def _clauses(cursor: Cursor, reading: Reading, database: str) -> None:
             cursor.next()
 
 
-def _index(cursor: Cursor, reading: Reading) -> None:
+def _index(cursor: Cursor, reading: FactsBuilder) -> None:
     """CREATE INDEX name ... ON table, DROP INDEX name ON table."""
     _if_exists(cursor)
     cursor.name()
@@ -268,7 +268,7 @@ def _index(cursor: Cursor, reading: Reading) -> None:
     reading.table(cursor.qualified())
 
 
-def _create_view(cursor: Cursor, reading: Reading) -> None:
+def _create_view(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     view = reading.table(cursor.qualified())
     reading.views.add(view)
@@ -282,7 +282,7 @@ def _create_view(cursor: Cursor, reading: Reading) -> None:
     read_query(query, reading)
 
 
-def _create_trigger(cursor: Cursor, reading: Reading) -> None:
+def _create_trigger(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     reading.database(cursor.qualified()[0])
     while not cursor.words("ON"):
@@ -292,7 +292,7 @@ def _create_trigger(cursor: Cursor, reading: Reading) -> None:
     cursor.expect("FOR EACH ROW", found=cursor.words("FOR", "EACH", "ROW"))
 
 
-def _create_function(cursor: Cursor, reading: Reading) -> None:
+def _create_function(cursor: Cursor, reading: FactsBuilder) -> None:
     """A stored function, or a loadable one: ``CREATE FUNCTION name RETURNS type SONAME 'file'``."""
     ahead = Cursor(cursor.tokens, cursor.at)
     _if_exists(ahead)
@@ -303,12 +303,12 @@ def _create_function(cursor: Cursor, reading: Reading) -> None:
     _routine(cursor, reading)
 
 
-def _routine(cursor: Cursor, reading: Reading) -> None:
+def _routine(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     reading.routine_databases.add(reading.database(cursor.qualified()[0]))
 
 
-def _drop_function(cursor: Cursor, reading: Reading) -> None:
+def _drop_function(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     database = cursor.qualified()[0]
     if database is None:
@@ -317,17 +317,17 @@ def _drop_function(cursor: Cursor, reading: Reading) -> None:
     cursor.finished()
 
 
-def _sequence(cursor: Cursor, reading: Reading) -> None:
+def _sequence(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     reading.table(cursor.qualified())
 
 
-def _database(cursor: Cursor, reading: Reading) -> None:
+def _database(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     reading.database(cursor.name())
 
 
-def _alter_database(cursor: Cursor, reading: Reading) -> None:
+def _alter_database(cursor: Cursor, reading: FactsBuilder) -> None:
     """ALTER DATABASE, whose name may be left out: then its first option stands there."""
     word, following = cursor.peek().upper, cursor.peek(1)
     if word in ("CHARACTER", "DEFAULT", "COLLATE", "READ"):  # reserved: no name
@@ -340,7 +340,7 @@ def _alter_database(cursor: Cursor, reading: Reading) -> None:
         reading.database(cursor.name())
 
 
-def _drop_tables(cursor: Cursor, reading: Reading) -> None:
+def _drop_tables(cursor: Cursor, reading: FactsBuilder) -> None:
     reading.drops_if_exists = _if_exists(cursor)
     _tables(cursor, reading)
     reading.dropped |= reading.tables
@@ -349,13 +349,13 @@ def _drop_tables(cursor: Cursor, reading: Reading) -> None:
     cursor.finished()
 
 
-def _drop_in_database(cursor: Cursor, reading: Reading) -> None:
+def _drop_in_database(cursor: Cursor, reading: FactsBuilder) -> None:
     _in_database(cursor, reading)
     reading.dropped_in |= reading.databases
     cursor.finished()
 
 
-def _drop_trigger(cursor: Cursor, reading: Reading) -> None:
+def _drop_trigger(cursor: Cursor, reading: FactsBuilder) -> None:
     _if_exists(cursor)
     database, name = cursor.qualified()
     reading.dropped_triggers.add(TableKey(reading.database(database), name))
@@ -363,14 +363,14 @@ def _drop_trigger(cursor: Cursor, reading: Reading) -> None:
     cursor.finished()
 
 
-def _drop_database(cursor: Cursor, reading: Reading) -> None:
+def _drop_database(cursor: Cursor, reading: FactsBuilder) -> None:
     _database(cursor, reading)
     reading.dropped_in |= reading.databases
     cursor.finished()
 
 
 def _package(reader: _Reader) -> _Reader:
-    def read(cursor: Cursor, reading: Reading) -> None:
+    def read(cursor: Cursor, reading: FactsBuilder) -> None:
         cursor.expect("MariaDB's PACKAGE", found=reading.dialect.flavor is Flavor.MARIADB)
         cursor.words("BODY")
         reader(cursor, reading)
@@ -378,7 +378,7 @@ def _package(reader: _Reader) -> _Reader:
     return read
 
 
-def _alter_event(cursor: Cursor, reading: Reading) -> None:
+def _alter_event(cursor: Cursor, reading: FactsBuilder) -> None:
     """ALTER EVENT, which may move the event into another database: RENAME TO, before the body."""
     _in_database(cursor, reading)
     while not cursor.done and not cursor.words("DO"):

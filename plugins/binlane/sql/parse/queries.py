@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.sql.parse.cursor import END, Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.cursor import END, Cursor, FactsBuilder, group_end, is_name, is_symbol
 from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 
@@ -40,12 +40,12 @@ _NO_TABLE: Final = ("SELECT", "WITH", "VALUES", "TABLE", "LATERAL", "DUAL", "JSO
 Name = tuple[str | None, str]
 
 
-def read_query(tokens: Sequence[Token], reading: Reading) -> None:
+def read_query(tokens: Sequence[Token], reading: FactsBuilder) -> None:
     """A query: SELECT, WITH, VALUES, TABLE, parenthesised or not."""
     _read(tokens, reading, prefix="")
 
 
-def read_expressions(tokens: Sequence[Token], reading: Reading) -> None:
+def read_expressions(tokens: Sequence[Token], reading: FactsBuilder) -> None:
     """Expressions, assignments or rows, separated by commas. Repeated ones are read once."""
     at, seen = 0, set[tuple[Token, ...]]()
     kept: list[Token] = []
@@ -70,7 +70,7 @@ def word(text: str) -> Token:
     return Token(TokenKind.WORD, text, text)
 
 
-def read_sequences(tokens: Sequence[Token], reading: Reading) -> None:
+def read_sequences(tokens: Sequence[Token], reading: FactsBuilder) -> None:
     """MariaDB's sequences: NEXT or PREVIOUS VALUE FOR name, NEXTVAL(name), LASTVAL(name), SETVAL(name, ...)."""
     if reading.dialect.flavor is not Flavor.MARIADB or _SEQUENCE_WORDS.isdisjoint(token.upper for token in tokens):
         return
@@ -85,7 +85,7 @@ def read_sequences(tokens: Sequence[Token], reading: Reading) -> None:
             raise Unreadable("a sequence in the syntax of sql_mode=ORACLE")
 
 
-def _read(tokens: Sequence[Token], reading: Reading, prefix: str) -> None:
+def _read(tokens: Sequence[Token], reading: FactsBuilder, prefix: str) -> None:
     if len(tokens) > _MAX_TOKENS:
         raise Unreadable("a query too long to parse")
     if _depth(tokens) > _MAX_DEPTH:
@@ -114,7 +114,7 @@ def _depth(tokens: Sequence[Token]) -> int:
 class _Canonical:
     """Writes a query's canonical text and notes the functions that it calls."""
 
-    def __init__(self, tokens: Sequence[Token], reading: Reading, *, query: bool) -> None:
+    def __init__(self, tokens: Sequence[Token], reading: FactsBuilder, *, query: bool) -> None:
         self.cursor = Cursor(tokens)
         self.reading = reading
         self.query = query

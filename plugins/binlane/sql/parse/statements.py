@@ -13,7 +13,7 @@ from typing import Final
 
 from binlane.model import Flavor
 from binlane.sql.parse import changes, definitions
-from binlane.sql.parse.cursor import Cursor, Reading, is_symbol
+from binlane.sql.parse.cursor import Cursor, FactsBuilder, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.parse.queries import read_expressions
@@ -63,7 +63,7 @@ _cached = functools.lru_cache(maxsize=4096)(_analyze)
 
 
 def _read(tokens: list[Token], database: str | None, dialect: Dialect) -> StatementFacts:
-    cursor, reading = Cursor(tokens), Reading(dialect, database)
+    cursor, reading = Cursor(tokens), FactsBuilder(dialect, database)
     if dialect.flavor is Flavor.MARIADB:
         clause = clause_of(tokens)
         read_expressions(computed(tokens, clause), reading)
@@ -84,11 +84,11 @@ def _unknown(tokens: list[Token], reason: str) -> StatementFacts:
     return StatementFacts(StatementKind.UNKNOWN, commits_implicitly=first not in _NEVER_COMMIT, reason=reason)
 
 
-def _global(cursor: Cursor, reading: Reading) -> None:
+def _global(cursor: Cursor, reading: FactsBuilder) -> None:
     reading.kind = StatementKind.GLOBAL
 
 
-def _set(cursor: Cursor, reading: Reading) -> None:
+def _set(cursor: Cursor, reading: FactsBuilder) -> None:
     """SET GLOBAL and SET PASSWORD are server-wide; session variables are logged in the events, not as SET."""
     password = cursor.any_word("PASSWORD") is not None or cursor.words("DEFAULT", "ROLE")
     if not password and cursor.any_word("GLOBAL", "PERSIST", "PERSIST_ONLY") is None:
@@ -96,35 +96,35 @@ def _set(cursor: Cursor, reading: Reading) -> None:
     reading.kind, reading.commits_implicitly = StatementKind.GLOBAL, password
 
 
-def _start(cursor: Cursor, reading: Reading) -> None:
+def _start(cursor: Cursor, reading: FactsBuilder) -> None:
     if cursor.words("TRANSACTION"):
         _transaction(reading, ends_or_begins=True)
     else:
         reading.kind = StatementKind.GLOBAL
 
 
-def _begin(cursor: Cursor, reading: Reading) -> None:
+def _begin(cursor: Cursor, reading: FactsBuilder) -> None:
     cursor.words("WORK")
     cursor.finished()  # MariaDB's BEGIN NOT ATOMIC is a compound statement
     _transaction(reading, ends_or_begins=True)
 
 
-def _end(cursor: Cursor, reading: Reading) -> None:
+def _end(cursor: Cursor, reading: FactsBuilder) -> None:
     cursor.words("WORK")
     _transaction(reading, ends_or_begins=not cursor.words("TO"))
 
 
-def _savepoint(cursor: Cursor, reading: Reading) -> None:
+def _savepoint(cursor: Cursor, reading: FactsBuilder) -> None:
     _transaction(reading, ends_or_begins=False)
 
 
-def _xa(cursor: Cursor, reading: Reading) -> None:
+def _xa(cursor: Cursor, reading: FactsBuilder) -> None:
     verb = cursor.any_word("START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK")
     cursor.expect("a verb of XA", found=verb is not None)
     _transaction(reading, ends_or_begins=True)
 
 
-def _transaction(reading: Reading, *, ends_or_begins: bool) -> None:
+def _transaction(reading: FactsBuilder, *, ends_or_begins: bool) -> None:
     reading.kind, reading.commits_implicitly = StatementKind.TRANSACTION, False
     reading.ends_or_begins = ends_or_begins
 
@@ -136,7 +136,7 @@ _GLOBAL_VERBS: Final = (
 )  # fmt: skip
 _CHANGES: Final = frozenset(changes.READERS.values())
 _NEVER_COMMIT: Final = frozenset({*changes.READERS, *_TRANSACTION_VERBS, "SET", "("})
-READERS: Final[Mapping[str, Callable[[Cursor, Reading], None]]] = {
+READERS: Final[Mapping[str, Callable[[Cursor, FactsBuilder], None]]] = {
     **changes.READERS,
     "CREATE": definitions.create,
     "ALTER": definitions.alter,

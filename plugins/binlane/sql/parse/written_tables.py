@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from binlane.model import TableKey
-from binlane.sql.parse.cursor import Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.cursor import Cursor, FactsBuilder, group_end, is_name, is_symbol
 from binlane.sql.parse.lexer import Token
 
 _BEHIND_TABLE = frozenset(
@@ -20,7 +20,7 @@ _BEHIND_TABLE = frozenset(
 _QUERY = ("SELECT", "WITH", "VALUES", "TABLE")
 
 
-def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: Reading) -> frozenset[TableKey]:
+def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: FactsBuilder) -> frozenset[TableKey]:
     """The tables of ``UPDATE tables SET assignments`` that get new values."""
     named = dict(_named(tables, reading))
     if len(set(named.values())) <= 1:
@@ -37,7 +37,7 @@ def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: Rea
     return frozenset(found)
 
 
-def deleted(targets: Sequence[Token], tables: Sequence[Token], reading: Reading) -> frozenset[TableKey]:
+def deleted(targets: Sequence[Token], tables: Sequence[Token], reading: FactsBuilder) -> frozenset[TableKey]:
     """The tables of ``DELETE targets FROM tables`` that lose rows; no targets: all."""
     named = dict(_named(tables, reading))
     if not targets:
@@ -51,7 +51,7 @@ def deleted(targets: Sequence[Token], tables: Sequence[Token], reading: Reading)
     return frozenset(found)
 
 
-def _of(qualifier: Sequence[str], named: dict[str, TableKey], reading: Reading) -> set[TableKey]:
+def _of(qualifier: Sequence[str], named: dict[str, TableKey], reading: FactsBuilder) -> set[TableKey]:
     """The table of a qualifier; all tables if there is no qualifier or no table has that name."""
     if len(qualifier) == 2:
         return {TableKey(qualifier[0], qualifier[1])}
@@ -59,7 +59,7 @@ def _of(qualifier: Sequence[str], named: dict[str, TableKey], reading: Reading) 
     return {found} if found is not None else set(named.values())
 
 
-def _named(tables: Sequence[Token], reading: Reading) -> Iterator[tuple[str, TableKey]]:
+def _named(tables: Sequence[Token], reading: FactsBuilder) -> Iterator[tuple[str, TableKey]]:
     """Each table of a list with joins, by its alias or name in lower case; tables of subqueries are only read."""
     cursor, expected = Cursor(tables), True
     while not cursor.done:

@@ -29,7 +29,7 @@ from binlane.schema.programs import (
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.changes import BEHIND, Since, Then
 from binlane.sql.programs.equivalence import Equivalence
-from binlane.sql.programs.known import NOTHING, Known
+from binlane.sql.programs.known import NOTHING, ProgramSet
 from binlane.sql.programs.reach import folded, routine_key
 from binlane.sql.programs.spelling import bare
 
@@ -139,7 +139,7 @@ class Comparison:
 
     since: Since
     alike: Alike
-    known: Known = NOTHING
+    known: ProgramSet = NOTHING
     """What was alike before, whatever the log does to it since."""
 
     def triggers(self, source: Iterable[Program], target: Iterable[Program]) -> Iterator[Difference]:

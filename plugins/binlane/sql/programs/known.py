@@ -49,7 +49,7 @@ class KnownPrograms:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ProgramSet:
     """What is known before a window."""
 
     programs: Mapping[_Name, KnownProgram] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Known:
         return known.seen is None or (at is not None and _order(known.seen) <= _order(at))
 
 
-NOTHING: Final = Known()
+NOTHING: Final = ProgramSet()
 
 
 def digest_of(program: Program) -> str:
@@ -98,11 +98,11 @@ def found_alike(programs: Iterable[tuple[str, TableKey, Program]], seen: LogPosi
     return tuple(KnownProgram(kind, folded(key), digest_of(each), seen) for kind, key, each in programs)
 
 
-def on_source(known: KnownPrograms, source: str, first_seqno: int) -> Known:
+def on_source(known: KnownPrograms, source: str, first_seqno: int) -> ProgramSet:
     """What an earlier window knows, if this window begins where it ends, in the same source's log."""
     if known.source != source or known.last_seqno != first_seqno - 1:
         return NOTHING
-    return Known(known.by_name)
+    return ProgramSet(known.by_name)
 
 
 def _order(position: LogPosition) -> tuple[int, str, int]:

@@ -72,7 +72,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredSchema:
     """The schema as found on the target."""
 
     version: int
@@ -92,7 +92,7 @@ def require_current(connection: Connection) -> None:
     refuse_unless_current(connection, read_found(connection))
 
 
-def refuse_unless_current(connection: Connection, found: Found) -> None:
+def refuse_unless_current(connection: Connection, found: StoredSchema) -> None:
     """As ``require_current``, for a schema that was read already."""
     refuse_other_program(found)
     if not found.engines:
@@ -122,7 +122,7 @@ def require_version(cursor: Cursor) -> None:
         )
 
 
-def read_found(connection: Connection) -> Found:
+def read_found(connection: Connection) -> StoredSchema:
     """The schema's version, tables and columns; in autocommit or at the beginning of a transaction."""
     this = {"schema": SCHEMA}
     engines = {str(table): engine for table, engine in connection.execute(_TABLES, this)}
@@ -141,7 +141,7 @@ def read_found(connection: Connection) -> Found:
     version = 0
     if ("migrations", "version") in columns:
         version = int(connection.execute(text(_VERSION)).scalar_one() or 0)
-    return Found(version, {table: engines[table] for table in engines if table in OWN}, columns, views, others)
+    return StoredSchema(version, {table: engines[table] for table in engines if table in OWN}, columns, views, others)
 
 
 def _shape(row: PackedRow) -> Shape:
@@ -159,7 +159,7 @@ def refuse_newer(version: int) -> None:
         )
 
 
-def refuse_other_program(found: Found) -> None:
+def refuse_other_program(found: StoredSchema) -> None:
     """Raises StateSchemaError for a schema of this name with tables, none of which is binlane's."""
     if found.others and not found.engines:
         raise StateSchemaError(
@@ -175,7 +175,7 @@ def refuse_problems(found: Collection[str]) -> None:
         raise StateSchemaError("target: " + "; ".join(found))
 
 
-def problems(found: Found, dialect: Dialect, coming: Collection[str] = ()) -> tuple[str, ...]:
+def problems(found: StoredSchema, dialect: Dialect, coming: Collection[str] = ()) -> tuple[str, ...]:
     """The differences from the tables of ``tables.py``, each with the next step.
 
     ``coming``: the tables (``skips``) and columns (``skips.sha256``) that pending migration steps create or change.
@@ -204,7 +204,7 @@ def _expected(table: Table, dialect: Dialect) -> Mapping[str, Shape]:
     return {column.name: shape_of(column, dialect) for column in table.columns}
 
 
-def _table_problems(found: Found, table: Table, dialect: Dialect, coming: Collection[str]) -> Iterator[str]:
+def _table_problems(found: StoredSchema, table: Table, dialect: Dialect, coming: Collection[str]) -> Iterator[str]:
     name = f"{SCHEMA}.{table.name}"
     if table.name not in found.engines:
         if table.name not in coming:
@@ -234,7 +234,7 @@ def _table_problems(found: Found, table: Table, dialect: Dialect, coming: Collec
             )
 
 
-def _view_problems(found: Found, coming: Collection[str]) -> Iterator[str]:
+def _view_problems(found: StoredSchema, coming: Collection[str]) -> Iterator[str]:
     if CONSISTENT in coming or found.views.get(CONSISTENT) == CONSISTENT_COLUMNS:
         return
     has = f"with the columns {', '.join(found.views[CONSISTENT])}" if CONSISTENT in found.views else "no such view"

@@ -22,7 +22,7 @@ from binlane.state import tables
 from binlane.state.leases import bootstrap_lease, holder, lease_name
 from binlane.state.migrations.check import (
     OWN,
-    Found,
+    StoredSchema,
     problems,
     read_found,
     refuse_newer,
@@ -119,7 +119,7 @@ def _migrate(engine: Engine, work: str) -> None:
         refuse_unless_current(connection, read_found(connection))
 
 
-def _run(connection: Connection, action: Action, found: Found) -> int:
+def _run(connection: Connection, action: Action, found: StoredSchema) -> int:
     """Execute the statements of an action that are still needed; their number."""
     ran = 0
     with _explained("UPDATE"):
@@ -165,7 +165,7 @@ def _take_lock(connection: Connection) -> None:
         )
 
 
-def _take_leases(connection: Connection, found: Found) -> None:
+def _take_leases(connection: Connection, found: StoredSchema) -> None:
     """Take the leases of all lanes and first copies, until this connection ends. Raises WindowBusyError.
 
     Lanes without work in the last window have no position, and may have work in one that opens meanwhile.
@@ -226,7 +226,7 @@ def _is_out_of_sight(folder: WorkFolder) -> bool:
         return True
 
 
-def _is_used(connection: Connection, found: Found) -> bool:
+def _is_used(connection: Connection, found: StoredSchema) -> bool:
     """Whether the schema has a channel or a first copy."""
     known = [each.c.channel for each in (tables.channels, tables.bootstraps)]
     return any(

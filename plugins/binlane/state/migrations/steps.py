@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
 from binlane.state import tables
 from binlane.state.consistent_view import CONSISTENT, CONSISTENT_COLUMNS, CONSISTENT_VIEW
-from binlane.state.migrations.check import Found
+from binlane.state.migrations.check import StoredSchema
 from binlane.state.tables import SCHEMA
 
 _Statement = tuple[str, Executable]
@@ -28,7 +28,7 @@ class Action(Protocol):
     def names(self) -> Collection[str]:
         """The tables (``skips``) and columns (``skips.sha256``) that the action creates or changes."""
 
-    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+    def statements(self, connection: Connection, found: StoredSchema) -> Iterator[_Statement]:
         """The statements that are still needed, in order."""
 
 
@@ -48,7 +48,7 @@ class AddTable:
         indexed = (column for index in self.table.indexes for column in index.columns)
         return (self.table.name, *(f"{self.table.name}.{column.name}" for column in indexed))
 
-    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+    def statements(self, connection: Connection, found: StoredSchema) -> Iterator[_Statement]:
         """See ``Action``."""
         is_there = self.table.name in found.engines
         if not is_there:
@@ -73,7 +73,7 @@ class AddView:
         """See ``Action``."""
         return (self.name,)
 
-    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+    def statements(self, connection: Connection, found: StoredSchema) -> Iterator[_Statement]:
         """See ``Action``."""
         if self.name not in found.views:
             yield "CREATE VIEW", text(f"CREATE {self.definition}")
@@ -93,7 +93,7 @@ class AddColumn:
         """See ``Action``."""
         return (f"{self.column.table.name}.{self.column.name}",)
 
-    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+    def statements(self, connection: Connection, found: StoredSchema) -> Iterator[_Statement]:
         """The column allows NULL until every row has its value, so that a resumed step finds the rows without one."""
         column, table = self.column, self.column.table.name
         has = found.columns.get((table, column.name))

@@ -45,7 +45,7 @@ class CopyResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CompleteCopy:
     """A first copy that is complete, with or without the channel's row."""
 
     databases: tuple[str, ...]
@@ -63,7 +63,7 @@ class Size(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Copying:
+class ObjectProgress:
     """How far an object of a first copy has come."""
 
     state: str
@@ -98,7 +98,7 @@ class Bootstrap:
     source_identity: str
     snapshot: Watermark
     attempts: int
-    made: dict[SchemaObject, Copying]
+    made: dict[SchemaObject, ObjectProgress]
     """The objects that the copy may have created."""
     replaced_for: str
     """The order that dropped the databases before the copy; empty if they were not dropped."""
@@ -184,10 +184,10 @@ def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
     )
 
 
-def _copying(row: Row[Any]) -> Copying:
+def _copying(row: Row[Any]) -> ObjectProgress:
     reached = optional_value_of(tuple[str, ...], row.reached, bootstrap_objects.c.reached)
     size = Size(row.source_rows or 0, row.source_bytes or 0)
-    return Copying(row.state, row.copied_rows, reached, row.reached_rows or 0, size)
+    return ObjectProgress(row.state, row.copied_rows, reached, row.reached_rows or 0, size)
 
 
 def has_bootstrap(connection: Connection, channel: str) -> bool:
@@ -204,13 +204,13 @@ def _snapshot(row: Row[Any]) -> Watermark:
     return Watermark(0, place, row.gtid_set, row.source_time, row.fingerprint)
 
 
-def read_copied(connection: Connection, channel: str) -> Copied | None:
+def read_copied(connection: Connection, channel: str) -> CompleteCopy | None:
     """The channel's complete first copy; None if there is none."""
     row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
     if row is None or row.outcome is None:
         return None
     result = value_of(CopyResult, row.outcome, bootstraps.c.outcome)
-    return Copied(_databases(row), _snapshot(row), result, row.finished_for)
+    return CompleteCopy(_databases(row), _snapshot(row), result, row.finished_for)
 
 
 def account_object(name: str) -> SchemaObject:

@@ -59,7 +59,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ConflictRow:
     """A recorded conflict."""
 
     conflict: Conflict
@@ -85,11 +85,11 @@ def count_conflicts(connection: Connection, channel: str, window_id: str | None 
     return {str(kind): int(count) for kind, count in connection.execute(query.order_by(conflicts.c.kind))}
 
 
-def read_conflicts(connection: Connection, channel: str, *, limit: int | None = None) -> tuple[Listed, ...]:
+def read_conflicts(connection: Connection, channel: str, *, limit: int | None = None) -> tuple[ConflictRow, ...]:
     """The channel's conflicts, newest first."""
     query = select(conflicts).where(conflicts.c.channel == channel).order_by(conflicts.c.id.desc()).limit(limit)
     return tuple(
-        Listed(
+        ConflictRow(
             Conflict(
                 row.seqno,
                 TableKey(row.database_name, row.table_name),

@@ -20,7 +20,7 @@ from binlane.state.windows import FINISHED, folder_record
 
 
 @dataclass(frozen=True, slots=True)
-class Covered:
+class CoverageRow:
     """Through which seqno the target was compared; 0 is the channel's beginning."""
 
     rows_after: int = 0
@@ -33,9 +33,9 @@ class Covered:
     rules: str = ""
     """The digest of the channel's filter and renames then; empty: not known."""
 
-    def under(self, rules: str) -> Covered:
+    def under(self, rules: str) -> CoverageRow:
         """What is covered under these rules, which may take other tables than those of then. Empty: any."""
-        return self if "" in (rules, self.rules) or rules == self.rules else Covered(rules=rules)
+        return self if "" in (rules, self.rules) or rules == self.rules else CoverageRow(rules=rules)
 
     @property
     def through(self) -> int:
@@ -43,7 +43,7 @@ class Covered:
         full = self.full_through or 0
         return max(full, self.rows_through) if self.rows_after <= full else full
 
-    def with_windows(self, after: int, through: int) -> Covered:
+    def with_windows(self, after: int, through: int) -> CoverageRow:
         """The rows of the windows in (``after``, ``through``] have been compared, too."""
         begins = min(self.rows_after, after) if after <= self.rows_through else after
         return replace(self, rows_after=begins, rows_through=max(self.rows_through, through))
@@ -59,13 +59,13 @@ class FinishedWindow:
     work: FolderRecord
 
 
-def read_covered(connection: Connection, channel: str, rules: str = "") -> Covered:
+def read_covered(connection: Connection, channel: str, rules: str = "") -> CoverageRow:
     """What the verifications of a channel have covered under these rules; empty: under any."""
     row = connection.execute(select(verified).where(verified.c.channel == channel)).one_or_none()
     if row is None:
-        return Covered()
+        return CoverageRow()
     at = None if row.full_at is None else str(row.full_at)
-    return Covered(row.rows_after, row.rows_through, row.full_through, at, row.rules or "").under(rules)
+    return CoverageRow(row.rows_after, row.rows_through, row.full_through, at, row.rules or "").under(rules)
 
 
 def cover_windows(connection: Connection, channel: str, after: int, through: int, rules: str = "") -> None:
@@ -112,7 +112,7 @@ def _behind(channel: str, through: int) -> Select[Any]:
     )
 
 
-def _store(connection: Connection, channel: str, covered: Covered, rules: str, full_at: object) -> None:
+def _store(connection: Connection, channel: str, covered: CoverageRow, rules: str, full_at: object) -> None:
     _put(
         connection,
         channel,

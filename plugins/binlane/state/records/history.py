@@ -14,7 +14,7 @@ from binlane.state.channels import read_channel
 from binlane.state.json_columns import optional_value_of
 from binlane.state.orders.skips import Skip, read_newest_skips
 from binlane.state.positions import LanePosition
-from binlane.state.records.coverage import Covered, first_uncovered
+from binlane.state.records.coverage import CoverageRow, first_uncovered
 from binlane.state.records.journal import ChannelStatus, LaneError, read_status, standing_error
 from binlane.state.records.progress import StepRow, read_step
 from binlane.state.records.verifications import (
@@ -78,7 +78,7 @@ class Snapshot:
     """The newest error of the open window that its lane has not passed."""
     compared_at: float | None = None
     """When the last verification ended."""
-    covered: Covered = field(default_factory=Covered)
+    covered: CoverageRow = field(default_factory=CoverageRow)
     """What verifications have compared."""
     unverified_since: float | None = None
     """When the first window with a change that no verification has compared was finished, or a pending row was first

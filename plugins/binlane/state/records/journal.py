@@ -15,7 +15,7 @@ from binlane.state.leases import Heartbeat, holder, lease_name, read_heartbeats
 from binlane.state.orders.skips import REQUESTED, Skip, read_skips
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
 from binlane.state.records.conflicts import count_conflicts
-from binlane.state.records.coverage import Covered, read_covered
+from binlane.state.records.coverage import CoverageRow, read_covered
 from binlane.state.records.ddl_intents import DdlIntent, read_undecided
 from binlane.state.records.verifications import (
     Unshown,
@@ -77,7 +77,7 @@ class ChannelStatus:
     """Rows that a verification found different, by state."""
     drifted: int = 0
     """Those that were drift once and have not been found equal since."""
-    covered: Covered = field(default_factory=Covered)
+    covered: CoverageRow = field(default_factory=CoverageRow)
     """What verifications have compared."""
     equal_rows: int = 0
     """Rows that the last verification has proved equal."""

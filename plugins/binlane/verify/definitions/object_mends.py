@@ -19,7 +19,7 @@ from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collati
 from binlane.verify.rows.sides import Side
 
 
-class _Shown(NamedTuple):
+class _ShowCreateColumns(NamedTuple):
     """The columns of SHOW CREATE; None: it does not have them."""
 
     text: int = 1
@@ -29,13 +29,13 @@ class _Shown(NamedTuple):
     time_zone: int | None = None
 
 
-_ROUTINE: Final = _Shown(2, 3, 1)
+_ROUTINE: Final = _ShowCreateColumns(2, 3, 1)
 _SHOWN: Final = {
-    "database": _Shown(),
-    "table": _Shown(),
-    "sequence": _Shown(),
-    "view": _Shown(1, 2),
-    "event": _Shown(3, 4, 1, 2),
+    "database": _ShowCreateColumns(),
+    "table": _ShowCreateColumns(),
+    "sequence": _ShowCreateColumns(),
+    "view": _ShowCreateColumns(1, 2),
+    "event": _ShowCreateColumns(3, 4, 1, 2),
 }
 """Routines and triggers: ``_ROUTINE``."""
 _UNREPLACED: Final = frozenset({"database", "table", "sequence"})

@@ -32,7 +32,7 @@ class Visibility:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class UnseenObjects:
     """What is not compared, by the target's names, with the reason."""
 
     databases: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def without_unseen(
     visibility: Visibility,
     known: Collection[str],
     accepted: Collection[str] = (),
-) -> tuple[tuple[Schema, Schema], Unseen]:
+) -> tuple[tuple[Schema, Schema], UnseenObjects]:
     """The definitions of source and target without what one of the accounts does not see, and what that is.
 
     ``known``: the databases of the channel's records, by the target's names; ``accepted``: by the source's.
@@ -73,7 +73,7 @@ def without_unseen(
     names = _databases(schemas, rules, known)
     reasons = {theirs: why for ours, theirs in names.items() if (why := _why(visibility, ours, theirs))}
     if not reasons:
-        return schemas, Unseen()
+        return schemas, UnseenObjects()
     case = target.letter_case
     left = [
         {
@@ -85,7 +85,7 @@ def without_unseen(
         for schema, is_source in ((source, True), (target, False))
     ]
     taken = frozenset(theirs for ours, theirs in names.items() if ours in accepted)
-    unseen = Unseen(reasons, taken & reasons.keys(), case)
+    unseen = UnseenObjects(reasons, taken & reasons.keys(), case)
     return (replace(source, tables=left[0]), replace(target, tables=left[1])), unseen
 
 

@@ -37,7 +37,7 @@ _UNSEEN: Final = frozenset({Generated.VIRTUAL, Generated.ROW_START, Generated.RO
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedTable:
     """A table of both servers, prepared for comparison. ``source`` and ``target`` are its names there."""
 
     source: TableKey
@@ -107,7 +107,7 @@ class Compared:
 
 def compared(
     source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by_key: bool, types_json: bool = False
-) -> Compared:
+) -> ComparedTable:
     """The comparison of two matching tables; ``by_key``: both servers order the primary key's values alike."""
     columns = shown_columns(target)
     place = {column.name: column for column in columns}
@@ -116,7 +116,7 @@ def compared(
     key = tuple(place[name] for name in names if name in place)
     is_usable = len(key) == len(names) and not any(map(_is_large_set, key))
     prefixed = frozenset(column.name for column in key if _is_prefixed(source, column) or _is_prefixed(target, column))
-    return Compared(source.key, target.key, columns, key if is_usable else (), flavors, types_json, prefixed)
+    return ComparedTable(source.key, target.key, columns, key if is_usable else (), flavors, types_json, prefixed)
 
 
 def _is_prefixed(table: Table, column: Column) -> bool:
@@ -132,7 +132,7 @@ def _is_large_set(column: Column) -> bool:
     return column.data_type == "set" and len(column.members) > _EXACT_MEMBERS
 
 
-def key_shape(table: Compared) -> str:
+def key_shape(table: ComparedTable) -> str:
     """The primary key's definition: the key of a row belongs to it."""
     return ", ".join(
         f"{one.name} {one.data_type} {one.charset or ''} {one.collation or ''}".strip() for one in table.key
@@ -188,7 +188,7 @@ def literal(column: Column, text: str, flavor: Flavor) -> str:
     return sql_type(column.data_type).values.literal(column, text, flavor)
 
 
-def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) -> str:
+def behind(table: ComparedTable, key: Key, flavor: Flavor, *, up_to: bool = False) -> str:
     """The condition for keys after ``key``; ``up_to``: for keys up to and including it."""
     sign, values = ("<" if up_to else ">"), [literal(c, t, flavor) for c, t in zip(table.key, key, strict=True)]
     names = [identifier(column.name) for column in table.key]
@@ -202,14 +202,14 @@ def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) ->
     return f"({names[0]} {sign}= {values[0]} AND ({' OR '.join(f'({one})' for one in branches)}))"
 
 
-def in_range(table: Compared, after: Key | None, end: Key | None, flavor: Flavor) -> str:
+def in_range(table: ComparedTable, after: Key | None, end: Key | None, flavor: Flavor) -> str:
     """The condition for keys after the first key, up to and including the second; empty for all of them."""
     parts = [] if after is None else [behind(table, after, flavor)]
     parts += [] if end is None else [behind(table, end, flavor, up_to=True)]
     return " AND ".join(parts)
 
 
-def is_of(table: Compared, shape: str | None) -> bool:
+def is_of(table: ComparedTable, shape: str | None) -> bool:
     """Whether a key that was stored with this definition of a primary key is one of the table, which may have had
     another one then."""
     return shape == key_shape(table)
@@ -220,7 +220,7 @@ def is_integer(column: Column) -> bool:
     return sql_type(column.data_type).values is INTEGER
 
 
-def one_of(table: Compared, keys: Sequence[Key], flavor: Flavor, *, ranges: bool = False) -> str:
+def one_of(table: ComparedTable, keys: Sequence[Key], flavor: Flavor, *, ranges: bool = False) -> str:
     """The condition for rows with one of these keys, which are ``in_order``.
 
     ``ranges``: consecutive integers as one range, which servers read faster than its keys, and lock as a whole.
@@ -228,7 +228,7 @@ def one_of(table: Compared, keys: Sequence[Key], flavor: Flavor, *, ranges: bool
     return _one_of(table, table.key, keys, flavor, ranges)
 
 
-def _one_of(table: Compared, columns: Sequence[Column], keys: Iterable[Key], flavor: Flavor, ranges: bool) -> str:
+def _one_of(table: ComparedTable, columns: Sequence[Column], keys: Iterable[Key], flavor: Flavor, ranges: bool) -> str:
     *first, last = columns
     # of all keys with the same values before the last column, their last values
     last_of: dict[Key, list[str]] = defaultdict(list)
@@ -248,7 +248,7 @@ def _one_of(table: Compared, columns: Sequence[Column], keys: Iterable[Key], fla
     return f"({' OR '.join(f'({one})' for one in conditions)})" if len(conditions) > 1 else conditions[0]
 
 
-def _one_of_texts(table: Compared, column: Column, texts: Sequence[str], flavor: Flavor, ranges: bool) -> str:
+def _one_of_texts(table: ComparedTable, column: Column, texts: Sequence[str], flavor: Flavor, ranges: bool) -> str:
     name, single, conditions = identifier(column.name), [], []
     for begin, end in _runs(texts) if ranges else ((text, text) for text in texts):
         if begin == end:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.verify.rows.column_text import Compared, Key, is_integer
+from binlane.verify.rows.column_text import ComparedTable, Key, is_integer
 
 Integers: TypeAlias = NDArray[np.integer[Any]]
 """A column of keys: of 64 bits, without a sign if the table's column has none."""
@@ -23,7 +23,7 @@ class IntegerKeys(Sequence[Key]):
     columns: tuple[Integers, ...]
 
     @classmethod
-    def of(cls, table: Compared, keys: Iterable[Key]) -> IntegerKeys:
+    def of(cls, table: ComparedTable, keys: Iterable[Key]) -> IntegerKeys:
         """Keys of a table whose key's columns all are integers. Raises OverflowError if a key is of a time when a
         column had another sign."""
         texts = list(zip(*keys, strict=True)) or [()] * len(table.key)
@@ -75,7 +75,7 @@ class KeySet(Set[Key]):
         else:
             self._texts.update(keys)
 
-    def in_order(self, table: Compared) -> Sequence[Key]:
+    def in_order(self, table: ComparedTable) -> Sequence[Key]:
         """The keys of ``table`` as ``in_order`` has them."""
         kinds = _kinds(table)
         # arrays with and without a sign have no common type but floating point
@@ -106,7 +106,7 @@ class KeySet(Set[Key]):
         return self._texts
 
 
-def in_order(table: Compared, keys: Iterable[Key]) -> Sequence[Key]:
+def in_order(table: ComparedTable, keys: Iterable[Key]) -> Sequence[Key]:
     """Keys as an index has them, nearly: integers by value, all others by their text."""
     given = list(keys)
     if all(map(is_integer, table.key)):
@@ -120,6 +120,6 @@ def in_order(table: Compared, keys: Iterable[Key]) -> Sequence[Key]:
     return [entry[-1] for entry in sorted(zip(*values, given, strict=True))]
 
 
-def _kinds(table: Compared) -> list[type[np.integer[Any]]]:
+def _kinds(table: ComparedTable) -> list[type[np.integer[Any]]]:
     """The types of the arrays of a key's columns, if they are integers."""
     return [np.uint64 if column.unsigned else np.int64 for column in table.key]

@@ -13,7 +13,7 @@ from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
 from binlane.servers.variables import version_number
-from binlane.verify.rows.column_text import Compared, compared
+from binlane.verify.rows.column_text import ComparedTable, compared
 
 _JSON_TABLE: Final = (8, 0, 14)
 """The first MySQL whose JSON_TABLE may name columns of an outer query."""
@@ -23,7 +23,7 @@ _JSON_TABLE: Final = (8, 0, 14)
 class Tables:
     """By the target's names, ascending."""
 
-    compared: dict[TableKey, Compared]
+    compared: dict[TableKey, ComparedTable]
     not_comparable: dict[TableKey, str]
     """Why the rows of a table cannot be compared."""
 
@@ -34,7 +34,7 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
     Databases that exist only on the target do not belong to the channel.
     """
     selection, renaming = channel.selection, channel.renaming
-    both: dict[TableKey, Compared] = {}
+    both: dict[TableKey, ComparedTable] = {}
     not_comparable: dict[TableKey, str] = {}
     flavors = (source.flavor, target.flavor)
     rules = Rules(

@@ -23,7 +23,7 @@ from binlane.binlog.types.sql_values import FLOAT, JSON, LARGE, NOT_COPIED, OPAQ
 from binlane.model import TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column
-from binlane.verify.rows.column_text import Compared, Key, key_text
+from binlane.verify.rows.column_text import ComparedTable, Key, key_text
 
 
 class Unknown(Enum):
@@ -46,13 +46,13 @@ Keys = Mapping[TableKey, Set[Key] | None]
 class ImageTexts:
     """The images of one TABLE_MAP as keys and texts."""
 
-    compared: Compared
+    compared: ComparedTable
     places: tuple[int, ...]
     """The compared columns' places in an image."""
     key_places: tuple[int, ...]
 
     @classmethod
-    def of(cls, compared: Compared, bound: BoundTable) -> ImageTexts:
+    def of(cls, compared: ComparedTable, bound: BoundTable) -> ImageTexts:
         """Of a table as it is logged."""
         place = {column.name: number for number, column in enumerate(bound.columns)}
         return cls(
@@ -176,7 +176,7 @@ def same_cell(column: Column, logged: Cell, text: str | None) -> bool:
     return sql_type(column.data_type).values is FLOAT and float(logged) == float(text)
 
 
-def _cell(column: Column, value: Value, compared: Compared) -> Cell:
+def _cell(column: Column, value: Value, compared: ComparedTable) -> Cell:
     if value is None:
         return None
     kind = sql_type(column.data_type).values
@@ -185,7 +185,7 @@ def _cell(column: Column, value: Value, compared: Compared) -> Cell:
     return _SPELLED.get(kind, _as_key)(column, value, compared)
 
 
-def _as_key(column: Column, value: Value, _compared: Compared) -> str:
+def _as_key(column: Column, value: Value, _compared: ComparedTable) -> str:
     return key_text(column, value)
 
 
@@ -193,7 +193,7 @@ def _hashed(data: bytes) -> str:
     return f"{len(data)}:{hashlib.sha256(data).hexdigest()}"
 
 
-def _json(_column: Column, value: Value, compared: Compared) -> str:
+def _json(_column: Column, value: Value, compared: ComparedTable) -> str:
     if compared.types_json and isinstance(value, JsonDocument):
         return spelled_with_types(value.root)
     text = json_text(value.root).encode() if isinstance(value, JsonDocument) else _bytes(value)
@@ -202,15 +202,15 @@ def _json(_column: Column, value: Value, compared: Compared) -> str:
     return _hashed(text)
 
 
-def _large(_column: Column, value: Value, _compared: Compared) -> str:
+def _large(_column: Column, value: Value, _compared: ComparedTable) -> str:
     return _hashed(_bytes(value))
 
 
-def _opaque(_column: Column, value: Value, _compared: Compared) -> str:
+def _opaque(_column: Column, value: Value, _compared: ComparedTable) -> str:
     return _hashed(_bytes(value).hex().upper().encode())
 
 
-def _float(_column: Column, value: Value, _compared: Compared) -> str:
+def _float(_column: Column, value: Value, _compared: ComparedTable) -> str:
     return repr(value)
 
 
@@ -219,7 +219,7 @@ def _bytes(value: Value) -> bytes:
     return value
 
 
-_SPELLED: Final[Mapping[ValueKind, Callable[[Column, Value, Compared], str]]] = {
+_SPELLED: Final[Mapping[ValueKind, Callable[[Column, Value, ComparedTable], str]]] = {
     JSON: _json,
     LARGE: _large,
     OPAQUE: _opaque,

@@ -18,7 +18,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, TableKey
 from binlane.session_pins import SessionKind
 from binlane.source.server import translated
-from binlane.verify.rows.column_text import Compared, Key, Row, behind, in_range, one_of
+from binlane.verify.rows.column_text import ComparedTable, Key, Row, behind, in_range, one_of
 
 T = TypeVar("T")
 
@@ -62,12 +62,12 @@ class Side:
     """``execute`` with every value as text, whatever bytes a definition contains."""
     is_source: bool
 
-    def name(self, table: Compared) -> str:
+    def name(self, table: ComparedTable) -> str:
         """The table's quoted name there."""
         key = table.source if self.is_source else table.target
         return f"{identifier(key.database)}.{identifier(key.table)}"
 
-    def flavor(self, table: Compared) -> Flavor:
+    def flavor(self, table: ComparedTable) -> Flavor:
         """The server's family."""
         return table.flavors[0 if self.is_source else 1]
 
@@ -145,11 +145,11 @@ def _texts(raw: PoolProxiedConnection, sql: str) -> list[tuple[str | None, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingHashes:
     """Rows that both servers are hashing."""
 
     pair: Pair
-    table: Compared
+    table: ComparedTable
     conditions: Conditions
     hashes: tuple[Future[tuple[int, ...]], Future[tuple[int, ...]]]
 
@@ -176,7 +176,7 @@ class Pair:
         repr=False,
     )
 
-    def end_of_chunk(self, table: Compared, after: Key | None, rows: int) -> Key | None:
+    def end_of_chunk(self, table: ComparedTable, after: Key | None, rows: int) -> Key | None:
         """The key of the target's last row of a chunk of ``rows``; None for the last chunk, which has no end."""
         flavor = self.target.flavor(table)
         where = "" if after is None else f" WHERE {behind(table, after, flavor)}"
@@ -187,28 +187,28 @@ class Pair:
         )
         return _key(found[0]) if found else None
 
-    def in_range(self, table: Compared, after: Key | None, end: Key | None) -> tuple[int, list[Difference]]:
+    def in_range(self, table: ComparedTable, after: Key | None, end: Key | None) -> tuple[int, list[Difference]]:
         """The number of the target's rows in a chunk, and the rows that differ."""
         where = {flavor: in_range(table, after, end, flavor) or "1 = 1" for flavor in set(table.flavors)}
         return self.ask(table, where).answer()
 
-    def of_keys(self, table: Compared, keys: Sequence[Key]) -> tuple[int, list[Difference]]:
+    def of_keys(self, table: ComparedTable, keys: Sequence[Key]) -> tuple[int, list[Difference]]:
         """``in_range`` for rows with one of the keys: at most ``BATCH``, ``in_order``."""
         return self.ask(table, conditions_of(table, keys)).answer()
 
-    def ask(self, table: Compared, conditions: Conditions) -> Asked:
+    def ask(self, table: ComparedTable, conditions: Conditions) -> PendingHashes:
         """Let both servers begin with rows, after what each was asked before."""
         source, target = (
             thread.submit(_checksum, each, table, conditions[each.flavor(table)])
             for thread, each in zip(self._threads, self.sides, strict=True)
         )
-        return Asked(self, table, conditions, (source, target))
+        return PendingHashes(self, table, conditions, (source, target))
 
-    def differences(self, table: Compared, conditions: Conditions) -> list[Difference]:
+    def differences(self, table: ComparedTable, conditions: Conditions) -> list[Difference]:
         """The rows that differ, read from both servers."""
         return _differences(table, *self._both(lambda each: _by_key(each, table, conditions[each.flavor(table)])))
 
-    def whole(self, table: Compared) -> tuple[int, list[Difference]]:
+    def whole(self, table: ComparedTable) -> tuple[int, list[Difference]]:
         """Compare a table without a usable key: by sums instead of XOR, so that equal rows do not cancel each other."""
         hashes = self._both(lambda each: _checksum(each, table, "1 = 1", how="SUM"))
         if hashes[0] == hashes[1]:
@@ -218,12 +218,12 @@ class Pair:
         extra = [Difference(table.target, (), None, row) for row in (target - source).elements()]
         return hashes[1][0], missing + extra
 
-    def history(self, table: Compared, where: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def history(self, table: ComparedTable, where: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The number of a versioned table's past rows that fulfil a condition and the sum of their hashes, on both
         servers."""
         return self._both(lambda each: _checksum(each, table, where, how="SUM", of="FOR SYSTEM_TIME ALL"))
 
-    def target_rows(self, table: Compared, keys: Sequence[Key]) -> dict[Key, Row]:
+    def target_rows(self, table: ComparedTable, keys: Sequence[Key]) -> dict[Key, Row]:
         """The target's rows with one of the keys, which are ``in_order``."""
         return rows_of(self.target, table, keys)
 
@@ -242,7 +242,7 @@ class Pair:
         return self.source, self.target
 
 
-def rows_of(each: Side, table: Compared, keys: Sequence[Key]) -> dict[Key, Row]:
+def rows_of(each: Side, table: ComparedTable, keys: Sequence[Key]) -> dict[Key, Row]:
     """A server's rows with one of the keys, which are ``in_order``."""
     found: dict[Key, Row] = {}
     for at in range(0, len(keys), BATCH):
@@ -250,12 +250,12 @@ def rows_of(each: Side, table: Compared, keys: Sequence[Key]) -> dict[Key, Row]:
     return found
 
 
-def conditions_of(table: Compared, keys: Sequence[Key]) -> Conditions:
+def conditions_of(table: ComparedTable, keys: Sequence[Key]) -> Conditions:
     """The rows with one of the keys, which are ``in_order``."""
     return {flavor: one_of(table, keys, flavor, ranges=True) for flavor in set(table.flavors)}
 
 
-def _checksum(each: Side, table: Compared, where: str, how: str = "BIT_XOR", of: str = "") -> tuple[int, ...]:
+def _checksum(each: Side, table: ComparedTable, where: str, how: str = "BIT_XOR", of: str = "") -> tuple[int, ...]:
     """Number of rows, and an aggregate of the first 64 bits of every row's SHA-256. A server that is asked for a second
     aggregate computes every hash twice. ``of``: the versions of the rows, if not the present ones."""
     values = ", ".join(f"IFNULL({one}, 'NULL')" for one in table.expressions)
@@ -264,25 +264,25 @@ def _checksum(each: Side, table: Compared, where: str, how: str = "BIT_XOR", of:
     return tuple(int(value) for value in found)
 
 
-def _rows(each: Side, table: Compared) -> Iterator[Row]:
+def _rows(each: Side, table: ComparedTable) -> Iterator[Row]:
     for values in each.execute(f"SELECT {', '.join(table.row_expressions)} FROM {each.name(table)}"):
         yield _row(table, values)
 
 
-def _by_key(each: Side, table: Compared, where: str) -> dict[Key, Row]:
+def _by_key(each: Side, table: ComparedTable, where: str) -> dict[Key, Row]:
     rows = each.execute(
         f"SELECT {', '.join((*table.key_expressions, *table.row_expressions))} FROM {each.name(table)} WHERE {where}"
     )
     return dict(row_of(table, values) for values in rows)
 
 
-def row_of(table: Compared, values: Sequence[Any]) -> tuple[Key, Row]:
+def row_of(table: ComparedTable, values: Sequence[Any]) -> tuple[Key, Row]:
     """Key and row of the values of ``key_expressions`` and ``row_expressions``."""
     width = len(table.key)
     return _key(values[:width]), _row(table, values[width:])
 
 
-def _differences(table: Compared, source: dict[Key, Row], target: dict[Key, Row]) -> list[Difference]:
+def _differences(table: ComparedTable, source: dict[Key, Row], target: dict[Key, Row]) -> list[Difference]:
     found = []
     for key in sorted(source.keys() | target.keys()):
         ours, theirs = source.get(key), target.get(key)
@@ -299,7 +299,7 @@ def _key(values: Sequence[Any]) -> Key:
     return tuple(str(_text(value)) for value in values)
 
 
-def _row(table: Compared, values: Sequence[Any]) -> Row:
+def _row(table: ComparedTable, values: Sequence[Any]) -> Row:
     texts, by_value = [_text(value) for value in values], table.by_value
     return tuple(
         spelled_by_value(text) if number in by_value and text is not None else text for number, text in enumerate(texts)

@@ -22,7 +22,7 @@ _MOST: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ErrorMessage:
     error: str
     """The error's class."""
     message: str
@@ -38,7 +38,7 @@ def as_line(error: BinlaneError) -> str:
 
 def as_text(error: BinlaneError) -> str:
     """The error's class and text, as JSON."""
-    return json.dumps(_TOLD.dump(_Told(type(error).__name__, str(error))))
+    return json.dumps(_TOLD.dump(_ErrorMessage(type(error).__name__, str(error))))
 
 
 def error_in(line: str) -> BinlaneError | None:
@@ -51,7 +51,7 @@ def error_in(line: str) -> BinlaneError | None:
 def error_of_text(text: str) -> BinlaneError:
     """The error that ``as_text`` tells: of a class of ``errors``, or PlanError for another name. Raises PlanError for
     another text."""
-    told = _TOLD.read(_Told, text, "the plan job's error")
+    told = _TOLD.read(_ErrorMessage, text, "the plan job's error")
     kind = getattr(errors, told.error, None)
     known = isinstance(kind, type) and issubclass(kind, BinlaneError)
     return kind(told.message) if known and kind is not None else PlanError(told.message)

@@ -30,7 +30,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
 from binlane.work.folder_formats import write_formats
-from binlane.work.plan_inputs import Planning, read_inputs
+from binlane.work.plan_inputs import WorkerInputs, read_inputs
 from binlane.work.plan_job.fork_server import begin_fork_server
 from binlane.work.plan_job.made import note_made
 from binlane.work.plan_job.processes import ForkedProcesses, end_with_parent
@@ -170,7 +170,7 @@ def _planned(folder: WorkFolder, engine: Engine, scanned: Scanned | None) -> Win
     )
     context = routing.to_json()
     plans.write_once(files.CONTEXT, context)
-    planning = Planning.of(folder, inputs.key, context)
+    planning = WorkerInputs.of(folder, inputs.key, context)
     mapped = engine.run("map", partial(map_task, planning), batches_of(segments))
     window = MappedWindow.of(map(unpacked, mapped))
     folded = None

@@ -22,7 +22,7 @@ from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneFileWriter
 from binlane.work.plan_inputs import (
-    Planning,
+    WorkerInputs,
     bound_of,
     chains_of,
     inputs_of,
@@ -65,7 +65,7 @@ def scan_task(uri: str, key: str, name: str) -> bytes:
 
 
 @uncollected()
-def map_task(planning: Planning, name: str) -> bytes:
+def map_task(planning: WorkerInputs, name: str) -> bytes:
     """Write one segment's lane files; returns its MapSummary, packed."""
     inputs, folder = inputs_of(planning.uri, planning.key), WorkFolder(planning.uri)
     segment = inputs.segment(name)
@@ -92,7 +92,7 @@ def map_task(planning: Planning, name: str) -> bytes:
 
 
 @uncollected()
-def fold_task(planning: Planning, parts: Mapping[str, Sequence[LaneFile]], lane: str) -> bytes:
+def fold_task(planning: WorkerInputs, parts: Mapping[str, Sequence[LaneFile]], lane: str) -> bytes:
     """Fold one lane's ``parts`` into its files, across segments; returns its FoldedLane, packed."""
     inputs, routing = inputs_of(planning.uri, planning.key), routing_of(planning)
     reducer = reducer_of(planning)

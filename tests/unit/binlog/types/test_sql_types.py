@@ -26,7 +26,7 @@ from binlane.model import Flavor, TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column
 from binlane.schema.normalize import parse_type
-from binlane.verify.rows.column_text import Compared, expression
+from binlane.verify.rows.column_text import ComparedTable, expression
 from binlane.verify.rows.column_text import literal as key_literal
 from tests.integration.values.types import SCHEMA_TYPES, TYPES
 
@@ -271,7 +271,7 @@ def test_a_named_type_is_compared_copied_and_shown(
     assert expression(column) == kind.compared
     assert expression(column, whole=True) == kind.whole
     assert key_literal(column, "1e2", Flavor.MYSQL) == kind.key
-    compared = Compared(TABLE, TABLE, (column,), (column,), (Flavor.MYSQL, Flavor.MARIADB))
+    compared = ComparedTable(TABLE, TABLE, (column,), (column,), (Flavor.MYSQL, Flavor.MARIADB))
     assert compared.keys_are_logged is kind.is_exact
     assert _as_hex(column) == shown
     if kind.copied is None:

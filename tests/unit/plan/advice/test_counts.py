@@ -12,7 +12,7 @@ import pytest
 from binlane.choices import Reduce
 from binlane.errors import ConfigError, UnsupportedEventError
 from binlane.model import TableKey
-from binlane.plan.advice.counts import Counting, Counts
+from binlane.plan.advice.counts import Counts, WindowCounter
 from binlane.plan.advice.settings import Suggestion, lanes_needed, suggestions
 from binlane.plan.settings import PlanSettings
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
@@ -51,7 +51,7 @@ def counts_of(
     schema: Schema | None = None,
     cuts: Sequence[int] = (),
 ) -> Counts:
-    counting = Counting(chosen or settings(), schema, 1)
+    counting = WindowCounter(chosen or settings(), schema, 1)
     segments, start, edges = [], len(HEAD), [0, *cuts, len(log)]
     for first, last in itertools.pairwise(edges):
         data, segment = segment_of(log[first:last], first + 1, start)

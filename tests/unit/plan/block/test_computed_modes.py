@@ -6,11 +6,11 @@ import pytest
 
 from binlane.model import Flavor, TableKey
 from binlane.plan.block.computed_modes import ALL_SEEN, LOCALE, ZONE, ComputedModes, Session, computed
-from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.block.reducible_tables import Exclusions
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
 from binlane.sql.sql_modes import EVALUATED, evaluated
 
-NOTHING = Excluded({}, {})
+NOTHING = Exclusions({}, {})
 ZERO = {"NO_ZERO_IN_DATE", "NO_ZERO_DATE", "ALLOW_INVALID_DATES", "TIME_TRUNCATE_FRACTIONAL"}
 PLAIN = (
     Column("id", 1, "int", unsigned=True),
@@ -68,13 +68,13 @@ def test_a_table_sees_the_modes_that_its_computed_values_depend_on(one: Table, m
 @pytest.mark.parametrize(
     "excluded",
     [
-        Excluded({TableKey("Shop", "T"): "a DDL"}, {}),
-        Excluded({}, {"shop": "a DDL"}),
-        Excluded({}, {}, "unread"),
+        Exclusions({TableKey("Shop", "T"): "a DDL"}, {}),
+        Exclusions({}, {"shop": "a DDL"}),
+        Exclusions({}, {}, "unread"),
     ],
     ids=["table", "database", "everything"],
 )
-def test_a_table_that_the_window_changes_may_see_any_mode(excluded: Excluded) -> None:
+def test_a_table_that_the_window_changes_may_see_any_mode(excluded: Exclusions) -> None:
     rules = ComputedModes(schema(table("`whole`")), excluded)
     assert rules.bits == ALL_SEEN
     assert rules.sees(TableKey("shop", "t"))

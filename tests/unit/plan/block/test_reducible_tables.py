@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.reducible_tables import Excluded, TableRule, table_rules, why_not_folded
+from binlane.plan.block.reducible_tables import Exclusions, TableRule, table_rules, why_not_folded
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
 
 NAME = TableKey("shop", "Orders")
@@ -23,7 +23,7 @@ def key(name: str, *columns: str | None, unique: bool = True) -> Key:
 
 COLUMNS = (column("Id", unsigned=True, auto_increment=True), column("mail", "varchar"), column("n"), column("note"))
 TABLE = Table(NAME, "InnoDB", COLUMNS, (key("PRIMARY", "id"), key("mail", "MAIL"), key("n", "n", unique=False)))
-NOTHING = Excluded({}, {})
+NOTHING = Exclusions({}, {})
 
 
 def schema(table: Table) -> Schema:
@@ -82,13 +82,13 @@ def test_a_table_is_folded_by_its_primary_key_and_all_that_its_unique_keys_are_m
             replace(VIRTUAL, keys=(key("PRIMARY", "n"),)), NOTHING, "its whole primary key", id="virtual-primary"
         ),
         pytest.param(
-            TABLE, Excluded({TableKey("SHOP", "orders"): "a DDL"}, {}), "a DDL", id="named-by-a-ddl-in-other-case"
+            TABLE, Exclusions({TableKey("SHOP", "orders"): "a DDL"}, {}), "a DDL", id="named-by-a-ddl-in-other-case"
         ),
-        pytest.param(TABLE, Excluded({}, {"Shop": "its database"}), "its database", id="database-of-a-ddl"),
-        pytest.param(TABLE, Excluded({}, {}, "unread"), "unread", id="everything"),
+        pytest.param(TABLE, Exclusions({}, {"Shop": "its database"}), "its database", id="database-of-a-ddl"),
+        pytest.param(TABLE, Exclusions({}, {}, "unread"), "unread", id="everything"),
     ],
 )  # fmt: skip
-def test_tables_that_are_not_folded_have_a_reason(table: Table, excluded: Excluded, reason: str) -> None:
+def test_tables_that_are_not_folded_have_a_reason(table: Table, excluded: Exclusions, reason: str) -> None:
     assert table_rules(schema(table), excluded) == {}
     assert reason in str(why_not_folded(schema(table), excluded, NAME))
 

@@ -8,7 +8,7 @@ import pytest
 
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.model import Flavor, TableKey
-from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.block.reducible_tables import Exclusions
 from binlane.plan.segment.logged_tables import LoggedTable
 from binlane.plan.window.placement import ranged_column, why_not_by_key
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
@@ -22,9 +22,9 @@ LOGGED = LoggedTable(frozenset({(bytes([ColumnType.LONG, ColumnType.VARCHAR]), (
 MORE = LoggedTable(frozenset({(bytes([ColumnType.LONG, ColumnType.VARCHAR]), (0, 40))}), is_whole=True)
 
 
-def reason(table: Table = TABLE, logged: LoggedTable = LOGGED, excluded: Excluded | None = None) -> str | None:
+def reason(table: Table = TABLE, logged: LoggedTable = LOGGED, excluded: Exclusions | None = None) -> str | None:
     schema = Schema(Flavor.MARIADB, "10.11", tables={table.key: table})
-    return why_not_by_key(schema, Excluded({}, {}) if excluded is None else excluded, KEY, logged)
+    return why_not_by_key(schema, Exclusions({}, {}) if excluded is None else excluded, KEY, logged)
 
 
 def keyed(**changes: object) -> Table:
@@ -70,7 +70,7 @@ def test_other_tables_go_as_a_whole(table: Table, logged: LoggedTable, expected:
 
 
 def test_a_table_that_a_ddl_names_goes_as_a_whole() -> None:
-    assert reason(excluded=Excluded({KEY: "a DDL of the window names it"}, {})) == "a DDL of the window names it"
+    assert reason(excluded=Exclusions({KEY: "a DDL of the window names it"}, {})) == "a DDL of the window names it"
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from binlane.schema.programs import BODY, MODE, Program
 from binlane.sql.programs.changes import ProgramChange
 from binlane.sql.programs.known import (
     NOTHING,
-    Known,
     KnownProgram,
     KnownPrograms,
+    ProgramSet,
     behind,
     digest_of,
     found_alike,
@@ -46,8 +46,8 @@ def change(kind: str = "", name: str = "", *, makes: bool = False, **others: Any
 def test_a_text_counts_up_to_a_change_that_was_logged_behind_its_reading(at: LogPosition | None, holds: bool) -> None:
     """A later reading has seen the text behind the change."""
     [compared] = found_alike([("function", F, TARGET)], SEEN)
-    assert Known({NAME: compared}).holds("function", F, TARGET, at) is holds
-    assert Known({NAME: MADE}).holds("function", F, TARGET, at)
+    assert ProgramSet({NAME: compared}).holds("function", F, TARGET, at) is holds
+    assert ProgramSet({NAME: MADE}).holds("function", F, TARGET, at)
 
 
 def test_another_text_on_the_target_since_then_is_not_known() -> None:
@@ -57,10 +57,10 @@ def test_another_text_on_the_target_since_then_is_not_known() -> None:
         Program(F, "function", "RETURN 1", {MODE: "ANSI_QUOTES"}),
         None,
     ):
-        assert not Known({NAME: compared}).holds("function", F, other, SEEN)
+        assert not ProgramSet({NAME: compared}).holds("function", F, other, SEEN)
         assert other is None or digest_of(other) != digest_of(TARGET)
     assert not NOTHING.holds("function", F, TARGET, SEEN)
-    assert not Known({NAME: compared}).holds("procedure", F, TARGET, SEEN)
+    assert not ProgramSet({NAME: compared}).holds("procedure", F, TARGET, SEEN)
     assert BODY not in TARGET.facts
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column
-from binlane.verify.rows.column_text import Compared, Key, is_of, key_shape, one_of
+from binlane.verify.rows.column_text import ComparedTable, Key, is_of, key_shape, one_of
 from binlane.verify.rows.keys import in_order
 
 NAME = TableKey("d", "t")
@@ -25,9 +25,9 @@ COLUMNS = {
 SHAPES = [("number",), ("bytes",), ("other number", "number"), ("bytes", "year", "other number"), ("number", "bytes")]
 
 
-def table(shape: tuple[str, ...]) -> Compared:
+def table(shape: tuple[str, ...]) -> ComparedTable:
     key = tuple(COLUMNS[name][0] for name in shape)
-    return Compared(NAME, NAME, key, key, (Flavor.MYSQL, Flavor.MARIADB))
+    return ComparedTable(NAME, NAME, key, key, (Flavor.MYSQL, Flavor.MARIADB))
 
 
 def stored(shape: tuple[str, ...], key: Key) -> tuple[object, ...]:

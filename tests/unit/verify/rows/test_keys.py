@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column
-from binlane.verify.rows.column_text import Compared, Key
+from binlane.verify.rows.column_text import ComparedTable, Key
 from binlane.verify.rows.keys import IntegerKeys, KeySet
 
 NAME = TableKey("d", "t")
@@ -29,8 +29,8 @@ VALUES = {
 }
 
 
-def table(shape: str) -> Compared:
-    return Compared(NAME, NAME, SHAPES[shape], SHAPES[shape], (Flavor.MYSQL, Flavor.MARIADB))
+def table(shape: str) -> ComparedTable:
+    return ComparedTable(NAME, NAME, SHAPES[shape], SHAPES[shape], (Flavor.MYSQL, Flavor.MARIADB))
 
 
 def arrays(shape: str, keys: Sequence[tuple[int, ...]]) -> IntegerKeys:
@@ -76,7 +76,7 @@ def test_a_key_is_in_the_set_however_it_came() -> None:
 
 def test_keys_of_other_types_are_in_the_order_of_their_texts() -> None:
     column = Column("a", 1, "varbinary")
-    by_text = Compared(NAME, NAME, (column, SIGNED), (column, SIGNED), (Flavor.MYSQL, Flavor.MYSQL))
+    by_text = ComparedTable(NAME, NAME, (column, SIGNED), (column, SIGNED), (Flavor.MYSQL, Flavor.MYSQL))
     found = KeySet([("30", "10"), ("30", "9"), ("2F", "-1")])
     assert list(found.in_order(by_text)) == [("2F", "-1"), ("30", "9"), ("30", "10")]
 

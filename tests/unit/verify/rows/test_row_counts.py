@@ -9,14 +9,14 @@ from binlane.binlog.rows import RowsKind
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column
-from binlane.verify.rows.column_text import Compared, Row
+from binlane.verify.rows.column_text import ComparedTable, Row
 from binlane.verify.rows.row_counts import RowCounts
 from binlane.verify.rows.row_states import ImageTexts
 from binlane.verify.rows.sides import Difference
 
 NAME = TableKey("d", "t")
 COLUMNS = (Column("a", 1, "int"), Column("b", 2, "double"))
-TEXTS = ImageTexts(Compared(NAME, NAME, COLUMNS, (), (Flavor.MYSQL, Flavor.MYSQL)), (0, 1), ())
+TEXTS = ImageTexts(ComparedTable(NAME, NAME, COLUMNS, (), (Flavor.MYSQL, Flavor.MYSQL)), (0, 1), ())
 
 
 def counts(*changes: tuple[Image | None, Image | None]) -> RowCounts:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.refusals import target_errors
-from binlane.bootstrap.progress import Progress, Standing
+from binlane.bootstrap.progress import CopyState, Progress
 from binlane.bootstrap.run import FirstCopy, Options, Outcome
 from binlane.bootstrap.sessions import answering
 from binlane.config import ChannelConfig
@@ -23,7 +23,7 @@ from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.terminal import Bars, Terminal
-from binlane.readiness.situation import Asked
+from binlane.readiness.situation import ReadinessRequest
 from binlane.safe_text import one_line
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
@@ -56,7 +56,7 @@ def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, t
             "docs/renames.md#the-first-copy"
         )
     source = source_of(channel, endpoints)
-    asked = Asked(
+    asked = ReadinessRequest(
         windows=False, users=options.users, databases=options.databases, connections=options.jobs + _MORE_CONNECTIONS,
         replaces=options.replace,
     )  # fmt: skip
@@ -121,7 +121,7 @@ class LogLines:
         """See ``bootstrap.progress.Progress``."""
         log.info("%s", name)
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: CopyState) -> None:
         """See ``bootstrap.progress.Progress``."""
         with self._lock:
             if time.monotonic() < self._next:
@@ -141,7 +141,7 @@ class Bar:
         """See ``bootstrap.progress.Progress``."""
         self._bars.show(self._bar, 0, name)
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: CopyState) -> None:
         """See ``bootstrap.progress.Progress``."""
         rows = plural(standing.rows, "row")
         self._bars.show(self._bar, standing.bytes, standing_text(standing), rows, max(standing.all_bytes, 1))

@@ -30,7 +30,7 @@ from binlane.orchestration.commands.run import announced_window
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Terminal
-from binlane.repair.recopy import Recopied, Recopier, chosen_tables
+from binlane.repair.recopy import Recopier, RecopyResult, chosen_tables
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
@@ -40,7 +40,7 @@ from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import recopy_lease
 from binlane.state.windows import read_open_window
 from binlane.verify.definitions.reader import read_sequences
-from binlane.verify.rows.column_text import Compared
+from binlane.verify.rows.column_text import ComparedTable
 from binlane.verify.rows.pairing import pair
 from binlane.verify.rows.sides import source_side
 
@@ -66,7 +66,7 @@ class _Servers:
     """Definitions of source and target, and the chosen tables."""
 
     target: Schema
-    tables: tuple[Compared, ...]
+    tables: tuple[ComparedTable, ...]
     """Those that both servers have."""
     missing: tuple[MissingTable, ...]
 
@@ -179,7 +179,7 @@ def _nothing(_lock: Session) -> None:
     return None
 
 
-def _text(at: Channel, copied: Sequence[Recopied]) -> str:
+def _text(at: Channel, copied: Sequence[RecopyResult]) -> str:
     lines = [f"channel {at.name}: copied again at seqno {at.watermark.seqno:,}, {at.watermark.source}:"]
     lines += [
         f"  {each.table}: {plural(each.deleted, 'row')} deleted, {each.inserted:,} inserted, equal on both servers"

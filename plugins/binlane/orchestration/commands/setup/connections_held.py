@@ -19,7 +19,15 @@ from typing import Final
 
 from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
-from binlane.connections import PREFIX, AskStores, Endpoint, Kept, Resolver, Stored, environment_resolver
+from binlane.connections import (
+    PREFIX,
+    AskStores,
+    ConnectionStores,
+    Endpoint,
+    Resolver,
+    StoredConnection,
+    environment_resolver,
+)
 from binlane.errors import ConfigError
 from binlane.orchestration.announcing.asset_event import site_of
 from binlane.precheck.finding import Command, Finding
@@ -79,7 +87,7 @@ class Connections:
         if (announced := self.channel.announce.airflow) is not None:
             yield _of_announcements(announced)
 
-    def _stored(self, connection_id: str) -> Stored:
+    def _stored(self, connection_id: str) -> ConnectionStores:
         assert self.ask is not None
         with _quietly():
             return self.ask(connection_id)
@@ -123,7 +131,7 @@ def _quietly() -> Iterator[None]:
         logging.disable(before)
 
 
-def _of_airflow(part: str, connection_id: str, stored: Stored) -> Answer:
+def _of_airflow(part: str, connection_id: str, stored: ConnectionStores) -> Answer:
     name = f"{part}-airflow-connection"
     if not stored.kept:
         found = "; ".join(("none in Airflow", *stored.silent))
@@ -141,7 +149,7 @@ def _of_airflow(part: str, connection_id: str, stored: Stored) -> Answer:
     return Answer(name, notes, said=_said(connection_id, stored.kept))
 
 
-def _said(connection_id: str, kept: tuple[Kept, ...]) -> str:
+def _said(connection_id: str, kept: tuple[StoredConnection, ...]) -> str:
     variable = _variable(connection_id)
     places = " and ".join(each.place for each in kept)
     if all(each.in_shell for each in kept):
@@ -151,7 +159,7 @@ def _said(connection_id: str, kept: tuple[Kept, ...]) -> str:
     return places
 
 
-def _other_servers(part: str, kept: tuple[Kept, ...]) -> Iterator[Finding]:
+def _other_servers(part: str, kept: tuple[StoredConnection, ...]) -> Iterator[Finding]:
     """Stores with the same connection and other values: which one is taken depends on the process that asks."""
     first = kept[0].endpoint()
     for each in kept[1:]:
@@ -168,7 +176,7 @@ def _other_servers(part: str, kept: tuple[Kept, ...]) -> Iterator[Finding]:
         yield Finding(Severity.INFO, f"{part}: {each.place}", expected, found, todo)
 
 
-def _of_spark(connection_id: str, stored: Stored) -> Answer:
+def _of_spark(connection_id: str, stored: ConnectionStores) -> Answer:
     """The DAG's connection to Spark: without it the provider takes YARN (advice)."""
     if stored.kept:
         return Answer("spark-airflow-connection", (), said=stored.kept[0].place)

@@ -25,7 +25,7 @@ from binlane.precheck.finding import Command
 from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, ON_SOURCE, OTHER_CHECKS, Answer, Check, answers
 from binlane.readiness.grants import merged
 from binlane.readiness.needs import applies_accounts
-from binlane.readiness.situation import Asked
+from binlane.readiness.situation import ReadinessRequest
 from binlane.schema.compare import Severity
 from binlane.servers.engines import engine_of
 from binlane.servers.greeting import greet
@@ -76,7 +76,7 @@ def _answers(channel: ChannelConfig, connections: Connections, copies_users: boo
     endpoints = _proving(channel, endpoints)
     copies = _may_copy(channel, endpoints)
     users = applies_accounts(channel) or (copies and copies_users)
-    asked = Asked(copies=copies, users=users, connections=_JOBS if copies else 0)
+    asked = ReadinessRequest(copies=copies, users=users, connections=_JOBS if copies else 0)
     checks: dict[str, Check] = {**CHANNEL_CHECKS, **(COPY_CHECKS if copies else {}), **OTHER_CHECKS}
     with readiness_of(channel, endpoints, source_of(channel, endpoints), asked) as situation:
         for each in answers(situation, checks):

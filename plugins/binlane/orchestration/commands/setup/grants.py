@@ -26,7 +26,7 @@ from binlane.readiness.needs import (
     channel_needs,
     source_privileges,
 )
-from binlane.readiness.situation import Asked
+from binlane.readiness.situation import ReadinessRequest
 from binlane.safe_text import one_line
 from binlane.servers.greeting import Greeting, greet
 from binlane.shards.renaming import Renaming
@@ -117,7 +117,7 @@ def _for_what_is_there(
     if any(each.account is None for each in greetings):
         return [("", f"definers and accounts of the source: not read yet; {again}")]
     lines: Lines = []
-    asked = Asked(users=users)
+    asked = ReadinessRequest(users=users)
     with readiness_of(channel, endpoints, source_of(channel, endpoints), asked) as found:
         situation = found.for_account(given)
         for why, check in _OF_WHAT_IS_THERE.items():
