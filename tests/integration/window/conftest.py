@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.compare import compare
 from lab.servers import PrivateServer
 from lab.traffic import Mix, TrafficSummary, run_traffic
-from tests.emptied import empty_target
+from tests.emptied import drop_databases, empty_target
 from tests.forked import process
 
 CHANNEL = "orders"
@@ -121,6 +122,11 @@ class Channel:
             mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
             older = highest_older_session(source, found.position)
             create_channel(engine_of(self.endpoints.target), CHANNEL, found.identity, mark, older_sessions=older)
+
+    def on_both(self, *statements: str) -> None:
+        """Run statements on both servers and in neither's log: what is there already is no window's work."""
+        for server in (self.source, self.target):
+            run_on(server, *statements, log=False)
 
     def traffic(self, transactions: int = 150, tenants: int = 4, seed: int = 1, mix: Mix = MIXED) -> TrafficSummary:
         return run_traffic(
@@ -230,18 +236,45 @@ def channel_of(
     """Makes a channel between servers of two families, or of two series of MariaDB (``11.8``), initialised at the
     source's present end. A test for which the servers are not there is skipped."""
 
-    def server(name: str, part: str) -> PrivateServer:
-        found: PrivateServer
-        if name in set(Flavor):
-            found = request.getfixturevalue(f"{name}_{part}")
-        else:
-            found = request.getfixturevalue("server_of")(name, part)
-        return found
-
     def make(source: str, target: str) -> Channel:
-        return fresh_channel(server(source, "source"), server(target, "target"), tmp_path, clean_servers)
+        servers = _server(request, source, "source"), _server(request, target, "target")
+        return fresh_channel(*servers, tmp_path, clean_servers)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def shared_channel_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ChannelOf:
+    """``channel_of`` for a window that cases of a module share, each in a database of its own that is named after it.
+
+    The next test empties the servers, so what the cases assert about is read when the window has ended.
+    """
+
+    def make(source: str, target: str) -> Channel:
+        servers = _server(request, source, "source"), _server(request, target, "target")
+        return fresh_channel(*servers, tmp_path_factory.mktemp("shared"), empty_source)
+
+    return make
+
+
+def _server(request: pytest.FixtureRequest, name: str, part: str) -> PrivateServer:
+    """Of a family, or of a series of MariaDB."""
+    found: PrivateServer
+    if name in set(Flavor):
+        found = request.getfixturevalue(f"{name}_{part}")
+    else:
+        found = request.getfixturevalue("server_of")(name, part)
+    return found
+
+
+def database_of(case: str) -> str:
+    """The database of a case that shares a window."""
+    return f"tenant_{re.sub('[^a-z0-9]+', '_', case.lower())}"
+
+
+def in_database(database: str, *statements: str) -> tuple[str, ...]:
+    """Statements of ``tenant_1`` in another database."""
+    return tuple(re.sub(r"\btenant_1\b", database, statement) for statement in statements)
 
 
 def fresh_channel(
@@ -262,14 +295,15 @@ def fresh_channel(
 
 
 @pytest.fixture
-def clean_servers(clean_databases: Callable[[PrivateServer], None]) -> Callable[[PrivateServer], None]:
+def clean_servers() -> Callable[[PrivateServer], None]:
     """Drops databases, and the accounts that the traffic makes."""
+    return empty_source
 
-    def clean(server: PrivateServer) -> None:
-        clean_databases(server)
-        drop_accounts(server)
 
-    return clean
+def empty_source(server: PrivateServer) -> None:
+    """See ``clean_servers``."""
+    drop_databases(server)
+    drop_accounts(server)
 
 
 def drop_accounts(server: PrivateServer) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -10,7 +12,7 @@ from binlane.errors import PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, ChannelOf, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, database_of, in_database, run_on
 
 TABLES = (
     "CREATE DATABASE tenant_1 COLLATE utf8mb4_general_ci",
@@ -35,42 +37,97 @@ PLACES = {"source": ("source",), "target": ("target",), "both": ("source", "targ
 
 def prepared(channel: Channel, **only: Sequence[str]) -> Channel:
     """Both servers have the tables; ``only``: what "source", "target" or "both" have besides, out of their logs."""
-    run_on(channel.source, *TABLES)
-    assert channel.run() is not None
-    for place, statements in only.items():
-        for side in PLACES[place]:
-            run_on(getattr(channel, side), *statements, log=False)
+    add_case(channel, "tenant_1", only)
     return channel
 
 
-def logged_as_statements(channel: Channel, *statements: str) -> None:
-    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "USE tenant_1", *statements)
+def add_case(channel: Channel, database: str, only: Mapping[str, Sequence[str]]) -> None:
+    """The tables on both servers, and what each has besides, in a case's database."""
+    channel.on_both(*in_database(database, *TABLES))
+    for place, statements in only.items():
+        for side in PLACES[place]:
+            run_on(getattr(channel, side), f"USE {database}", *in_database(database, *statements), log=False)
+
+
+def logged_as_statements(channel: Channel, *statements: str, database: str = "tenant_1") -> None:
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        f"USE {database}",
+        *in_database(database, *statements),
+    )
+
+
+ONE_SIDED: dict[str, tuple[dict[str, Sequence[str]], Sequence[str], str]] = {
+    "source": ({"source": [WRITES_U]}, [INSERT], "tenant_1.t: trigger tr"),
+    "target": ({"target": [WRITES_U]}, [INSERT], "tenant_1.t: trigger tr"),
+    "other-body": ({"source": [WRITES_U], "target": [WRITES_U_OTHERWISE]}, [INSERT], "tenant_1.t: trigger tr"),
+    "other-mode": ({"source": [WRITES_U], "target": [PIPES, WRITES_U]}, [INSERT], "tenant_1.t: trigger tr"),
+    "behind-a-trigger": ({"both": [WRITES_U], "source": [BEHIND_U]}, [INSERT], "tenant_1.u: trigger tu"),
+    "behind-a-function": ({"both": [FUNCTION], "source": [BEHIND_U]}, ["DO tenant_1.f()"], "tenant_1.u: trigger tu"),
+    "behind-a-view": ({"source": [WRITES_U]}, ["INSERT INTO tenant_1.v (n) VALUES (1)"], "tenant_1.t: trigger tr"),
+}
+HIDDEN: dict[str, tuple[dict[str, Sequence[str]], Sequence[str], str]] = {
+    # the table counts as altered, which explains nothing of the other trigger
+    "made-beside-it": (
+        {"source": [WRITES_U]},
+        [INSERT, f"{WRITES_U.replace('tr ', 'later ')}"],
+        "tenant_1.t: trigger tr",
+    ),
+    "renamed": ({"source": [WRITES_U]}, [INSERT, "RENAME TABLE t TO t_then"], "tenant_1.t: trigger tr"),
+    "dropped": ({"source": [WRITES_U]}, [INSERT, "DROP TRIGGER tr"], "tenant_1.tr: trigger of seqno"),
+    "made-if-missing": (
+        {"source": [WRITES_U]},
+        [INSERT, "CREATE TABLE IF NOT EXISTS t (id INT)"],
+        "tenant_1.t: trigger tr",
+    ),
+    "another-order": (
+        {"both": [WRITES_U], "source": ["DROP TRIGGER tenant_1.tr", SECOND, WRITES_U], "target": [SECOND]},
+        [INSERT],
+        "tenant_1.t: trigger second: expected the source's order, second, tr, found tr, second",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a window of all cases ends with."""
+
+    lines: Sequence[str]
+    before: Mapping[str, set[tuple[object, ...]]]
+    after: Mapping[str, set[tuple[object, ...]]]
+
+    def assert_names(self, case: str, named: str) -> None:
+        [text] = in_database(database_of(case), named)
+        assert [line for line in self.lines if text in line and "[fired-triggers]" in line], "\n".join(self.lines)
+        assert self.after == self.before
+
+
+@pytest.fixture(scope="module")
+def refusal_on(shared_channel_of: ChannelOf) -> Callable[[str], Refusal]:
+    """The refusal of one window that has all cases, by the servers' family."""
+
+    @functools.cache
+    def refusal(family: str) -> Refusal:
+        channel = shared_channel_of(family, family)
+        for case, (only, statements, _) in (ONE_SIDED | HIDDEN).items():
+            function = [FUNCTION] if case in HIDDEN else []
+            add_case(channel, database_of(case), {**only, "both": [*only.get("both", []), *function]})
+            logged_as_statements(channel, *statements, database=database_of(case))
+        before = channel.rows_of(channel.target)
+        with pytest.raises(PrecheckError) as refused:
+            channel.run()
+        return Refusal(str(refused.value).splitlines(), before, channel.rows_of(channel.target))
+
+    return refusal
 
 
 @FAMILIES
-@pytest.mark.parametrize(
-    ("only", "statement", "named"),
-    [
-        ({"source": [WRITES_U]}, INSERT, "tenant_1.t: trigger tr"),
-        ({"target": [WRITES_U]}, INSERT, "tenant_1.t: trigger tr"),
-        ({"source": [WRITES_U], "target": [WRITES_U_OTHERWISE]}, INSERT, "tenant_1.t: trigger tr"),
-        ({"source": [WRITES_U], "target": [PIPES, WRITES_U]}, INSERT, "tenant_1.t: trigger tr"),
-        ({"both": [WRITES_U], "source": [BEHIND_U]}, INSERT, "tenant_1.u: trigger tu"),
-        ({"both": [FUNCTION], "source": [BEHIND_U]}, "DO tenant_1.f()", "tenant_1.u: trigger tu"),
-        ({"source": [WRITES_U]}, "INSERT INTO tenant_1.v (n) VALUES (1)", "tenant_1.t: trigger tr"),
-    ],
-    ids=["source", "target", "other-body", "other-mode", "behind-a-trigger", "behind-a-function", "behind-a-view"],
-)
+@pytest.mark.parametrize("case", ONE_SIDED)
 def test_triggers_that_only_one_server_has_are_named(
-    channel_of: ChannelOf, family: str, only: dict[str, Sequence[str]], statement: str, named: str
+    refusal_on: Callable[[str], Refusal], family: str, case: str
 ) -> None:
-    channel = prepared(channel_of(family, family), **only)
-    before = channel.rows_of(channel.target)
-    logged_as_statements(channel, statement)
-    with pytest.raises(PrecheckError, match=r"\[fired-triggers\]") as refused:
-        channel.run()
-    assert named in str(refused.value)
-    assert channel.rows_of(channel.target) == before
+    refusal_on(family).assert_names(case, ONE_SIDED[case][-1])
 
 
 @FAMILIES
@@ -114,32 +171,11 @@ def test_triggers_that_the_source_has_made_and_dropped_behind_the_window_are_not
 
 
 @FAMILIES
-@pytest.mark.parametrize(
-    ("only", "statements", "named"),
-    [
-        # the table counts as altered, which explains nothing of the other trigger
-        ({"source": [WRITES_U]}, [INSERT, f"{WRITES_U.replace('tr ', 'later ')}"], "tenant_1.t: trigger tr"),
-        ({"source": [WRITES_U]}, [INSERT, "RENAME TABLE t TO t_then"], "tenant_1.t: trigger tr"),
-        ({"source": [WRITES_U]}, [INSERT, "DROP TRIGGER tr"], "tenant_1.tr: trigger of seqno"),
-        ({"source": [WRITES_U]}, [INSERT, "CREATE TABLE IF NOT EXISTS t (id INT)"], "tenant_1.t: trigger tr"),
-        (
-            {"both": [WRITES_U], "source": ["DROP TRIGGER tenant_1.tr", SECOND, WRITES_U], "target": [SECOND]},
-            [INSERT],
-            "tenant_1.t: trigger second: expected the source's order, second, tr, found tr, second",
-        ),
-    ],
-    ids=["made-beside-it", "renamed", "dropped", "made-if-missing", "another-order"],
-)
+@pytest.mark.parametrize("case", HIDDEN)
 def test_what_the_window_defines_hides_no_trigger_of_one_server(
-    channel_of: ChannelOf, family: str, only: dict[str, Sequence[str]], statements: Sequence[str], named: str
+    refusal_on: Callable[[str], Refusal], family: str, case: str
 ) -> None:
-    channel = prepared(channel_of(family, family), **{**only, "both": [*only.get("both", []), FUNCTION]})
-    before = channel.rows_of(channel.target)
-    logged_as_statements(channel, *statements)
-    with pytest.raises(PrecheckError, match=r"\[fired-triggers\]") as refused:
-        channel.run()
-    assert named in str(refused.value)
-    assert channel.rows_of(channel.target) == before
+    refusal_on(family).assert_names(case, HIDDEN[case][-1])
 
 
 @FAMILIES
@@ -148,8 +184,7 @@ def test_triggers_of_tables_with_hostile_names_are_found_in_a_statement_s_text(
     channel_of: ChannelOf, family: str, name: str
 ) -> None:
     channel, table = channel_of(family, family), f"tenant_1.`{name.replace('`', '``')}`"
-    run_on(channel.source, *TABLES, f"CREATE TABLE {table} (n INT)")
-    assert channel.run() is not None
+    channel.on_both(*TABLES, f"CREATE TABLE {table} (n INT)")
     run_on(channel.source, WRITES_U.replace("ON tenant_1.t ", f"ON {table} "), log=False)
     logged_as_statements(channel, f"INSERT INTO {table} VALUES (1)")
     with pytest.raises(PrecheckError, match=r"trigger tr: expected AFTER INSERT.*\[fired-triggers\]"):
@@ -204,8 +239,8 @@ def test_triggers_of_the_other_family_and_of_renamed_databases_are_the_same(
 ) -> None:
     channel = channel_of(source, target)
     channel.write_channel('[rename]\ntenant_1 = "tenant_9"\n')
-    run_on(channel.source, *TABLES)
-    assert channel.run() is not None
+    run_on(channel.source, *TABLES, log=False)
+    run_on(channel.target, *in_database("tenant_9", *TABLES), log=False)
     # the log's would be refused: it is made by hand
     qualified = WRITES_U.replace("INTO u", "INTO tenant_1.u")
     strict = "SET SESSION sql_mode = 'STRICT_ALL_TABLES'"
@@ -234,8 +269,7 @@ def test_triggers_that_fire_on_cascades_and_behind_texts_that_nobody_reads_are_n
     function = FUNCTION.replace("tenant_1.f()", "tenant_1.g()").replace(
         "INSERT INTO u (what) VALUES ('f')", "DELETE FROM child"
     )
-    run_on(
-        channel.source,
+    channel.on_both(
         *TABLES,
         "CREATE TABLE tenant_1.parent (id INT PRIMARY KEY)",
         "CREATE TABLE tenant_1.child (id INT, FOREIGN KEY (id) REFERENCES tenant_1.parent (id) ON DELETE CASCADE)",
@@ -243,7 +277,6 @@ def test_triggers_that_fire_on_cascades_and_behind_texts_that_nobody_reads_are_n
         "INSERT INTO tenant_1.child VALUES (1)",
         function,
     )
-    assert channel.run() is not None
     run_on(channel.source, gone, log=False)
     for server in (channel.source, channel.target):
         run_on(

@@ -40,8 +40,7 @@ def test_rows_are_computed_in_the_locales_of_their_sessions(channel_of: ChannelO
     """The first table is known when the window begins, the second is made by it; ``own``: the target's locale."""
     channel = channel_of("mysql", "mysql")
     channel.write_channel("", f'reduce = "{reduce}"\n')
-    run_on(channel.source, "CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t {NAMED}")
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t {NAMED}")
     channel.target.query(f"SET GLOBAL lc_time_names = '{own}'")
     try:
         run_on(channel.source, "CREATE DATABASE tenant_2", f"CREATE TABLE tenant_2.t {NAMED}")
@@ -64,8 +63,7 @@ def test_shares_of_divided_shards_keep_the_locales(channel_of: ChannelOf, divide
     file.write_text(file.read_text().replace("count = 3\n", f'count = 3\nallow_torn = true\ndivide = "{divide}"\n'))
     channel.write_shard_list("(divided)=tenant_1\n")
     tables = [f"tenant_1.t_{n}" for n in range(3)]
-    run_on(channel.source, "CREATE DATABASE tenant_1", *(f"CREATE TABLE {table} {NAMED}" for table in tables))
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE tenant_1", *(f"CREATE TABLE {table} {NAMED}" for table in tables))
     write(channel.source, 12, *tables)
     assert channel.run() is not None
     channel.assert_equal()
@@ -96,8 +94,7 @@ def test_a_locale_that_decides_when_a_server_opens_the_table_is_named(channel_of
 @pytest.mark.parametrize("text", ['writer = "sql"\n', 'on_conflict = "overwrite"\n'])
 def test_locales_are_named_where_rows_are_written_in_one(channel_of: ChannelOf, text: str) -> None:
     channel = channel_of("mysql", "mysql")
-    run_on(channel.source, "CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t {NAMED}")
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE tenant_1", f"CREATE TABLE tenant_1.t {NAMED}")
     channel.write_channel(text)
     run_on(channel.source, INSERT.format("tenant_1.t", 1))
     assert channel.run() is not None

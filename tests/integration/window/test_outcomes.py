@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,15 @@ import pytest
 from binlane.errors import PrecheckError
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
+from tests.integration.window.conftest import (
+    CHANNEL,
+    Channel,
+    ChannelOf,
+    database_of,
+    fresh_channel,
+    in_database,
+    run_on,
+)
 
 ALLOWED = "allow_nontransactional = true\n"
 TABLES = (
@@ -52,8 +62,7 @@ def sessions(server: PrivateServer, *groups: tuple[str, ...]) -> None:
 def mixed(channel: Channel) -> list[tuple[Any, ...]]:
     """What both tables hold on each server behind the windows."""
     channel.write_channel(ALLOWED)
-    sessions(channel.source, TABLES)
-    assert channel.run() is not None
+    channel.on_both(*TABLES)
     sessions(channel.source, *MIXED)
     assert channel.run() is not None
     return [
@@ -69,8 +78,7 @@ def test_errors_and_rollbacks_leave_the_same_rows_on_mariadb(channel: Channel) -
 def test_a_rolled_back_transaction_may_make_and_drop_temporary_tables(channel: Channel) -> None:
     """No server has them before the window, so no definition of theirs is asked for."""
     channel.write_channel(ALLOWED)
-    sessions(channel.source, TABLES)
-    assert channel.run() is not None
+    channel.on_both(*TABLES)
     tables = ("tenant_1.own", "tenant_1.kept")
     group = [BY_STATEMENT, "BEGIN"]
     for number, table in enumerate(tables):
@@ -120,8 +128,7 @@ HALF_WAY = (
 def half_way(channel: Channel, *altered: str) -> None:
     """The tables on both servers, then ``altered`` on the target alone, then the statements on the source."""
     channel.write_channel(ALLOWED)
-    sessions(channel.source, BEHIND)
-    assert channel.run() is not None
+    channel.on_both(*BEHIND)
     run_on(channel.target, *altered, log=False)
     sessions(channel.source, *HALF_WAY)
 
@@ -202,8 +209,7 @@ def test_which_rows_a_failed_statement_took_first_is_the_source_s_own(
     """The servers have the same rows, stored in another order: each fails behind other rows."""
     channel.write_channel(ALLOWED)
     tables = ("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.read_from (id INT) ENGINE=MyISAM", TABLES[1])
-    sessions(channel.source, (*tables, "INSERT INTO tenant_1.kept VALUES (2, 'there')"))
-    assert channel.run() is not None
+    channel.on_both(*tables, "INSERT INTO tenant_1.kept VALUES (2, 'there')")
     for server, order in ((channel.source, "(1), (2), (3)"), (channel.target, "(3), (2), (1)")):
         run_on(server, f"INSERT INTO tenant_1.read_from VALUES {order}", log=False)
     sessions(channel.source, (BY_STATEMENT, "INSERT INTO tenant_1.kept SELECT id, 'read' FROM tenant_1.read_from"))
@@ -228,8 +234,7 @@ def test_another_kind_of_engine_on_the_target_is_named_before_anything_is_writte
 ) -> None:
     """The statement's error would undo all of it there: two rows would be lost without a word."""
     channel.write_channel(ALLOWED)
-    sessions(channel.source, TABLES)
-    assert channel.run() is not None
+    channel.on_both(*TABLES)
     channel.target.query("ALTER TABLE tenant_1.kept ENGINE=InnoDB")
     sessions(channel.source, MIXED[0])
     assert channel.cli("run", CHANNEL) == 1
@@ -244,8 +249,7 @@ def test_a_target_with_gtids_keeps_what_a_statement_without_transactions_had_don
 ) -> None:
     channel = channel_of("mysql", "mysql")
     channel.write_channel(ALLOWED)
-    sessions(channel.source, TABLES)
-    assert channel.run() is not None
+    channel.on_both(*TABLES)
     sessions(channel.source, MIXED[0])
     assert channel.run() is not None
     for server in (channel.source, channel.target):
@@ -320,8 +324,7 @@ def test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, s VARCHAR(36))"
-    sessions(channel.source, ("CREATE DATABASE tenant_1", table))
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE tenant_1", table)
     sessions(channel.source, (BY_STATEMENT, "INSERT INTO tenant_1.t VALUES (1, UUID())"))
     assert channel.cli("run", CHANNEL) == 1
     assert "expected what every server answers alike, found UUID()" in capsys.readouterr().err
@@ -331,54 +334,101 @@ def test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it(
     assert channel.target.query("SELECT id FROM tenant_1.t") == [(1,)]
 
 
-@pytest.mark.parametrize("default", ["UUID()", "(RAND() + 1)", "NEXTVAL(tenant_1.s)"])
-def test_a_new_column_whose_default_differs_from_server_to_server_stops_the_window(
-    channel_of: ChannelOf, default: str
-) -> None:
-    """MySQL refuses it itself (1674); of a new row the log has the value."""
-    channel = channel_of("mariadb", "mariadb")
-    run_on(
-        channel.source,
-        "CREATE DATABASE tenant_1",
-        "CREATE SEQUENCE tenant_1.s",
-        f"CREATE TABLE tenant_1.t (id INT PRIMARY KEY, c VARCHAR(40) DEFAULT {default})",
-        "INSERT INTO tenant_1.t (id) VALUES (1)",
-    )
+def function_of(default: str) -> str:
+    """What a finding names of it."""
+    return default.strip("(").partition("(")[0]
+
+
+DEFAULTS = {"uuid": "UUID()", "rand": "(RAND() + 1)", "nextval": "NEXTVAL(tenant_nextval.s)"}
+
+
+@pytest.fixture(scope="module")
+def defaults_named(shared_channel_of: ChannelOf) -> list[str]:
+    """The lines of the refusal of a window that adds a column with each of the defaults."""
+    channel = shared_channel_of("mariadb", "mariadb")
+    for case, default in DEFAULTS.items():
+        run_on(
+            channel.source,
+            f"CREATE DATABASE {database_of(case)}",
+            f"CREATE SEQUENCE {database_of(case)}.s",
+            f"CREATE TABLE {database_of(case)}.t (id INT PRIMARY KEY, c VARCHAR(40) DEFAULT {default})",
+            f"INSERT INTO {database_of(case)}.t (id) VALUES (1)",
+        )
     assert channel.run() is not None
     channel.assert_equal()
-    run_on(channel.source, f"ALTER TABLE tenant_1.t ADD d VARCHAR(40) DEFAULT {default}")
-    with pytest.raises(PrecheckError, match=r"as the default of a new column; each server fills .*`binlane recopy"):
+    for case, default in DEFAULTS.items():
+        run_on(channel.source, f"ALTER TABLE {database_of(case)}.t ADD d VARCHAR(40) DEFAULT {default}")
+    with pytest.raises(PrecheckError) as refused:
         channel.run()
+    return str(refused.value).splitlines()
+
+
+@pytest.mark.parametrize("case", DEFAULTS)
+def test_a_new_column_whose_default_differs_from_server_to_server_stops_the_window(
+    defaults_named: list[str], case: str
+) -> None:
+    """MySQL refuses it itself (1674); of a new row the log has the value."""
+    said = (
+        rf"found {function_of(DEFAULTS[case])}\(\) as the default of a new column; each server fills .*`binlane recopy"
+    )
+    assert [line for line in defaults_named if re.search(said, line)], "\n".join(defaults_named)
+
+
+REFUSED = {"uuid": "UUID()", "rand": "RAND()", "encrypted": "AES_ENCRYPT('a', 'key')"}
+TAKEN = {"connection": "CONNECTION_ID()", "pi": "PI()"}
+ONE_TABLE = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)"
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What windows with new columns of all cases have said, and which columns the target has got, by case."""
+
+    lines: list[str]
+    columns: Mapping[str, object]
+
+
+@pytest.fixture(scope="module")
+def defaults_refused(shared_channel_of: ChannelOf) -> Defaults:
+    channel = shared_channel_of("mysql", "mysql")
+    channel.write_channel("allow_unsafe = true\n")
+    for case, default in REFUSED.items():
+        channel.on_both(*in_database(database_of(case), "CREATE DATABASE tenant_1", ONE_TABLE))
+        altered = f"ALTER TABLE {database_of(case)}.t ADD c VARBINARY(99) DEFAULT ({default})"
+        sessions(channel.source, (BY_STATEMENT, altered))
+    with pytest.raises(PrecheckError) as refused:
+        channel.run()
+    columns = {each: channel.target.query(f"SHOW COLUMNS FROM {database_of(each)}.t LIKE 'c'") for each in REFUSED}
+    return Defaults(str(refused.value).splitlines(), columns)
 
 
 @requires_mysql
-@pytest.mark.parametrize(
-    ("default", "is_refused"),
-    [("UUID()", True), ("RAND()", True), ("AES_ENCRYPT('a', 'key')", True), ("CONNECTION_ID()", False), ("PI()", None)],
-)
+@pytest.mark.parametrize("case", REFUSED)
 def test_a_new_column_that_a_mysql_target_refuses_is_named_whatever_the_channel_allows(
-    channel_of: ChannelOf, default: str, is_refused: bool | None
+    defaults_refused: Defaults, case: str
 ) -> None:
     """A source with binlog_format = STATEMENT alone has logged it; lanes of a target with a log never have that."""
+    named = rf"found {function_of(REFUSED[case])}\(\) as the default of a new column; "
+    said = rf"{named}a MySQL target .* \(1674\), with allow"
+    assert [line for line in defaults_refused.lines if re.search(said, line)], "\n".join(defaults_refused.lines)
+    assert defaults_refused.columns[case] == []
+
+
+@requires_mysql
+def test_a_new_column_that_a_mysql_target_takes_is_named_unless_every_server_fills_it_alike(
+    channel_of: ChannelOf,
+) -> None:
     channel = channel_of("mysql", "mysql")
-    sessions(channel.source, ("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)"))
     channel.write_channel("allow_unsafe = true\n")
-    assert channel.run() is not None
-    sessions(channel.source, (BY_STATEMENT, f"ALTER TABLE tenant_1.t ADD c VARBINARY(99) DEFAULT ({default})"))
-    if is_refused:
-        with pytest.raises(
-            PrecheckError, match=r"as the default of a new column; a MySQL target .* \(1674\), with allow"
-        ):
-            channel.run()
-        assert channel.target.query("SHOW COLUMNS FROM tenant_1.t LIKE 'c'") == []
-        return
+    altered = "ALTER TABLE {}.t ADD {} VARBINARY(99) DEFAULT ({})"
+    for case, default in TAKEN.items():
+        channel.on_both(*in_database(database_of(case), "CREATE DATABASE tenant_1", ONE_TABLE))
+        sessions(channel.source, (BY_STATEMENT, altered.format(database_of(case), "c", default)))
     assert channel.run() is not None
     channel.assert_equal()
     channel.write_channel("allow_unsafe = false\n")
-    sessions(channel.source, (BY_STATEMENT, f"ALTER TABLE tenant_1.t ADD d VARBINARY(99) DEFAULT ({default})"))
-    if is_refused is None:
-        assert channel.run() is not None
-        return
+    sessions(channel.source, (BY_STATEMENT, altered.format(database_of("pi"), "d", TAKEN["pi"])))
+    assert channel.run() is not None
+    sessions(channel.source, (BY_STATEMENT, altered.format(database_of("connection"), "d", TAKEN["connection"])))
     with pytest.raises(PrecheckError, match="as the default of a new column; each server fills"):
         channel.run()
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable
 
 import pytest
 
 from binlane.errors import DriftError, PrecheckError
-from tests.integration.window.conftest import CHANNEL, ChannelOf, run_on
+from tests.integration.window.conftest import CHANNEL, ChannelOf, database_of, run_on
 from tests.integration.window.test_stored_programs import (
     CALL,
     CALLS_P,
     FAMILIES,
     FROM_VIEW,
     INSERT,
+    Refusal,
+    add_case,
     function,
     logged_as_statements,
     prepared,
@@ -66,25 +69,37 @@ REPLACED = {
 }
 
 
+@pytest.fixture(scope="module")
+def refusal_on(shared_channel_of: ChannelOf) -> Callable[[str], Refusal]:
+    """The refusal of one window that has all cases, by the servers' family; with ``allow_unsafe`` it is applied."""
+
+    @functools.cache
+    def refusal(family: str) -> Refusal:
+        channel = shared_channel_of(family, family)
+        for case, (ours, theirs, statements, _) in REPLACED.items():
+            add_case(channel, database_of(case), ours, theirs)
+            logged_as_statements(channel, *statements, database=database_of(case))
+        before = channel.rows_of(channel.target)
+        with pytest.raises(PrecheckError) as refused:
+            channel.run()
+        after = channel.rows_of(channel.target)
+        channel.write_channel("allow_unsafe = true\n")
+        assert channel.run() is not None
+        return Refusal(str(refused.value).splitlines(), before, after)
+
+    return refusal
+
+
 @FAMILIES
-@pytest.mark.parametrize(("ours", "theirs", "statements", "named"), REPLACED.values(), ids=REPLACED)
+@pytest.mark.parametrize("case", REPLACED)
 def test_programs_that_the_log_replaces_behind_their_use_are_named(
-    channel_of: ChannelOf,
-    family: str,
-    ours: Sequence[str],
-    theirs: Sequence[str],
-    statements: Sequence[str],
-    named: str,
+    refusal_on: Callable[[str], Refusal], family: str, case: str
 ) -> None:
     """No catalogue has the source's text of then any more."""
-    channel = prepared(channel_of(family, family), ours, theirs)
-    before = channel.rows_of(channel.target)
-    logged_as_statements(channel, *statements)
-    with pytest.raises(PrecheckError, match=rf"{named}: expected .* found one that may be another"):
-        channel.run()
-    assert channel.rows_of(channel.target) == before
-    channel.write_channel("allow_unsafe = true\n")
-    assert channel.run() is not None
+    refusal = refusal_on(family)
+    named = refusal.named(case, f"{REPLACED[case][-1]}: expected .* found one that may be another")
+    assert named, "\n".join(refusal.lines)
+    assert refusal.after == refusal.before
 
 
 @FAMILIES

@@ -7,8 +7,10 @@ In logs of statements: of rows, the target computes no more than ``test_generate
 from __future__ import annotations
 
 import contextlib
+import functools
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,10 +19,11 @@ import pytest
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from binlane.sql.session_variables import VARIABLES, Fate, Variable
+from lab.compare import compare
 from lab.programs import has_mysql
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, ChannelOf, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, database_of, in_database, run_on
 
 STATEMENTS: Final = "SET SESSION binlog_format = STATEMENT"
 MADE: Final = (
@@ -226,8 +229,7 @@ def channel_with(channel_of: ChannelOf, version: str, variable: Variable) -> Cha
     channel = channel_of(version, version)
     if not channel.source.query("SHOW GLOBAL VARIABLES LIKE %s", (variable.name,)):
         pytest.skip(f"{version} has no {variable.name}")
-    for server in (channel.source, channel.target):
-        run_on(server, *MADE, log=False)
+    channel.on_both(*MADE)
     return channel
 
 
@@ -250,34 +252,147 @@ def session_of(case: Case, variable: Variable) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.parametrize(
-    ("version", "variable"), params(Fate.LOGGED, Fate.IN_TEXT, Fate.SET, Fate.STRICTER, Fate.WITHOUT_EFFECT)
-)
+def variables_of(channel: Channel, version: str, *fates: Fate) -> list[Variable]:
+    """Those of ``params`` that this server has."""
+    there = {name for name, _ in channel.source.query("SHOW GLOBAL VARIABLES")}
+    flavor = Flavor.MYSQL if version == "mysql" else Flavor.MARIADB
+    return [
+        each
+        for each in VARIABLES
+        if each.fate in fates and case_of(each) in CASES and flavor in each.flavors and each.name in there
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a window has made of the cases that share it."""
+
+    cases: tuple[str, ...]
+    differences: tuple[str, ...]
+    lines: tuple[str, ...] = ()
+    """Of the window before it, which was refused."""
+
+    def of(self, case: str) -> list[str]:
+        """The differences of a case; those of no case are every case's."""
+        databases = {each: database_of(each) for each in self.cases}
+        owners = {
+            text: {each for each, name in databases.items() if re.search(rf"\b{name}\b", text)}
+            for text in self.differences
+        }
+        return [text for text, names in owners.items() if case in names or not names]
+
+
+def shared_or_skip(windows: Callable[[str], Shared], version: str, variable: Variable) -> Shared:
+    """The test is skipped where this server does not have the variable."""
+    if version == "mysql" and not has_mysql():
+        pytest.skip("no MySQL")
+    shared = windows(version)
+    if case_of(variable) not in shared.cases:
+        pytest.skip(f"{version} has no {variable.name}")
+    return shared
+
+
+OWN_VALUES: Final = (Fate.LOGGED, Fate.IN_TEXT, Fate.SET, Fate.STRICTER, Fate.WITHOUT_EFFECT)
+
+
+@pytest.fixture(scope="module")
+def own_values(shared_channel_of: ChannelOf) -> Callable[[str], Shared]:
+    """A window of all variables of these fates, by version."""
+
+    @functools.cache
+    def window(version: str) -> Shared:
+        channel = shared_channel_of(version, version)
+        variables = variables_of(channel, version, *OWN_VALUES)
+        for variable in variables:
+            database, case = database_of(case_of(variable)), CASES[case_of(variable)]
+            channel.on_both(*in_database(database, *MADE))
+            run_on(channel.source, *session_of(case, variable), *in_database(database, *case.statements))
+        assert channel.run() is not None
+        return Shared(tuple(map(case_of, variables)), compare(channel.source, channel.target).differences)
+
+    return window
+
+
+@pytest.mark.parametrize(("version", "variable"), params(*OWN_VALUES))
 def test_a_session_s_own_value_arrives_or_makes_no_difference(
-    channel_of: ChannelOf, version: str, variable: Variable
+    own_values: Callable[[str], Shared], version: str, variable: Variable
 ) -> None:
-    channel, case = channel_with(channel_of, version, variable), CASES[case_of(variable)]
-    run_on(channel.source, *session_of(case, variable), *case.statements)
-    assert channel.run() is not None
-    channel.assert_equal()
+    shared = shared_or_skip(own_values, version, variable)
+    assert shared.of(case_of(variable)) == []
+
+
+@pytest.fixture(scope="module")
+def values_of_the_source(shared_channel_of: ChannelOf) -> Callable[[str], Shared]:
+    """All variables that are compared at once, by version: a window of statements that see none of them, one of those
+    that do, which is refused, and the same again when the target has the values, too."""
+
+    @functools.cache
+    def windows(version: str) -> Shared:
+        channel = shared_channel_of(version, version)
+        variables = [each for each in variables_of(channel, version, Fate.COMPARED) if not is_alone(version, each)]
+        variables.sort(key=lambda each: each.name not in SEEN_BY_OTHERS)
+        with contextlib.ExitStack() as values:
+            for variable in variables:
+                database = database_of(case_of(variable))
+                channel.on_both(*in_database(database, *MADE))
+                values.enter_context(global_value(channel.source, variable.name, CASES[case_of(variable)].value))
+            for variable in variables:
+                unseen = in_database(database_of(case_of(variable)), UNSEEN)
+                run_on(channel.source, STATEMENTS, *unseen)
+            assert channel.run() is not None
+            channel.assert_equal()
+            for variable in variables:
+                case = CASES[case_of(variable)]
+                besides = (f"SET SESSION {each}" for each in case.besides)
+                statements = in_database(database_of(case_of(variable)), *case.statements)
+                run_on(channel.source, STATEMENTS, *besides, *statements)
+            with pytest.raises(PrecheckError) as refused:
+                channel.run()
+            for variable in variables:
+                values.enter_context(global_value(channel.target, variable.name, CASES[case_of(variable)].value))
+            assert channel.run() is not None
+        differences = compare(channel.source, channel.target).differences
+        return Shared(tuple(map(case_of, variables)), differences, tuple(str(refused.value).splitlines()))
+
+    return windows
+
+
+UNSEEN: Final = "UPDATE tenant_1.t SET n = n + 1 WHERE id = 1"
+
+
+SEEN_BY_OTHERS: Final = {"max_sort_length", "max_allowed_packet"}
+"""Statements of other cases see them, too; a window names the first that does."""
+
+
+def is_alone(version: str, variable: Variable) -> bool:
+    """Whether it shares no window: another case has the same variable, or a window with it is refused whatever the
+    target's value is."""
+    return case_of(variable) != variable.name or (version, variable.name) == ("mysql", "block_encryption_mode")
 
 
 @pytest.mark.parametrize(("version", "variable"), params(Fate.COMPARED))
 def test_another_value_of_the_source_stops_a_window_that_sees_it(
-    channel_of: ChannelOf, version: str, variable: Variable
+    values_of_the_source: Callable[[str], Shared], channel_of: ChannelOf, version: str, variable: Variable
 ) -> None:
+    named = rf"{variable.name} of the target: expected"
+    if not is_alone(version, variable):
+        shared = shared_or_skip(values_of_the_source, version, variable)
+        statements = CASES[case_of(variable)].statements
+        databases = [f"{database_of(each)}." for each in shared.cases if CASES[each].statements == statements]
+        assert any(re.search(named, line) and any(name in line for name in databases) for line in shared.lines)
+        assert shared.of(case_of(variable)) == []
+        return
     channel, case = channel_with(channel_of, version, variable), CASES[case_of(variable)]
     with global_value(channel.source, variable.name, case.value):
-        run_on(channel.source, STATEMENTS, "UPDATE tenant_1.t SET n = n + 1 WHERE id = 1")
-        if case_of(variable) != "old_mode ZERO_DATE_TIME_CAST":
+        if case_of(variable) == variable.name:
+            run_on(channel.source, STATEMENTS, UNSEEN)
             assert channel.run() is not None
             channel.assert_equal()
-        besides = (f"SET SESSION {each}" for each in case.besides)
-        run_on(channel.source, STATEMENTS, *besides, *case.statements)
-        with pytest.raises(PrecheckError, match=rf"{variable.name} of the target: expected"):
+        run_on(channel.source, STATEMENTS, *(f"SET SESSION {each}" for each in case.besides), *case.statements)
+        with pytest.raises(PrecheckError, match=named):
             channel.run()
         with global_value(channel.target, variable.name, case.value):
-            if variable.name != "block_encryption_mode" or version != "mysql":
+            if variable.name != "block_encryption_mode":
                 assert channel.run() is not None
                 channel.assert_equal()
 
@@ -306,8 +421,7 @@ def test_an_expression_behind_a_table_or_a_statement_sees_it_too(channel_of: Cha
         "default": "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, n INT, s VARCHAR(30) DEFAULT (CONCAT(7 / 3)))",
     }
     tables = () if where in ("row", "default") else (OTHER,)
-    run_on(channel.source, STATEMENTS, *MADE, *tables, made[where])
-    assert channel.run() is not None
+    channel.on_both(*MADE, *tables, made[where])
     insert = {
         "function": "INSERT INTO tenant_1.u (id, n) VALUES (1, tenant_1.x(7))",
         "view": "INSERT INTO tenant_1.u (id, n) SELECT id, n FROM tenant_1.x ORDER BY 1",
@@ -367,8 +481,7 @@ def test_a_fulltext_index_behind_a_trigger_is_named(channel_of: ChannelOf, flavo
         "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, s TEXT, FULLTEXT (s)) ENGINE=InnoDB",
         "CREATE TABLE tenant_1.v (id INT PRIMARY KEY, n INT)",
     )
-    run_on(channel.source, STATEMENTS, *MADE, *tables, *(() if is_made else (trigger,)))
-    assert channel.run() is not None
+    channel.on_both(*MADE, *tables, *(() if is_made else (trigger,)))
     run_on(channel.source, STATEMENTS, "INSERT INTO tenant_1.u VALUES (1, 'a giraffe')")
     assert channel.run() is not None
     run_on(channel.source, STATEMENTS, *((trigger,) if is_made else ()), "INSERT INTO tenant_1.u VALUES (2, 'giraffe')")

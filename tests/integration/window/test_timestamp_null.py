@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from binlane.errors import ApplyError, UndecidableError
 from binlane.health.ways_out import way_out
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.work.files import WorkFolder
+from binlane.work.plan_job.job import InProcess, run_plan_job
+from lab.compare import compare
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
+from tests.integration.window.conftest import (
+    CHANNEL,
+    Channel,
+    ChannelOf,
+    database_of,
+    fresh_channel,
+    in_database,
+    run_on,
+)
 
 pytestmark = requires_mysql
 
@@ -30,8 +46,8 @@ def at(seconds: int) -> str:
     return f"SET SESSION timestamp = {seconds}"
 
 
-def rows(channel: Channel) -> list[tuple[object, ...]]:
-    return channel.target.query("SELECT id, UNIX_TIMESTAMP(at), UNIX_TIMESTAMP(may) FROM tenant_1.t ORDER BY id")
+def rows(channel: Channel, database: str = "tenant_1") -> list[tuple[object, ...]]:
+    return channel.target.query(f"SELECT id, UNIX_TIMESTAMP(at), UNIX_TIMESTAMP(may) FROM {database}.t ORDER BY id")
 
 
 def test_a_session_that_has_logged_off_makes_it_the_current_time(channel_of: ChannelOf) -> None:
@@ -100,8 +116,7 @@ def test_a_session_of_which_nothing_is_logged_is_applied_in_the_way_that_is_said
 def test_a_null_that_is_wrong_under_off_too_stops_the_window(channel_of: ChannelOf) -> None:
     """A column that is NOT NULL on the target alone, in a session that has logged OFF."""
     channel = channel_of("mysql", "mysql")
-    run_on(channel.source, "CREATE DATABASE tenant_1", TABLE.replace("may TIMESTAMP NULL", "may INT NULL"))
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE tenant_1", TABLE.replace("may TIMESTAMP NULL", "may INT NULL"))
     channel.target.query("ALTER TABLE tenant_1.t MODIFY may INT NOT NULL")
     run_on(
         channel.source,
@@ -215,44 +230,90 @@ DOUBTFUL = {
 }
 
 
-@pytest.mark.parametrize("statement", DOUBTFUL.values(), ids=DOUBTFUL.keys())
+@dataclass(frozen=True, slots=True)
+class Lax:
+    """A window of all doubtful statements, each in a lane of its own: how the lanes ended, by lane, and, when what the
+    messages say was done, the times on the target, by database, and what differs."""
+
+    errors: Sequence[str]
+    times: Mapping[str, set[object]]
+    differences: Sequence[str]
+
+
+@pytest.fixture(scope="module")
+def lax_window(shared_channel_of: ChannelOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Lax]:
+    """By the session's setting."""
+
+    @functools.cache
+    def window(value: str) -> Lax:
+        channel, file = shared_channel_of("mysql", "mysql"), tmp_path_factory.mktemp("lax") / "file"
+        file.write_text("2\n3\n")
+        databases = {case: database_of(case) for case in DOUBTFUL}
+        toml = channel.channels / f"{CHANNEL}.toml"
+        toml.write_text(toml.read_text().replace("count = 3\n", f"count = {len(databases)}\n"))
+        channel.write_shard_list("".join(f"{name}={lane}\n" for lane, name in enumerate(databases.values())))
+        numbers = "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r WHERE n < 70000) SELECT n FROM r"
+        many = ("SET SESSION cte_max_recursion_depth = 70000", f"CREATE TABLE tenant_1.n (n INT PRIMARY KEY) {numbers}")
+        for case, name in databases.items():
+            made = (
+                *("CREATE DATABASE tenant_1", TABLE, "CREATE VIEW tenant_1.v AS SELECT id, at FROM tenant_1.t"),
+                *(many if "tenant_1.n" in DOUBTFUL[case] else ()),
+                "INSERT INTO tenant_1.t VALUES (1, FROM_UNIXTIME(1600000000), NULL)",
+            )
+            channel.on_both(*in_database(name, *made))
+        for server in (channel.source, channel.target):
+            server.query("SET GLOBAL local_infile = ON")
+        try:
+            for case, name in databases.items():
+                [text] = in_database(name, DOUBTFUL[case].format(file=file))
+                with contextlib.closing(channel.source.connect(autocommit=True, local_infile=True)) as connection:
+                    for each in (BY_STATEMENT, value, "SET SESSION sql_mode = ''", at(AT), text):
+                        with connection.cursor() as cursor:
+                            cursor.execute(each)
+            errors = ends_of_lanes(channel)
+            # what the message says
+            if value == OFF:
+                channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = OFF")
+            else:
+                toml.write_text(f"{toml.read_text()}allow_unsafe = true\n")
+            assert channel.run() is not None
+        finally:
+            channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = ON")
+            for server in (channel.source, channel.target):
+                server.query("SET GLOBAL local_infile = OFF")
+        times = {name: {when for _, when, _ in rows(channel, name)} for name in databases.values()}
+        return Lax(errors, times, compare(channel.source, channel.target).differences)
+
+    return window
+
+
+def ends_of_lanes(channel: Channel) -> list[str]:
+    """Run a window as far as its lanes come: each one's error, "" for none."""
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    run_plan_job(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+
+    def end(lane: int) -> str:
+        try:
+            steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+        except ApplyError as exc:
+            return str(exc)
+        return ""
+
+    with ThreadPoolExecutor(len(adopted["lanes"])) as pool:
+        return list(pool.map(end, sorted(each["lane"] for each in adopted["lanes"])))
+
+
+@pytest.mark.parametrize("case", DOUBTFUL)
 @pytest.mark.parametrize("value", [ON, OFF], ids=["ON", "OFF"])
 def test_a_null_that_a_lax_session_has_stored_either_way_is_named(
-    channel_of: ChannelOf, statement: str, value: str, tmp_path: Path
+    lax_window: Callable[[str], Lax], case: str, value: str
 ) -> None:
-    channel = channel_of("mysql", "mysql")
-    (tmp_path / "file").write_text("2\n3\n")
-    numbers = "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r WHERE n < 70000) SELECT n FROM r"
-    many = ("SET SESSION cte_max_recursion_depth = 70000", f"CREATE TABLE tenant_1.n (n INT PRIMARY KEY) {numbers}")
-    run_on(
-        channel.source,
-        *("CREATE DATABASE tenant_1", TABLE, "CREATE VIEW tenant_1.v AS SELECT id, at FROM tenant_1.t"),
-        *(many if "tenant_1.n" in statement else ()),
-        "INSERT INTO tenant_1.t VALUES (1, FROM_UNIXTIME(1600000000), NULL)",
-    )
-    assert channel.run() is not None
-    for server in (channel.source, channel.target):
-        server.query("SET GLOBAL local_infile = ON")
-    text = statement.format(file=tmp_path / "file")
-    try:
-        with contextlib.closing(channel.source.connect(autocommit=True, local_infile=True)) as connection:
-            for each in (BY_STATEMENT, value, "SET SESSION sql_mode = ''", at(AT), text):
-                with connection.cursor() as cursor:
-                    cursor.execute(each)
-        with pytest.raises(ApplyError, match="NULL for the TIMESTAMP column at, which must not be NULL"):
-            channel.run()
-        # what the message says
-        if value == OFF:
-            channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = OFF")
-        else:
-            channel.write_channel("allow_unsafe = true\n")
-        assert channel.run() is not None
-    finally:
-        channel.target.query("SET GLOBAL explicit_defaults_for_timestamp = ON")
-        for server in (channel.source, channel.target):
-            server.query("SET GLOBAL local_infile = OFF")
-    channel.assert_equal()
-    assert (AT in {found for _, found, _ in rows(channel)}) == (value == OFF)
+    window = lax_window(value)
+    error = window.errors[list(DOUBTFUL).index(case)]
+    assert "NULL for the TIMESTAMP column at, which must not be NULL" in error
+    assert window.differences == ()
+    assert (AT in window.times[database_of(case)]) == (value == OFF)
 
 
 def test_other_nulls_of_a_lax_session_are_what_they_are_everywhere(channel_of: ChannelOf) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pymysql
@@ -15,8 +18,8 @@ from binlane.model import Flavor
 from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_xa_statements import fill, made, mixing, session
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, database_of, in_database, run_on
+from tests.integration.window.test_xa_statements import TABLES, fill, made, mixing, session
 
 __all__ = ["mixing"]
 TO_INNODB = "ALTER TABLE tenant_1.kept ENGINE=InnoDB"
@@ -35,14 +38,12 @@ def other_engine(channel: Channel, *, behind: bool = False) -> None:
     """The table without transactions becomes InnoDB on the target alone; ``behind``: one that a trigger changes."""
     made(channel)
     if behind:
-        for statement in (JOURNAL, FOLLOW):
-            channel.source.query(statement)
-        assert channel.run() is not None
+        channel.on_both(JOURNAL, FOLLOW)
     run_on(channel.target, TO_INNODB.replace("kept", "journal") if behind else TO_INNODB, log=False)
 
 
-def rows_of(server: PrivateServer, table: str = "kept") -> list[str]:
-    return [value for (value,) in server.query(f"SELECT v FROM tenant_1.{table} ORDER BY id")]
+def rows_of(server: PrivateServer, table: str = "kept", database: str = "tenant_1") -> list[str]:
+    return [value for (value,) in server.query(f"SELECT v FROM {database}.{table} ORDER BY id")]
 
 
 @requires_mysql
@@ -164,9 +165,7 @@ def test_what_a_trigger_has_changed_without_transactions_is_refused_where_others
 ) -> None:
     """The engines are the same, and the statement does not name the table."""
     made(mixing)
-    for statement in (JOURNAL, FOLLOW):
-        mixing.source.query(statement)
-    assert mixing.run() is not None
+    mixing.on_both(JOURNAL, FOLLOW)
     with session(mixing, direct) as run:
         run("XA START 'x'", *fill("1", "undone"), "XA END 'x'", "XA PREPARE 'x'")
         mixing.source.query("UPDATE tenant_1.journal SET v = CONCAT(v, '+')")
@@ -306,8 +305,7 @@ def test_an_engine_that_the_source_gives_a_table_behind_the_window_is_named(
     channel_of: ChannelOf, family: str, statement: str, is_named: bool
 ) -> None:
     channel = made(channel_of(family, family))
-    channel.source.query("CREATE TABLE tenant_1.other LIKE tenant_1.undone")
-    assert channel.run() is not None
+    channel.on_both("CREATE TABLE tenant_1.other LIKE tenant_1.undone")
     with session(channel) as run, contextlib.suppress(pymysql.err.IntegrityError):
         run("INSERT INTO kept VALUES (1, 'stays'), (1, 'never')")
     with session(channel) as run:
@@ -370,27 +368,59 @@ LIKENESSES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What a case of the shared window has come to."""
+
+    on_the_source: list[str]
+    on_the_target: list[str]
+    findings: list[str]
+
+
+@pytest.fixture(scope="module")
+def likenesses_on(shared_channel_of: ChannelOf) -> Callable[[str], Mapping[tuple[str, bool], Likeness]]:
+    """One window that has all cases and is refused, by the servers' family."""
+
+    @functools.cache
+    def likenesses(family: str) -> Mapping[tuple[str, bool], Likeness]:
+        channel = shared_channel_of(family, family)
+        channel.write_channel("allow_nontransactional = true\n")
+        cases = {(name, gone): database_of(f"{name} {gone}") for name in LIKENESSES for gone in (False, True)}
+        for (name, is_gone), database in cases.items():
+            channel.on_both(*in_database(database, *(each for each in TABLES if "tenant_2" not in each)))
+            if PLAIN not in LIKENESSES[name]:
+                run_on(channel.target, *in_database(database, TO_INNODB), log=False)
+            with session(channel, database=database) as run:
+                run("SET SESSION default_storage_engine = MyISAM", *LIKENESSES[name])
+                with contextlib.suppress(pymysql.err.IntegrityError):
+                    run(TWICE)
+                run("INSERT INTO undone (v) SELECT v FROM late ORDER BY id", *(["DROP TABLE late"] if is_gone else []))
+        with pytest.raises(PrecheckError) as refused:
+            channel.run()
+        lines = str(refused.value).splitlines()
+        return {
+            case: Likeness(
+                rows_of(channel.source, "undone", database),
+                rows_of(channel.target, "undone", database),
+                [line for line in lines if re.search(rf"\b{database}\.\w+: engine: ", line)],
+            )
+            for case, database in cases.items()
+        }
+
+    return likenesses
+
+
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 @pytest.mark.parametrize("is_gone", [False, True], ids=["there", "gone"])
-@pytest.mark.parametrize("statements", LIKENESSES.values(), ids=LIKENESSES)
+@pytest.mark.parametrize("name", LIKENESSES)
 def test_the_likeness_of_a_table_of_another_kind_is_named_where_a_statement_fails_behind_it(
-    channel_of: ChannelOf, family: str, statements: tuple[str, ...], is_gone: bool
+    likenesses_on: Callable[[str], Mapping[tuple[str, bool], Likeness]], family: str, name: str, is_gone: bool
 ) -> None:
     """CREATE TABLE .. LIKE takes the engine that the other table has on each server."""
-    channel = made(channel_of(family, family))
-    if PLAIN not in statements:
-        run_on(channel.target, TO_INNODB, log=False)
-    with session(channel) as run:
-        run("SET SESSION default_storage_engine = MyISAM", *statements)
-        with contextlib.suppress(pymysql.err.IntegrityError):
-            run(TWICE)
-        run("INSERT INTO undone (v) SELECT v FROM late ORDER BY id")
-        if is_gone:
-            run("DROP TABLE late")
-    assert rows_of(channel.source, "undone") == ["stays"]
-    with pytest.raises(PrecheckError, match=r"tenant_1\.\w+: engine: "):
-        channel.run()
-    assert rows_of(channel.target, "undone") == []
+    likeness = likenesses_on(family)[name, is_gone]
+    assert likeness.on_the_source == ["stays"]
+    assert likeness.findings
+    assert likeness.on_the_target == []
 
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])

@@ -16,7 +16,7 @@ from binlane.model import Flavor
 from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel
+from tests.integration.window.conftest import Channel, fresh_channel, run_on
 
 TABLES = (
     "CREATE DATABASE tenant_1",
@@ -34,20 +34,20 @@ Run = Callable[..., None]
 
 
 def made(channel: Channel, *, known: bool = True) -> Channel:
-    """Write to tables without transactions; ``known``: a window makes the tables before those of the test."""
+    """Write to tables without transactions; ``known``: both servers have the tables before the log of the test."""
     channel.write_channel("allow_nontransactional = true\n")
     channel.write_shard_list("tenant_1=0\ntenant_2=1\n")
-    for statement in TABLES:
-        channel.source.query(statement)
     if known:
-        assert channel.run() is not None
+        channel.on_both(*TABLES)
+    else:
+        run_on(channel.source, *TABLES)
     return channel
 
 
 @contextlib.contextmanager
-def session(channel: Channel, direct: str = "OFF") -> Iterator[Run]:
+def session(channel: Channel, direct: str = "OFF", database: str = "tenant_1") -> Iterator[Run]:
     """A connection of the source that logs statements."""
-    with contextlib.closing(channel.source.connect(autocommit=True, database="tenant_1")) as connection:
+    with contextlib.closing(channel.source.connect(autocommit=True, database=database)) as connection:
 
         def run(*statements: str) -> None:
             with connection.cursor() as cursor:
