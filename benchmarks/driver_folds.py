@@ -25,8 +25,8 @@ from benchmarks.archive import extracted
 from benchmarks.fresh import in_fresh_process, peak_rss_kib
 from binlane.plan.manifest import Manifest
 from binlane.plan.settings import PlanSettings
-from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window.mapped import MappedWindow
+from binlane.plan.window.merge import make_plan, merge_scans
 from binlane.schema.model import Schema
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -64,7 +64,7 @@ def summarize(uri: str, folder: Path) -> None:
     inputs = read_inputs(work)
     batches = batches_of(inputs.manifest.segments)
     scanned = list(engine.run("scan", partial(scan_task, uri, inputs.key), batches))
-    routing = fold_scans(inputs.manifest, map(unpacked, scanned), inputs.settings, inputs.schema)
+    routing = merge_scans(inputs.manifest, map(unpacked, scanned), inputs.settings, inputs.schema)
     context = routing.to_json()
     work.child(inputs.key).write_once(files.CONTEXT, context)
     mapped = list(engine.run("map", partial(map_task, WorkerInputs.of(work, inputs.key, context)), batches))
@@ -97,7 +97,7 @@ def fold(folder: Path, count: int) -> dict[str, Any]:
     manifest = Manifest.from_json((folder / files.MANIFEST).read_bytes(), files.MANIFEST)
     read = clock.lap()
     scans = (_later_scan(unpacked(base.scanned[at]), shift) for at, shift in base.turns(count))
-    routing = fold_scans(manifest, scans, base.settings, base.schema)
+    routing = merge_scans(manifest, scans, base.settings, base.schema)
     work.write_once(files.CONTEXT, routing.to_json())
     scan = clock.lap()
     turns = enumerate(base.turns(count))

@@ -30,7 +30,7 @@ from benchmarks.workloads import WORKLOADS
 from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
-from binlane.plan.window.fold import fold_scans
+from binlane.plan.window.merge import merge_scans
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import WorkerInputs, read_inputs
@@ -89,7 +89,7 @@ def _scan_and_map(folder: WorkFolder, mapped: list[str]) -> dict[str, float]:
     began = time.perf_counter()
     rows = list(engine.run("scan", partial(scan_task, folder.uri, inputs.key), [names]))
     scan = time.perf_counter() - began
-    routing = fold_scans(inputs.manifest, map(unpacked, rows), inputs.settings, inputs.schema)
+    routing = merge_scans(inputs.manifest, map(unpacked, rows), inputs.settings, inputs.schema)
     context = routing.to_json()
     folder.child(inputs.key).write_once(files.CONTEXT, context)
     began = time.perf_counter()

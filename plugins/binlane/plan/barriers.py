@@ -33,7 +33,7 @@ class BarrierRequest:
     """All lanes must stand at the seqno before."""
 
 
-def fold(requests: Iterable[BarrierRequest], *, serialized: int, fold_gap: int) -> tuple[Barrier, ...]:
+def joined(requests: Iterable[BarrierRequest], *, serialized: int, fold_gap: int) -> tuple[Barrier, ...]:
     """Join requests, ascending by seqno, into barriers over disjoint ranges of seqnos.
 
     Requests with at most ``fold_gap`` transactions between them share a barrier of all their lanes, but a request that

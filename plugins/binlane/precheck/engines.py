@@ -178,7 +178,7 @@ def _made_by_default(
     found = f"{default}, the target's default, since {statement.where} names none"
     if _is_of_kind(ours, default):
         if is_late and not _is_of_kind(ours, _INNODB):
-            # the fold knows only of engines that the log names
+            # the merge of scans knows only of engines that the log names
             expected = "a transactional one, or one that the log names: XA transactions end behind others"
             yield Finding(Severity.FATAL, f"{key}: engine", expected, f"{default}, by default", _UNKNOWN_TODO)
         return

@@ -131,10 +131,10 @@ class _RowOrder:
             if text is None or text.words[:1] not in (("CREATE",), ("ALTER",)) or text.facts.first is None:
                 continue
             key = text.facts.first
-            if text.words[:1] == ("ALTER",) and _folded(key) not in found:
+            if text.words[:1] == ("ALTER",) and _any_case(key) not in found:
                 continue
             like = self._like(text) if "LIKE" in text.words else None
-            found.setdefault(_folded(key), []).append(like or _definition(key, made_table(text.tokens)))
+            found.setdefault(_any_case(key), []).append(like or _definition(key, made_table(text.tokens)))
         return found
 
     def _like(self, text: LoggedText) -> Table | None:
@@ -174,7 +174,7 @@ class _RowOrder:
         situation = self.situation
 
         def found(key: TableKey) -> Table | None:
-            made = self._made.get(_folded(key), ())
+            made = self._made.get(_any_case(key), ())
             if made:
                 # of several of one name, each has the rows of some statement
                 known = situation.tables.table(key)
@@ -190,7 +190,7 @@ class _RowOrder:
         return found
 
 
-def _folded(key: TableKey) -> tuple[str, str]:
+def _any_case(key: TableKey) -> tuple[str, str]:
     return key.database.casefold(), key.table.casefold()
 
 

@@ -33,7 +33,7 @@ from binlane.plan.transaction.rename import (
     sources_of,
     without_own_name,
 )
-from binlane.plan.window.fold import EMPTY
+from binlane.plan.window.merge import EMPTY
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.precheck.account.row_writer import writer_of, written_by_sql

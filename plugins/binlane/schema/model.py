@@ -232,11 +232,11 @@ class Schema:
     def table(self, key: TableKey) -> Table | None:
         """The table that this server finds by that name; None if there is none."""
         found = self.tables.get(key)
-        return self._by_folded_name.get(_folded(key)) if found is None and self.folds_names else found
+        return self._by_lower_case.get(_lower_case(key)) if found is None and self.folds_names else found
 
     @cached_property
-    def _by_folded_name(self) -> Mapping[tuple[str, str], Table]:
-        return {_folded(key): table for key, table in self.tables.items()}
+    def _by_lower_case(self) -> Mapping[tuple[str, str], Table]:
+        return {_lower_case(key): table for key, table in self.tables.items()}
 
     @property
     def letter_case(self) -> LetterCase:
@@ -305,5 +305,5 @@ def own_reason(table: Table) -> str | None:
     return next((reason for holds, reason in reasons if holds), None)
 
 
-def _folded(key: TableKey) -> tuple[str, str]:
+def _lower_case(key: TableKey) -> tuple[str, str]:
     return lower(key.database), lower(key.table)

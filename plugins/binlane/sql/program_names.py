@@ -47,11 +47,11 @@ def folded_name(name: str) -> str:
 @functools.cache
 def _letters() -> Mapping[int, str]:
     spans = [tuple(int(end, 16) for end in span.split("-")) for span in _SPANS.split()]
-    found = {code: _folded(chr(code)) for first, last in spans for code in range(first, last + 1)}
-    return _Letters(found | {code: _folded(chr(code)) for code in range(128)} | _OTHERS)
+    found = {code: _lower_case(chr(code)) for first, last in spans for code in range(first, last + 1)}
+    return _Letters(found | {code: _lower_case(chr(code)) for code in range(128)} | _OTHERS)
 
 
-def _folded(letter: str) -> str:
+def _lower_case(letter: str) -> str:
     base = unicodedata.normalize("NFD", letter)[0].upper()
     return base.lower() if base.isascii() else base
 

@@ -23,8 +23,8 @@ from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.segment import map as columnar
 from binlane.plan.transaction.altered_tables import Alterations
-from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window.mapped import MappedWindow
+from binlane.plan.window.merge import make_plan, merge_scans
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
@@ -130,7 +130,7 @@ def filtered(
     functions = columnar if version == "columnar" else plain_map
     manifest: Manifest = manifest_of([segment])
     scan = functions.scan_segment(data, segment, chosen, critical_databases(chosen, target))
-    routing = fold_scans(manifest, [scan], chosen, target)
+    routing = merge_scans(manifest, [scan], chosen, target)
     rules = table_rules(target, routing.excluded)
     reducer = None if reduce == "off" else Reducer(rules, chosen.payload_bytes, chosen.largest_bytes)
     sinks: list[MemorySink] = []

@@ -25,8 +25,8 @@ from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.map import map_segment as columnar_map
 from binlane.plan.segment.map import scan_segment as columnar_scan
 from binlane.plan.settings import PlanSettings
-from binlane.plan.window.fold import fold_window, make_plan
 from binlane.plan.window.mapped import MappedWindow
+from binlane.plan.window.merge import make_plan, merge_window
 from binlane.plan.window.reduce import FoldedLane, LaneFolder
 from binlane.plan.window_plan import Block, LaneFile, WindowPlan
 from binlane.schema.model import Schema
@@ -228,7 +228,7 @@ def filtered(
     scan, map_one = (columnar_scan, columnar_map) if columnar else (scan_segment, map_segment)
     scans = [scan(data, segment, chosen, is_critical) for data, segment in parts]
     earlier = [scan(data, segment, chosen, is_critical) for data, segment in before]
-    routing, of_one_kind = fold_window(manifest, scans, chosen, schema, earlier)
+    routing, of_one_kind = merge_window(manifest, scans, chosen, schema, earlier)
     chosen = chosen.chosen(routing.size)
     files = {segment.name: (data, segment) for data, segment in (*parts, *before)}
     lanes: dict[int, list[tuple[BlockHeader, tuple[Item, ...]]]] = {}

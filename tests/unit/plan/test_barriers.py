@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from binlane.errors import PlanError
 from binlane.model import Barrier
-from binlane.plan.barriers import BarrierMap, BarrierRequest, LaneEdges, fold
+from binlane.plan.barriers import BarrierMap, BarrierRequest, LaneEdges, joined
 from tests.unit.plan.segment import plain_map
 
 SERIALIZED = 4
@@ -66,12 +66,12 @@ CASES = [
 def test_barrier_requests_fold_into_barriers(
     requests: list[BarrierRequest], fold_gap: int, expected: list[tuple[int, int, int, tuple[int, ...], dict[str, int]]]
 ) -> None:
-    assert fold(requests, serialized=SERIALIZED, fold_gap=fold_gap) == tuple(Barrier(*values) for values in expected)
+    assert joined(requests, serialized=SERIALIZED, fold_gap=fold_gap) == tuple(Barrier(*values) for values in expected)
 
 
 def test_barrier_requests_out_of_order_are_refused() -> None:
     with pytest.raises(PlanError, match="seqno 3 after 5"):
-        fold([cross(5, 0, 1), cross(3, 0, 1)], serialized=SERIALIZED, fold_gap=0)
+        joined([cross(5, 0, 1), cross(3, 0, 1)], serialized=SERIALIZED, fold_gap=0)
 
 
 @st.composite

@@ -30,7 +30,7 @@ def lag(status: ChannelStatus, now: float) -> tuple[float | None, int]:
 
 
 def gap(status: ChannelStatus, seqno: int) -> tuple[int, int] | None:
-    """The seqnos between a lane's position and the high-water mark, which the lane may lack; None if there are none."""
+    """The seqnos between a position and the foremost one, which the lane may lack; None if there are none."""
     return None if seqno >= status.high_water else (seqno + 1, status.high_water)
 
 

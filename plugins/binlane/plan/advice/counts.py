@@ -24,7 +24,7 @@ from binlane.plan.segment.load import Load, Loads
 from binlane.plan.segment.map import ScanSummary, scan_columns
 from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.route_key import TransactionClass
-from binlane.plan.window.fold import EMPTY, fold_scans
+from binlane.plan.window.merge import EMPTY, merge_scans
 from binlane.schema.model import Schema
 from binlane.shards.shard_list import HashMethod, ShardList, parse_shard_list
 
@@ -178,8 +178,8 @@ class WindowCounter:
         """The counts of all segments. Raises ConfigError for a shard list that does not fit."""
         settings, manifest = self.settings, replace(manifest, done=(*manifest.done, *self._unseen()))
         listed = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
-        as_set = self._folded(manifest, settings)
-        by_load = self._folded(manifest, _with(settings, replace(listed, hash_method=HashMethod.LOAD, default=None)))
+        as_set = self._merged(manifest, settings)
+        by_load = self._merged(manifest, _with(settings, replace(listed, hash_method=HashMethod.LOAD, default=None)))
         shards = self._shards(as_set)
         (divided, together), why_not = self._divided(manifest, listed, shards, as_set)
         return Counts(
@@ -192,7 +192,7 @@ class WindowCounter:
             divided,
             together,
             why_not,
-            self._folded(manifest, self._measured).size,
+            self._merged(manifest, self._measured).size,
             self._sets.finish(manifest.last_seqno),
             self._sets.hot.first(),
             self._sets.hot.missed,
@@ -206,9 +206,9 @@ class WindowCounter:
         known = {str(each.name) for scan in scans for each in scan.prepared}
         return sorted({str(each.name) for scan in scans for each in scan.resolved if each.commits} - known)
 
-    def _folded(self, manifest: Manifest, settings: PlanSettings) -> Routing:
+    def _merged(self, manifest: Manifest, settings: PlanSettings) -> Routing:
         scans = [replace(self._scans[0], loads=self._loads), *self._scans[1:]] if self._scans else []
-        return fold_scans(manifest, scans, settings, self._known, self._carried)
+        return merge_scans(manifest, scans, settings, self._known, self._carried)
 
     def _routes(self, routing: Routing) -> list[tuple[str, int, Load]]:
         """Shard, lane and load of each database of plain transactions, and of each class of others."""
@@ -259,8 +259,8 @@ class WindowCounter:
         return found, f"{name} has no row changes, only statements" if found == none else ""
 
     def _both(self, manifest: Manifest, settings: PlanSettings) -> tuple[DividedShard | None, DividedShard | None]:
-        alone = self._of_division(self._folded(manifest, replace(settings, commits_together=False)))
-        return alone, self._of_division(self._folded(manifest, replace(settings, commits_together=True)))
+        alone = self._of_division(self._merged(manifest, replace(settings, commits_together=False)))
+        return alone, self._of_division(self._merged(manifest, replace(settings, commits_together=True)))
 
     def _of_division(self, routing: Routing) -> DividedShard | None:
         division = routing.division

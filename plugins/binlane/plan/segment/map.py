@@ -1,6 +1,6 @@
 """The plan job's two pure functions over one segment; their Python runs once a block, not once an event.
 
-``scan_segment`` finds the facts that other segments need; ``fold`` makes the window's routes of all scans;
+``scan_segment`` finds the facts that other segments need; ``merge`` makes the window's routes of all scans;
 ``map_segment`` builds the segment's blocks. Simple transactions (``binlog.vector.simple_transactions``) are handled as
 arrays, many at once; all others are decoded one by one. Tests compare the bytes with a map that decodes every one.
 """
@@ -63,7 +63,7 @@ class ScanSummary:
     """Each transaction that is not plain: its seqno, and the index of its class in ``classes``."""
     prepared: tuple[XaPrepareScan, ...] = ()
     resolved: tuple[XaEnd, ...] = ()
-    """Halves of XA transactions. An XA COMMIT is not in ``members``: the fold finds its class."""
+    """Halves of XA transactions. An XA COMMIT is not in ``members``: the merge finds its class."""
     temporary: tuple[TemporaryStep, ...] = ()
     """Statements that depend on the state of their connection."""
     kept: frozenset[TableKey] = frozenset()
@@ -90,7 +90,7 @@ class MapSummary:
 def scan_segment(
     data: Buffer, segment: Segment, settings: PlanSettings, is_critical: Callable[[str], bool]
 ) -> ScanSummary:
-    """The facts of one segment that the fold needs. ``is_critical``: predicate of ``critical_databases``.
+    """The facts of one segment that the merge needs. ``is_critical``: predicate of ``critical_databases``.
 
     Raises BinlogError for anything in the log that cannot be applied exactly.
     """

@@ -131,10 +131,10 @@ class _Window:
     def _takes_definition(self, step: TemporaryStep, unseen: set[str]) -> bool:
         """CREATE and DROP TEMPORARY: whether it drops nothing but unseen tables."""
         if step.opened is not None:
-            unseen.discard(_folded(step.opened))
+            unseen.discard(_any_case(step.opened))
             self._seen.take(step)
             return False
-        unseen.difference_update(map(_folded, step.closed))
+        unseen.difference_update(map(_any_case, step.closed))
         is_seen = any(self._seen.find(step.session, table) is not None for table in step.closed)
         self._seen.take(step)
         if is_seen or step.if_exists or step.session in self._callers:
@@ -147,10 +147,10 @@ class _Window:
             return self._renames(step, unseen)
         exists = self.known.exists if step.names.is_marked else lambda _: True
         tables = {table for table in step.names.tables if self._seen.find(step.session, table) is None}
-        sure = {table for table in tables if _folded(table) in unseen or not exists(table)}
+        sure = {table for table in tables if _any_case(table) in unseen or not exists(table)}
         if step.session in self._callers or step.calls:
             # a routine may have made them: ``lives`` and the precheck follow those
-            sure = {table for table in tables if _folded(table) in unseen}
+            sure = {table for table in tables if _any_case(table) in unseen}
         elif step.names.is_plain and len(tables) == 1 and not self.known.has_routines:
             asks = self._asks if step.ddl is None else self._opens_asking
             sure = sure if any(map(asks, tables)) else tables
@@ -158,11 +158,11 @@ class _Window:
             self._name(UNSURE, step, sure)
             return False
         if sure:
-            unseen.update(map(_folded, sure))
+            unseen.update(map(_any_case, sure))
             for before, after in step.renamed:
                 if before in sure:
-                    unseen.discard(_folded(before))
-                    unseen.add(_folded(after))
+                    unseen.discard(_any_case(before))
+                    unseen.add(_any_case(after))
             if not step.names.written <= sure:
                 self._name(UNSEEN, step, sure)
             return True
@@ -179,7 +179,7 @@ class _Window:
 
     def _renames(self, step: TemporaryStep, unseen: set[str]) -> bool:
         """RENAME TABLE, which MariaDB does not mark: of tables that have turned out to be unseen ones."""
-        found = which_are_temporary(step.renamed, lambda table: _folded(table) in unseen)
+        found = which_are_temporary(step.renamed, lambda table: _any_case(table) in unseen)
         if not any(found):
             return False
         if not all(found):
@@ -187,8 +187,8 @@ class _Window:
                 UNSEEN, step, {before for (before, _), is_unseen in zip(step.renamed, found, strict=True) if is_unseen}
             )
         for before, after in step.renamed:
-            unseen.discard(_folded(before))
-            unseen.add(_folded(after))
+            unseen.discard(_any_case(before))
+            unseen.add(_any_case(after))
         return True
 
     def _name(self, what: str, step: TemporaryStep, tables: Iterable[TableKey]) -> None:
@@ -196,5 +196,5 @@ class _Window:
         self.unsafe.setdefault(name, step.seqno)
 
 
-def _folded(table: TableKey) -> str:
+def _any_case(table: TableKey) -> str:
     return str(table).casefold()

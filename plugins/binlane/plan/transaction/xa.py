@@ -3,8 +3,8 @@
 A prepared transaction is applied at the seqno of its XA COMMIT, as if it had been logged there: until then its locks
 kept other transactions from its rows. What an XA ROLLBACK does not undo is applied there (``plan.window.xa_ends``). The
 XID joins the two halves, across segments and, through the ``binlane`` schema of the target, across windows. The scan
-lists both halves, the fold pairs them, and the map of a segment reads the parts from the segment that holds the XA
-PREPARE.
+lists both halves, the merge of scans pairs them, and the map of a segment reads the parts from the segment that holds
+the XA PREPARE.
 """
 
 from __future__ import annotations

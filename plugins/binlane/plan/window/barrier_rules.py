@@ -28,7 +28,7 @@ import numpy as np
 
 from binlane.binlog.vector.arrays import Ints
 from binlane.model import FILTERED_SHARD, Barrier
-from binlane.plan.barriers import BarrierRequest, fold
+from binlane.plan.barriers import BarrierRequest, joined
 from binlane.plan.division import Division
 from binlane.plan.manifest import Manifest
 from binlane.plan.settings import PlanSettings
@@ -79,7 +79,7 @@ class BarrierRules:
                 for begin, behind in pairwise([first, *begins, end + 1] if first <= end else []):
                     yield self._serial(begin, behind - 1, serial)
             else:
-                yield from fold(self._requests(first, end), serialized=self._serialized, fold_gap=fold_gap)
+                yield from joined(self._requests(first, end), serialized=self._serialized, fold_gap=fold_gap)
             if stretch is not None:
                 yield stretch
                 first = stretch.last + 1

@@ -18,13 +18,13 @@ def known_tables(scans: ScannedWindow, schema: Schema, facts: SchemaFacts) -> Ta
     """``schema``: the target's at the window's start; ``facts``: of any time of the window."""
     there = permanent_names(scans, schema)
     # a cascade opens the tables of the other rows; a table keeps its defaults under another name, and gives them a copy
-    pairs = [frozenset(map(_folded, pair)) for pair in (*facts.foreign_keys, *facts.renames, *facts.copies)]
-    opening = _joined({_folded(key) for key, table in schema.tables.items() if _asks(table)}, pairs)
-    asking = opening.union(_folded(key) for key in (*facts.views, *facts.triggered_tables))
+    pairs = [frozenset(map(_any_case, pair)) for pair in (*facts.foreign_keys, *facts.renames, *facts.copies)]
+    opening = _joined({_any_case(key) for key, table in schema.tables.items() if _asks(table)}, pairs)
+    asking = opening.union(_any_case(key) for key in (*facts.views, *facts.triggered_tables))
     return TableFacts(
-        lambda table: _folded(table) in there,
-        lambda table: _folded(table) in asking,
-        lambda table: _folded(table) in opening,
+        lambda table: _any_case(table) in there,
+        lambda table: _any_case(table) in asking,
+        lambda table: _any_case(table) in opening,
         has_routines=bool(facts.routine_databases),
     )
 
@@ -39,7 +39,7 @@ def _joined(names: Set[str], pairs: Collection[Set[str]]) -> frozenset[str]:
 
 def permanent_names(scans: ScannedWindow, schema: Schema) -> frozenset[str]:
     """Tables and views that are on the target, or that a DDL of the window names, in lower case."""
-    return frozenset(map(_folded, (*schema.tables, *schema.views, *_defined(scans))))
+    return frozenset(map(_any_case, (*schema.tables, *schema.views, *_defined(scans))))
 
 
 def _defined(scans: ScannedWindow) -> Iterator[TableKey]:
@@ -54,5 +54,5 @@ def _asks(table: Table) -> bool:
     return any(text is not None and _ASKS in text.lower() for text in texts)
 
 
-def _folded(table: TableKey) -> str:
+def _any_case(table: TableKey) -> str:
     return str(table).casefold()

@@ -7,8 +7,8 @@ nothing is applied between XA PREPARE and end. At an XA ROLLBACK its statements 
 other rolled-back transaction of the log (``error_outcome.undone``); if all its tables are transactional on the target,
 and by the log on the source (``xa.AtOnce``), nothing is applied.
 
-The source's engines decide what a statement has changed at once, and the fold knows the target's alone: where it
-matters, and the log does not tell, it names the tables, which must be of one kind on both servers
+The source's engines decide what a statement has changed at once, and the merge of scans knows the target's alone: where
+it matters, and the log does not tell, it names the tables, which must be of one kind on both servers
 (``precheck.engines``).
 """
 
@@ -107,10 +107,12 @@ class _Engines:
         """The engines of all tables at any time of the window."""
         facts = [statement.facts for described in window.classes for statement in described.statements]
         definitions = [each for each in facts if each.commits_implicitly]
-        defined = frozenset(_folded(table) for each in definitions for table in each.tables)
-        pairs = {(_folded(old), _folded(new)) for each in definitions for old, new in (*each.renames, *each.copies)}
-        without = {_folded(key) for key, table in schema.tables.items() if not table.transactional} if pairs else set()
-        without |= {_folded(table) for table in window.kept}
+        defined = frozenset(_any_case(table) for each in definitions for table in each.tables)
+        pairs = {(_any_case(old), _any_case(new)) for each in definitions for old, new in (*each.renames, *each.copies)}
+        without = (
+            {_any_case(key) for key, table in schema.tables.items() if not table.transactional} if pairs else set()
+        )
+        without |= {_any_case(table) for table in window.kept}
         while more := {new for old, new in pairs if old in without} - without:
             without |= more
         return cls(schema, defined, frozenset(without))
@@ -128,7 +130,7 @@ class _Engines:
         for statement in prepared.described.statements:
             for key in statement.facts.written:
                 table = self.schema.table(key)
-                if _folded(key) in self.without or (table is not None and not table.transactional):
+                if _any_case(key) in self.without or (table is not None and not table.transactional):
                     yield key
 
     def decide(self, prepared: XaPrepareScan) -> Iterator[TableKey]:
@@ -152,7 +154,7 @@ class _Engines:
     def _reaches_further(self, facts: StatementFacts) -> bool:
         if facts.routines_used or facts.kind is StatementKind.UNKNOWN:
             return True
-        folded = {_folded(key) for key in facts.written}
+        folded = {_any_case(key) for key in facts.written}
         return bool(folded & self._with_hidden)
 
     def _touches_one(self, facts: StatementFacts) -> bool:
@@ -162,7 +164,7 @@ class _Engines:
     @cached_property
     def _with_hidden(self) -> frozenset[str]:
         """Views, and tables with triggers."""
-        return frozenset(map(_folded, (*self.schema.views, *self.schema.tables_with_triggers)))
+        return frozenset(map(_any_case, (*self.schema.views, *self.schema.tables_with_triggers)))
 
     @cached_property
     def _some_without(self) -> bool:
@@ -171,8 +173,8 @@ class _Engines:
     def _is_undone(self, key: TableKey) -> bool:
         table = self.schema.table(key)
         # a trigger may change other tables
-        return table is not None and table.transactional and not table.triggers and _folded(key) not in self.defined
+        return table is not None and table.transactional and not table.triggers and _any_case(key) not in self.defined
 
 
-def _folded(table: TableKey) -> str:
+def _any_case(table: TableKey) -> str:
     return str(table).casefold()

@@ -109,7 +109,7 @@ class Grants:
         named, patterns = self._places
         yield from named.get(None, ())
         if database is not None:
-            exact = named.get(self._folded(database), ())
+            exact = named.get(self._lower_case(database), ())
             yield from exact
             by_name = {grant.account for grant in exact}
             found = [grant for pattern, grant in patterns if pattern.fullmatch(database)]
@@ -135,13 +135,13 @@ class Grants:
 
     def same(self, one: str | None, other: str | None) -> bool:
         """Whether two names of databases or tables are one."""
-        return one is not None and other is not None and self._folded(one) == self._folded(other)
+        return one is not None and other is not None and self._lower_case(one) == self._lower_case(other)
 
     def unescaped(self, database: str) -> str:
         """A database as GRANT names it, without the backslashes before what would be a wildcard."""
         return _ESCAPE.sub(r"\1", database) if self.has_wildcards else database
 
-    def _folded(self, name: str) -> str:
+    def _lower_case(self, name: str) -> str:
         return name.lower() if self.ignores_case else name
 
     @cached_property
@@ -157,7 +157,7 @@ class Grants:
             elif self.has_wildcards and _WILDCARD.search(_ESCAPE.sub("", grant.database)):
                 patterns.append((_expression(grant.database, self.ignores_case), grant))
             else:
-                named.setdefault(self._folded(self.unescaped(grant.database)), []).append(grant)
+                named.setdefault(self._lower_case(self.unescaped(grant.database)), []).append(grant)
         return named, patterns
 
 

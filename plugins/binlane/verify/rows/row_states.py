@@ -2,7 +2,7 @@
 
 An image in the log need not have every column (``binlog_row_image`` MINIMAL and NOBLOB, diffs of JSON documents). A
 column that the log does not change has the value that it had; one that it changes without showing the value is lost.
-Values are spelled as a server returns them for ``column_text.Compared.row_expressions``.
+Values are spelled as a server returns them for ``column_text.ComparedTable.row_expressions``.
 """
 
 from __future__ import annotations

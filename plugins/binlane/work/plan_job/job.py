@@ -24,8 +24,8 @@ from binlane.formats import OF_PLAN
 from binlane.garbage import uncollected
 from binlane.plan.manifest import Segment
 from binlane.plan.settings import PlanSettings
-from binlane.plan.window.fold import fold_window, make_plan
 from binlane.plan.window.mapped import MappedWindow
+from binlane.plan.window.merge import make_plan, merge_window
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
@@ -165,7 +165,7 @@ def _planned(folder: WorkFolder, engine: Engine, scanned: Scanned | None) -> Win
     )
     rest = iter(others)
     scans = (unpacked(early[each] if each in early else next(rest)) for each in names)
-    routing, of_one_kind = fold_window(
+    routing, of_one_kind = merge_window(
         inputs.manifest, islice(scans, len(segments)), inputs.settings, inputs.schema, scans
     )
     context = routing.to_json()

@@ -18,8 +18,8 @@ from binlane.plan.block.computed_modes import AllTables
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.segment import map as columnar
-from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window.mapped import MappedWindow
+from binlane.plan.window.merge import make_plan, merge_scans
 from tests.unit.plan.logs import EMPTY_SCHEMA, MemorySink, manifest_of, rows, segment_of, settings
 from tests.unit.plan.segment import plain_map
 
@@ -42,7 +42,7 @@ def outcome(path: Path, version: Any, *, reduce: bool, seconds: int = 0, damaged
         segment = replace(template, flavor=reader.format.flavor, last_seqno=count, transactions=count)
         scan = version.scan_segment(data, segment, chosen, lambda name: name == "test")
         manifest = manifest_of([segment])
-        routing = fold_scans(manifest, [scan], chosen, EMPTY_SCHEMA)
+        routing = merge_scans(manifest, [scan], chosen, EMPTY_SCHEMA)
         sinks: list[MemorySink] = []
 
         def open_sink(lane: int, format_event: bytes) -> MemorySink:

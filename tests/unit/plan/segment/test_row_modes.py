@@ -21,7 +21,7 @@ from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.segment import map as columnar
 from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.pieces import alone
-from binlane.plan.window.fold import fold_scans
+from binlane.plan.window.merge import merge_scans
 from binlane.sql.requirements import COMPUTED_MODE, COMPUTED_ZONE, Requirement
 from tests.tiers import examples
 from tests.unit.binlog.cases import MYSQL, log, mysql_gtid, payload, query
@@ -86,7 +86,7 @@ def mapped(
     chosen = settings(lanes=1, block_transactions=5, block_bytes=size, target="mysql", target_version="9.7.0")
     chosen = replace(chosen, renames=[["a", "new"]] if renames else [])
     scan = columnar.scan_segment(data, segment, chosen, lambda name: name == "")
-    routing = fold_scans(manifest_of([segment]), [scan], chosen, EMPTY_SCHEMA)
+    routing = merge_scans(manifest_of([segment]), [scan], chosen, EMPTY_SCHEMA)
     sinks: list[MemorySink] = []
 
     def open_sink(lane: int, format_event: bytes) -> MemorySink:

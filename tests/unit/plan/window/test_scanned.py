@@ -15,7 +15,7 @@ from binlane.plan.segment.changes import Changes
 from binlane.plan.segment.logged_tables import LoggedTable
 from binlane.plan.segment.map import ScanSummary
 from binlane.plan.transaction.route_key import TransactionClass
-from binlane.plan.window.fold import fold_scans
+from binlane.plan.window.merge import merge_scans
 from binlane.plan.window.scanned import ScannedWindow
 from tests.unit.plan.logs import EMPTY_SCHEMA, alone, filtered, manifest_of, rows, segment_of, settings
 
@@ -89,9 +89,9 @@ def test_a_scan_is_let_go_when_it_is_folded_in() -> None:
             yield scan
             del scan
             gc.collect()
-            # the fold's own variable has the last one
+            # the merge's own variable has the last one
             assert [each() for each in kept[:-1]] == [None] * (len(kept) - 1)
 
     manifest = dataclasses.replace(manifest_of([segment_of(LOG)[1]]), last_seqno=5)
-    fold_scans(manifest, scans(), settings(), EMPTY_SCHEMA)
+    merge_scans(manifest, scans(), settings(), EMPTY_SCHEMA)
     assert len(kept) == 5

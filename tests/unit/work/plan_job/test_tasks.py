@@ -26,7 +26,7 @@ HEAVY: Final = (
     "sqlglot",
     "typer",
 )
-DRIVERS: Final = ("binlane.plan.window.fold", "binlane.work.plan_job.job", "binlane.orchestration")
+DRIVERS: Final = ("binlane.plan.window.merge", "binlane.work.plan_job.job", "binlane.orchestration")
 TASKS: Final = (tasks.scan_task, tasks.map_task, tasks.fold_task)
 
 UNPICKLED: Final = """

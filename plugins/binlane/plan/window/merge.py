@@ -1,4 +1,4 @@
-"""Folds the scans of all segments into the window's routes, and the summaries of all maps into its plan."""
+"""Merges the scans of all segments into the window's routes, and the summaries of all maps into its plan."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ EMPTY = "(empty)"
 """Shard name of transactions without rows and statements."""
 
 
-def fold_scans(
+def merge_scans(
     manifest: Manifest,
     scans: Iterable[ScanSummary],
     settings: PlanSettings,
     schema: Schema,
     carried: Iterable[ScanSummary] = (),
 ) -> Routing:
-    """See ``fold_window``: without the tables."""
-    return fold_window(manifest, scans, settings, schema, carried)[0]
+    """See ``merge_window``: without the tables."""
+    return merge_window(manifest, scans, settings, schema, carried)[0]
 
 
-def fold_window(
+def merge_window(
     manifest: Manifest,
     scans: Iterable[ScanSummary],
     settings: PlanSettings,
@@ -63,7 +63,7 @@ def fold_window(
     carried: Iterable[ScanSummary] = (),
 ) -> tuple[Routing, frozenset[TableKey]]:
     """The window's routes and barriers, and the tables whose kind of engine decides what its XA transactions have left
-    (``Ends.of_one_kind``). ``carried``: scans of the XA transactions that earlier windows prepared, which are asked
+    (``XaEnds.of_one_kind``). ``carried``: scans of the XA transactions that earlier windows prepared, which are asked
     for behind ``scans``.
 
     Raises ConfigError for a shard list that does not fit, UnsupportedEventError for an XA transaction whose other half
@@ -289,7 +289,7 @@ def make_plan(
     segments.
 
     ``renaming``: the channel's. ``known``: the target's tables, since a temporary table may have the name of one.
-    ``of_one_kind``: see ``fold_window``.
+    ``of_one_kind``: see ``merge_window``.
     """
     mapped.tally.undone.update(of_one_kind)
     tally, lanes = mapped.tally, range(routing.lanes + 1)
