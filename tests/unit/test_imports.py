@@ -77,7 +77,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "apply.rows": (*LOG, *STATEMENTS, "garbage", "plan.transaction", "state.records", "apply.session"),
     "apply.ddl": (*PLAN, *STATE, "apply.session", "apply.rows"),
     "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows", "apply.ddl"),
-    "apply.lane": (*PLAN, *STATE, *APPLY),
+    "apply.lane.ways": (*PLAN, *STATE, *APPLY),
+    "apply.lane": (*PLAN, *STATE, *APPLY, "apply.lane.ways"),
     "precheck.account": WINDOW,
     "precheck.definitions": (*WINDOW, "precheck.account"),
     "precheck": (*WINDOW, "apply.lane", "precheck.account", "precheck.definitions"),
@@ -144,7 +145,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 _ASKS_SERVERS: Final = (
-    *(*STATE, "source", *APPLY, "apply.lane"),
+    *(*STATE, "source", *APPLY, "apply.lane.ways", "apply.lane"),
     *(*PRECHECK, *VERIFY, "bootstrap", "readiness", "repair"),
 )
 ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {

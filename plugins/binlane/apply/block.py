@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pymysql
 
+from binlane.apply.change_notes import ChangeNote, begin_whole, forget_if_undone
 from binlane.apply.ddl.outcome import DdlPlace
 from binlane.apply.ddl.run import run_ddl
-from binlane.apply.kept_changes import KeptNote, begin_whole, forget_if_undone
 from binlane.apply.nontransactional import NontransactionalChanges, takes_gtids
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
@@ -44,8 +45,9 @@ class BlockPlace:
     """Ascending; the lane itself, or the participants of its barrier."""
     expected: int
     record: Callable[[Cursor, int], None] | None = None
-    """Called last in the transaction that moves the lanes, with the seqno that they reach; writes to the state alone,
-    and may wait. Raises what rolls the transaction back."""
+    """Called in the transaction that moves the lanes, with the seqno that they reach; writes to the state alone."""
+    agree: Callable[[int], bool] | None = None
+    """Called last in that transaction, with that seqno; returns whether the transaction may commit, and may wait."""
 
     def moved(self, cursor: Cursor, seqno: int) -> None:
         """The transaction moves the lanes to ``seqno``."""
@@ -61,6 +63,18 @@ class Applied:
     counted: Counted
 
 
+class Obstacle(Enum):
+    """Why a block was rolled back, although no statement of it failed."""
+
+    NOTE = "an item may change a table without transactions, and its transaction has no note (``change_notes``)"
+    AGREEMENT = "the lanes do not commit together"
+
+
+Outcome: TypeAlias = Applied | Orders | Obstacle | None
+"""What became of a block. All but Applied have changed nothing: Orders keep the block from being applied as planned,
+None says that its lanes do not stand where it begins."""
+
+
 def apply_block(
     session: LaneSession,
     writer: BlockWriter,
@@ -71,8 +85,9 @@ def apply_block(
     planned: RowCounts | None = None,
     *,
     nontransactional: bool = False,
-    may_keep: Callable[[Item], bool] = lambda _: True,
-) -> Applied | Orders | None:
+    may_change: Callable[[Item], bool] = lambda _: True,
+    needs_note: Callable[[], bool] = lambda: False,
+) -> Outcome:
     """Apply a block. Returns None and changes nothing if its lanes do not stand where it begins.
 
     Returns Orders and changes nothing if the block must not be applied as planned: it reaches beyond a stop, or holds
@@ -81,13 +96,16 @@ def apply_block(
     before a barrier or the window's end lies behind the block's last seqno. ``planned``: for a piece, the row changes
     of its whole block. ``nontransactional``: the only transaction changes non-transactional tables: statement by
     statement, where the target has GTIDs for them (``apply.nontransactional``), or behind a note
-    (``apply.kept_changes``). ``may_keep``: whether an item may change such a table. After an error the
-    transaction is rolled back or the session closed.
+    (``apply.change_notes``). ``may_change``: whether an item may change such a table. ``needs_note``: whether the items
+    that were consumed have ended before one that needs a note: then the block is rolled back, and ``Obstacle.NOTE``
+    returned. After an error the transaction is rolled back or the session closed.
     """
     writer.begin_block(block.format)
-    task = _Task(session, writer, place, block, end, planned, may_keep=may_keep)
+    task = _Task(session, writer, place, block, end, planned, may_change=may_change, needs_note=needs_note)
     items = iter(block.items)
     first = next(items, None)
+    if needs_note():
+        return Obstacle.NOTE
     if first is not None and (nontransactional or first.kind is ItemKind.DDL):
         return task.ddl(first, items, ddl_lock_wait_timeout, nontransactional=nontransactional)
     return task.transaction(iter(()) if first is None else chain((first,), items))
@@ -101,7 +119,7 @@ def rewrite_block(
     end: Callable[[], int],
     planned: RowCounts,
     write: Callable[[], RowCounts],
-) -> Applied | Orders | None:
+) -> Outcome:
     """Apply a rolled-back block without DDL by ``write``, in one transaction. Returns as ``apply_block``.
 
     ``write`` returns the row changes that it has made; they replace ``planned`` in the row counts.
@@ -213,15 +231,17 @@ class _Task:
     planned: RowCounts | None
     rewrite: Callable[[], RowCounts] | None = None
     """Writes the block; None to write its items."""
-    may_keep: Callable[[Item], bool] = lambda _: True
+    may_change: Callable[[Item], bool] = lambda _: True
     """Whether an item may change a table without transactions."""
+    needs_note: Callable[[], bool] = lambda: False
+    """Whether the items have ended before one that needs a note."""
 
     def transaction(
-        self, items: Iterator[Item], after_ddl: DdlPlace | None = None, undone: Callable[[], None] | None = None
-    ) -> Applied | Orders | None:
+        self, items: Iterator[Item], after_ddl: DdlPlace | None = None, undone: Callable[[], None] = lambda: None
+    ) -> Outcome:
         """The transaction that moves the position. ``after_ddl``: the DDL that has run before it. ``undone``: called
-        behind its ROLLBACK."""
-        session, place = self.session, self.place
+        behind the ROLLBACK of what was written."""
+        session = self.session
         session.begin()
         try:
             orders, may_write = self.move(after_ddl)
@@ -229,15 +249,30 @@ class _Task:
                 session.rollback()
                 return orders
             counted = self.write(items, orders, after_ddl)
-            seqno = self.end_of(orders)
-            settle(session.cursor, place.key, place.lanes, place.lane, self.block.header.last_seqno, seqno, counted)
-            place.moved(session.cursor, seqno)
-        except BaseException:
+            outcome = self._settle(orders, counted)
+        except BaseException as exc:
             undo(session)
-            if undone is not None:
-                undone()
+            undone()
+            if isinstance(exc, Exception) and self.needs_note():
+                # the items before that one meet the error again, in a transaction of their own
+                return Obstacle.NOTE
             raise
+        if isinstance(outcome, Obstacle):
+            undo(session)
+            undone()
+            return outcome
         session.commit()
+        return outcome
+
+    def _settle(self, orders: Orders, counted: Counted) -> Applied | Obstacle:
+        """Record what was written, and look whether the transaction may commit."""
+        if self.needs_note():
+            return Obstacle.NOTE
+        place, seqno = self.place, self.end_of(orders)
+        settle(self.session.cursor, place.key, place.lanes, place.lane, self.block.header.last_seqno, seqno, counted)
+        place.moved(self.session.cursor, seqno)
+        if place.agree is not None and not place.agree(seqno):
+            return Obstacle.AGREEMENT
         return Applied(seqno, counted)
 
     def move(self, after_ddl: DdlPlace | None = None) -> tuple[Orders | None, bool]:
@@ -259,9 +294,7 @@ class _Task:
         written = self._skip(items) if orders.skipped and after_ddl is None else self._write(items)
         return Counted(written, 1, self.block.header.transactions)
 
-    def ddl(
-        self, item: Item, rest: Iterator[Item], lock_wait_timeout: int, *, nontransactional: bool
-    ) -> Applied | Orders | None:
+    def ddl(self, item: Item, rest: Iterator[Item], lock_wait_timeout: int, *, nontransactional: bool) -> Outcome:
         """A DDL and the rows of the table that it creates, exactly once: the DDL by its GTID, the rows by the position.
 
         ``nontransactional``: the rows by GTIDs as well, or by a note, and there may be no DDL before them.
@@ -283,7 +316,7 @@ class _Task:
         ddl_place = DdlPlace(place.key, place.channel_uuid, place.lane, header.last_seqno)
         has_ddl = item.kind is ItemKind.DDL
         # the note of its rows has taken the place of the DDL's, which has run
-        note = KeptNote.of(read_intent(session.cursor, place.key.channel, header.last_seqno))
+        note = ChangeNote.of(read_intent(session.cursor, place.key.channel, header.last_seqno))
         if has_ddl and note is None:
             try:
                 run_ddl(session, self.writer, item, ddl_place, lock_wait_timeout)
@@ -297,14 +330,12 @@ class _Task:
         if not takes_gtids(session):
             return self._noted(tuple(rest), ddl_place, note, has_ddl=has_ddl)
         written = self._nontransactional(
-            NontransactionalChanges.of(session, self.writer, rest, ddl_place, self.may_keep), has_ddl=has_ddl
+            NontransactionalChanges.of(session, self.writer, rest, ddl_place, self.may_change), has_ddl=has_ddl
         )
         return replace(self, rewrite=lambda: written).transaction(iter(()), ddl_place)
 
-    def _noted(
-        self, items: tuple[Item, ...], place: DdlPlace, note: KeptNote | None, *, has_ddl: bool
-    ) -> Applied | Orders | None:
-        """The transaction, behind a note, since the target keeps a part of it whatever becomes of the transaction."""
+    def _noted(self, items: tuple[Item, ...], place: DdlPlace, note: ChangeNote | None, *, has_ddl: bool) -> Outcome:
+        """The transaction, behind a note, since no rollback undoes a part of it."""
         if not begin_whole(self.session, place, note, items):
             written = sum((item.rows for item in items), RowCounts())
             return replace(self, rewrite=lambda: written).transaction(iter(()), place)

@@ -6,7 +6,7 @@ source that meets this error runs outside of a target transaction: each of its s
 itself under a GTID of the channel's own. As long as the server runs, it knows which of them have run; the position
 follows in a transaction of its own, as after a DDL (``apply.ddl``). A server that is killed may have made a change of
 MyISAM and not logged it, and the other way round. So each has a note before it, with the start of the server, and the
-operator decides about the one that a note of another start names (``apply.kept_changes``).
+operator decides about the one that a note of another start names (``apply.change_notes``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.kept_changes import KeptNote, ask, running_server, write_note
+from binlane.apply.change_notes import ChangeNote, ask, running_server, write_note
 from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.cross_family import FamilyRows, rows_events
 from binlane.apply.session.connection import AUTOMATIC
@@ -83,8 +83,8 @@ class NontransactionalChanges:
     writer: BlockWriter
     place: DdlPlace
     units: tuple[_Unit, ...]
-    may_keep: Callable[[Item], bool]
-    """Whether it may change a table without transactions."""
+    may_change: Callable[[Item], bool]
+    """Whether an item may change a table without transactions."""
 
     @classmethod
     def of(
@@ -93,13 +93,13 @@ class NontransactionalChanges:
         writer: BlockWriter,
         items: Iterable[Item],
         place: DdlPlace,
-        may_keep: Callable[[Item], bool] = lambda _: True,
+        may_change: Callable[[Item], bool] = lambda _: True,
     ) -> NontransactionalChanges:
         """Reads all items into memory. Raises ApplyError for items that cannot be applied like this."""
         units = tuple(_units(items, session.flavor if writer.guard is None else writer.guard.source))
         if any(unit[0].kind is ItemKind.ROWS for unit in units):
             _check_writer(writer, units)
-        return cls(session, writer.with_rows(BinlogRows(session, writer.guard)), place, units, may_keep)
+        return cls(session, writer.with_rows(BinlogRows(session, writer.guard)), place, units, may_change)
 
     def write(self) -> RowCounts:
         """Run the units that have not run before; returns the row changes of all.
@@ -109,7 +109,7 @@ class NontransactionalChanges:
         """
         stored = read_intent(self.session.cursor, self.place.key.channel, self.place.seqno)
         self._check_decided(stored)
-        number, attempt = self._next(KeptNote.of(stored))
+        number, attempt = self._next(ChangeNote.of(stored))
         server = running_server(self.session)
         while number < len(self.units):
             self._run(number, attempt, server)
@@ -120,7 +120,7 @@ class NontransactionalChanges:
         """Whether a unit has run, in full or in part: then the transaction cannot be withdrawn."""
         return bool(self._done())
 
-    def _next(self, note: KeptNote | None) -> tuple[int, int]:
+    def _next(self, note: ChangeNote | None) -> tuple[int, int]:
         """The first unit to run, and its attempt. Raises UndecidableError."""
         if note is None:
             return max(self._done(), default=-1) + 1, 0
@@ -138,7 +138,7 @@ class NontransactionalChanges:
         if note.state == AGAIN:
             return number, attempt + 1 if is_logged else attempt
         # a server that was killed may have made a change and not logged it, or have logged one and lost its rows
-        if note.server != running_server(self.session) and any(map(self.may_keep, self.units[number])):
+        if note.server != running_server(self.session) and any(map(self.may_change, self.units[number])):
             raise ask(self.session, self.place, note, self.units[number])
         return (number + 1, 0) if is_logged else (number, attempt)
 
@@ -166,7 +166,7 @@ class NontransactionalChanges:
             self.session.next_gtid(AUTOMATIC)
 
     def _run(self, number: int, attempt: int, server: str) -> None:
-        note = KeptNote(number, attempt, server, BEGUN)
+        note = ChangeNote(number, attempt, server, BEGUN)
         write_note(self.session, self.place, note, self.units[number])
         try:
             is_statement = self.units[number][0].kind is not ItemKind.ROWS
@@ -177,7 +177,7 @@ class NontransactionalChanges:
                 self._failed(note)
             raise
 
-    def _failed(self, note: KeptNote) -> None:
+    def _failed(self, note: ChangeNote) -> None:
         """Record a failed unit that has used its GTID: it has changed rows before it failed. Another has changed
         nothing."""
         self.writer.context.leave()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from binlane.apply.session.context import ContextSetter
+    from binlane.model import Barrier
 
 _GENERATED: Final = re.compile(r"\b(?:VIRTUAL|STORED|PERSISTENT)(?: GENERATED)?\b", re.IGNORECASE)
 _COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
@@ -195,3 +196,12 @@ def _quoted(table: TableKey) -> str:
 
 def _escaped(name: str) -> str:
     return name.replace("`", "``")
+
+
+def as_a_whole(barrier: Barrier) -> str:
+    """Why no transaction of an indivisible barrier can be skipped."""
+    which = f"seqno {barrier.first}" if barrier.first == barrier.last else f"seqnos {barrier.first}..{barrier.last}"
+    return (
+        f"temporary tables are open in {which}, which can only be applied as a whole: without one of its statements "
+        "the tables of the later ones would be others than on the source"
+    )

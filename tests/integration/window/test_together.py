@@ -432,9 +432,10 @@ def open_share(lane: int, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """The lane agrees, and its process lives; but it commits only when the event is set."""
     go_on, agree, commit, of = threading.Event(), Together._agree, LaneSession.commit, threading.local()
 
-    def agreed(self: Together, place: BlockPlace, block: Block, following: int) -> None:
-        agree(self, place, block, following)
+    def agreed(self: Together, place: BlockPlace, block: Block, following: int) -> bool:
+        may_commit = agree(self, place, block, following)
         of.is_agreed = place.lane == lane
+        return may_commit
 
     def late(self: LaneSession) -> None:
         if getattr(of, "is_agreed", False):

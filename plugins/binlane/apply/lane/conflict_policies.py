@@ -6,17 +6,18 @@ Add a policy: a class with the methods of ``ConflictPolicy``, its word in ``choi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from binlane.apply.block import Applied, BlockPlace, rewrite_block
+from binlane.apply.lane.ways.task import FailedBlock, Rewrite
+from binlane.apply.nontransactional_tables import BlockItems
 from binlane.apply.rows.conflict_detect import ComparingRows, NeedsRewriteError
 from binlane.apply.rows.conflict_overwrite import OverwritingRows
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.rows.writers import BlockWriter, sends_row_events
-from binlane.apply.session.retry_verdicts import Verdict, judge
+from binlane.apply.session.retry_verdicts import is_drift
 from binlane.choices import OnConflict
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts
@@ -26,50 +27,6 @@ if TYPE_CHECKING:
     from binlane.apply.lane.run_state import AttemptState, RunState
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block
-    from binlane.state.orders.orders import Orders
-
-
-class CountedItems:
-    """A block's items, with the row changes of all of them, whether consumed or not."""
-
-    def __init__(self, items: Iterable[Item]) -> None:
-        self._items = iter(items)
-        self._rows = RowCounts()
-
-    def __iter__(self) -> Iterator[Item]:
-        for item in self._items:
-            self._rows += item.rows
-            yield item
-
-    def total(self) -> RowCounts:
-        """Consume the rest of the items and return the sum: then the next block can be read."""
-        for _ in self:
-            pass
-        return self._rows
-
-
-@dataclass(frozen=True, slots=True)
-class FailedBlock:
-    """A block that was rolled back because of ``cause``."""
-
-    place: BlockPlace
-    block: Block
-    end: Callable[[], int]
-    """See ``apply_block``."""
-    planned: RowCounts | None
-    """Row changes that the plan counts for the block, where it does."""
-    cause: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """How a failed block is written again, in a new transaction."""
-
-    writer: BlockWriter
-    block: Block
-    planned: RowCounts
-    write: Callable[[], RowCounts]
-    """Returns the row changes that it has made; they replace ``planned`` in the row counts."""
 
 
 class ConflictPolicy(Protocol):
@@ -131,9 +88,9 @@ class Overwrite:
         row explains it; DriftError, with the table, for rows that must not be overwritten; and the errors of any block.
         """
         place, block, cause = failed.place, failed.block, failed.cause
-        if not (isinstance(cause, DriftError) or judge(cause) is Verdict.DRIFT):
+        if not is_drift(cause):
             raise cause
-        assert isinstance(block.items, CountedItems)
+        assert isinstance(block.items, BlockItems)
         # this also consumes the rest of the items: only then can the next block be read
         total = block.items.total()
         planned = total if block.planned is None or failed.planned is None else failed.planned
@@ -163,17 +120,6 @@ class Overwrite:
 
         items = (item for piece in pieces() for item in piece.items)
         return Rewrite(writer, replace(block, items=items), planned, write)
-
-
-def apply_again(state: RunState, attempt: AttemptState, failed: FailedBlock) -> Applied | Orders | None:
-    """Apply a block again, as the channel's policy says. Returns as ``apply_block``.
-
-    Raises the block's ``cause`` if the policy does not help, and the errors of any block.
-    """
-    again = CONFLICT_POLICIES[state.options.on_conflict].rewrite(state, attempt, failed)
-    return rewrite_block(
-        attempt.session, again.writer, failed.place, again.block, failed.end, again.planned, again.write
-    )
 
 
 CONFLICT_POLICIES: Final[Mapping[OnConflict, ConflictPolicy]] = {

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text
+from binlane.apply.temporary_copies import as_a_whole
 from binlane.errors import ApplyError, DriftError, TargetError
 
 if TYPE_CHECKING:
@@ -36,15 +37,6 @@ def error_for(error: BaseException, verdict: Verdict, engine: Engine) -> TargetE
     if code == _CONVERSION:
         message += f" ({_logged_conversion(engine)})"
     return DriftError(message) if verdict is Verdict.DRIFT else ApplyError(message)
-
-
-def as_a_whole(barrier: Barrier) -> str:
-    """Why no transaction of an indivisible barrier can be skipped."""
-    which = f"seqno {barrier.first}" if barrier.first == barrier.last else f"seqnos {barrier.first}..{barrier.last}"
-    return (
-        f"temporary tables are open in {which}, which can only be applied as a whole: without one of its statements "
-        "the tables of the later ones would be others than on the source"
-    )
 
 
 def with_place(message: str, where: str, header: BlockHeader, channel: str, whole: Barrier | None) -> str:

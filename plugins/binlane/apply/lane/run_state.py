@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from binlane.apply.lane.block_writers import UNCHECKED, Checked
 from binlane.apply.lane.options import ApplyOptions, LaneResult, Progress, ProgressCallback
 from binlane.apply.lane.peers import Memory
+from binlane.apply.lane.ways.way import Way
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, Epoch, RowCounts
 from binlane.state.positions import PlanKey
@@ -18,52 +18,13 @@ if TYPE_CHECKING:
 
     from binlane.apply.block import Applied
     from binlane.apply.lane.heartbeat import Heartbeat
-    from binlane.apply.lane.kept_watch import KeptWatch
+    from binlane.apply.lane.note_watch import NoteWatch
     from binlane.apply.lane.peers import Peers
     from binlane.apply.lane.readers import ReaderLock
+    from binlane.apply.lane.ways.task import Stream
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
-    from binlane.plan.window_plan import Block, LaneSource, WindowPlan
-
-
-@dataclass(slots=True)
-class Stream:
-    """A lane's blocks, with a look-ahead of one block."""
-
-    blocks: Iterator[Block]
-    planned: RowCounts | None = None
-    """If the stream begins with the pieces of a block: the block's planned row changes."""
-    _next: Block | None = None
-    _ended: bool = False
-
-    def peek(self) -> Block | None:
-        """The next block. Call it only when the items of the block before are consumed."""
-        if self._next is None and not self._ended:
-            self._next = next(self.blocks, None)
-            self._ended = self._next is None
-        return self._next
-
-    def take(self) -> None:
-        """Move on, behind the block that ``peek`` returned."""
-        self._next = None
-
-    def up_to(self, seqno: int) -> Iterator[Block]:
-        """Blocks that begin at or before ``seqno``, each taken on demand."""
-        while (block := self.peek()) is not None and block.header.first_seqno <= seqno:
-            self.take()
-            yield block
-
-    def end(self, block: BlockHeader, limit: int) -> int:
-        """The seqno at which the lane stands behind ``block``, which was taken: for the last block up to ``limit`` that
-        one. Call it when the block's items are consumed."""
-        following = self.peek()
-        return limit if following is None or following.header.first_seqno > limit else block.last_seqno
-
-    def close(self) -> None:
-        """Close the files that the blocks are read from."""
-        close = getattr(self.blocks, "close", None)
-        if close is not None:
-            close()
+    from binlane.plan.window_plan import LaneSource, WindowPlan
 
 
 @dataclass(slots=True)
@@ -76,7 +37,7 @@ class AttemptState:
     heartbeat: Heartbeat
     positions: dict[int, int]
     readers: ReaderLock
-    kept: KeptWatch
+    notes: NoteWatch
     streams: dict[int, Stream] = field(default_factory=dict)
     temporary: int | None = None
     """The seqno whose copies the session's temporary tables were made from; None without such tables."""
@@ -108,16 +69,8 @@ class RunState:
     """Lane, header and expected position of the block under work, for errors."""
     stopped_at: int | None = None
     """The seqno of a graceful stop, once the run has read it."""
-    to_split: set[BlockHeader] = field(default_factory=set)
-    """Blocks with transactions to skip, or with transactions that the target takes only by themselves."""
-    nontransactional: set[BlockHeader] = field(default_factory=set)
-    """Blocks of one transaction that run outside any transaction of the target, or behind a note
-    (``apply.nontransactional``, ``apply.kept_changes``)."""
-    noted_barriers: set[int] = field(default_factory=set)
-    """Last seqnos of barriers that one transaction passes, behind a note."""
-    null_is_now: set[BlockHeader] = field(default_factory=set)
-    """Blocks of one transaction whose session had ``explicit_defaults_for_timestamp = OFF``
-    (``apply.session.unlogged_null``)."""
+    ways: dict[BlockHeader | int, Way] = field(default_factory=dict)
+    """The ways of blocks, and of barriers by their last seqno, that do not take the usual one (``ways.table``)."""
     moves: int = 0
     """Moves of positions by this run: after a move, the count of retries begins anew."""
     blocks: int = 0
@@ -137,9 +90,13 @@ class RunState:
         """The seqno to which the lanes move: the window's end, or a requested stop before it."""
         return self.plan.last_seqno if self.stopped_at is None else min(self.stopped_at, self.plan.last_seqno)
 
-    def needs_split(self, block: BlockHeader) -> bool:
-        """Whether a block cannot be applied as planned: a stop is inside it, or it is in ``to_split``."""
-        return block.last_seqno > self.goal or block in self.to_split
+    def needs_pieces(self, block: BlockHeader) -> bool:
+        """Whether a block cannot be applied as planned: a stop is inside it, or the table of ways has said so."""
+        return block.last_seqno > self.goal or self.ways.get(block) is Way.PIECES
+
+    def begins(self, lane: int, block: BlockHeader, expected: int) -> None:
+        """From now on errors are those of this block."""
+        self.current = (lane, block, expected)
 
     def where(self, lane: int | None = None) -> str:
         """Prefix of messages."""

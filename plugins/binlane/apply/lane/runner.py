@@ -22,7 +22,7 @@ from binlane.apply.lane.block_writers import Checked, LogFacts, block_writer
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES
 from binlane.apply.lane.errors import at, error_for, with_place
 from binlane.apply.lane.heartbeat import Heartbeat
-from binlane.apply.lane.kept_watch import KeptWatch
+from binlane.apply.lane.note_watch import NoteWatch
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
 from binlane.apply.lane.peers import Peers
 from binlane.apply.lane.readers import ReaderLock
@@ -92,7 +92,10 @@ class _Runner:
         in_a_row, moves_before = 0, 0
         while True:
             try:
-                return self._attempt()
+                # a connection that cannot go on is followed by a new one
+                while (result := self._attempt()) is None:
+                    pass
+                return result
             except BinlaneError as exc:
                 self._record(exc, 0)
                 raise
@@ -108,15 +111,17 @@ class _Runner:
                     ) from exc
                 self._back_off(in_a_row, exc)
 
-    def _attempt(self) -> LaneResult:
-        """One attempt on connections of its own: the state in which an error leaves them ends with them."""
+    def _attempt(self) -> LaneResult | None:
+        """One attempt on connections of its own: the state in which an error leaves them ends with them.
+
+        Returns None if the lane goes on only on a new connection.
+        """
         state = self.state
         if self._is_finished():
             return state.result()
         heartbeat = Heartbeat(state.engine, state.key, state.options.heartbeat_interval, self.errors_before)
         with heartbeat, self._connected(heartbeat) as attempt:
-            LaneAttempt(state, attempt).run()
-            return state.result()
+            return state.result() if LaneAttempt(state, attempt).run() else None
 
     @contextlib.contextmanager
     def _connected(self, heartbeat: Heartbeat) -> Iterator[AttemptState]:
@@ -132,8 +137,8 @@ class _Runner:
             usual = block_writer(session, poll, options, LogFacts.of(state.plan, state.checked))
             writer = CONFLICT_POLICIES[state.options.on_conflict].writer(state, session, usual)
             readers = ReaderLock(session, state.plan.channel, state.options.reader_wait)
-            kept = KeptWatch.of(session, poll, state.plan.channel, state.plan.flavor, options)
-            attempt = AttemptState(session, writer, peers, heartbeat, peers.positions(), readers, kept)
+            notes = NoteWatch.of(session, poll, state.plan.channel, state.plan.flavor, options)
+            attempt = AttemptState(session, writer, peers, heartbeat, peers.positions(), readers, notes)
             try:
                 yield attempt
             finally:

@@ -18,15 +18,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.lane.ways.way import Way
 from binlane.errors import BarrierTimeoutError
 from binlane.state.meetings import Signals
 
 if TYPE_CHECKING:
-    from pymysql.cursors import Cursor
-
     from binlane.apply.block import BlockPlace
     from binlane.apply.lane.run_state import AttemptState, RunState
     from binlane.plan.window_plan import Block
@@ -40,12 +39,6 @@ _PATIENCE: Final = 1.0
 behind an agreement; seconds."""
 _LOCK_WAIT: Final = 1
 """Seconds that a share waits for a lock. The lane that has it may wait for this one, which no server sees."""
-_STEPS_BACK: Final = frozenset({1205, 1213, 3058})
-"""Lock wait timeout and deadlock; 3058 is MySQL's for named locks."""
-
-
-class SteppedBackError(Exception):
-    """The lanes do not commit together: the share is rolled back, and nothing is wrong with it."""
 
 
 class Turn(Enum):
@@ -55,6 +48,15 @@ class Turn(Enum):
     BEHIND = "apply it: another lane has committed its own"
     ALONE = "apply the shares of all lanes in one transaction"
     AGAIN = "look again: the lane's position or an order has changed"
+    RECONNECT = "nothing: only a new connection can go on"
+
+
+class Adoption(Enum):
+    """What became of lanes without a holder."""
+
+    NONE = "no lane was moved"
+    MOVED = "a lane was moved, and released"
+    RECONNECT = "a lane could be moved only by a new connection"
 
 
 @dataclass(slots=True)
@@ -65,13 +67,11 @@ class Together:
     attempt: AttemptState
     check_stop: Callable[[int], None]
     """Raises StopRequestedError for a lane that must stop."""
-    adopt: Callable[[list[int], int], bool]
-    """Moves one of these lanes to a seqno if it has no holder; returns whether it did."""
+    adopt: Callable[[list[int], int], Adoption]
+    """Moves one of these lanes to a seqno if it has no holder."""
     signals: Signals = field(init=False)
     _all_here: bool = False
     """At the last block all lanes were ready."""
-    _refused: int | None = None
-    """The seqno behind which a share met a lock: one lane applies the block."""
     _was_alone: bool = False
     """The last block was applied alone: lanes that were missing are looked for at once."""
 
@@ -89,7 +89,10 @@ class Together:
 
         Raises StopRequestedError and BarrierTimeoutError.
         """
-        is_whole = block.planned is None and self._refused != place.expected
+        has_met_lock = self.state.ways.get(block.header) is Way.SHARES_ALONE
+        if has_met_lock:
+            self._all_here = False
+        is_whole = block.planned is None and not has_met_lock
         self.signals.arrive(place.lane, place.expected)
         turn = Turn.TOGETHER if self._all_here and is_whole else self._wait(place, block, is_whole=is_whole)
         limits = self.state.options.limits
@@ -101,23 +104,11 @@ class Together:
     def agreeing(self, place: BlockPlace, block: Block) -> BlockPlace:
         """The place of a share that commits when all others are executed.
 
-        Its transaction raises SteppedBackError if they do not come, StopRequestedError, BarrierTimeoutError, and the
+        Its transaction is rolled back if they do not come. It raises StopRequestedError, BarrierTimeoutError, and the
         driver's errors.
         """
 
-        def agree(_: Cursor, following: int) -> None:
-            self._agree(place, block, following)
-
-        return replace(place, record=agree)
-
-    def steps_back(self, place: BlockPlace, error: BaseException) -> bool:
-        """Whether a share failed in a way that does not concern a lane that applies the block alone."""
-        if not isinstance(error, SteppedBackError) and error_code(error) not in _STEPS_BACK:
-            return False
-        if not isinstance(error, SteppedBackError):
-            self._refused = place.expected
-        self._all_here = False
-        return True
+        return replace(place, agree=partial(self._agree, place, block))
 
     def end_alone(self) -> None:
         """The block is applied: the others may go on."""
@@ -136,7 +127,7 @@ class Together:
             self.signals.arrive(lane, place.expected)
             attempt.positions = at = attempt.peers.positions()
             self.check_stop(lane)
-            if at[lane] != place.expected or state.needs_split(block.header):
+            if at[lane] != place.expected or state.needs_pieces(block.header):
                 return Turn.AGAIN
             if self._is_decided(place):
                 return Turn.BEHIND
@@ -156,7 +147,10 @@ class Together:
             self._was_alone = False
             attempt.heartbeat.listen(attempt.peers.connection)
             self.check_stop(lane)
-            if self.adopt(late, place.expected):
+            adoption = self.adopt(late, place.expected)
+            if adoption is Adoption.RECONNECT:
+                return Turn.RECONNECT
+            if adoption is Adoption.MOVED:
                 continue
             gone = [other for other in absent if attempt.peers.is_abandoned(other, at[other])]
             if gone and not late and not seen.is_alone and self.signals.begin_alone(lane):
@@ -174,8 +168,8 @@ class Together:
                 f"{who}; check the tasks of these lanes, then run this one again"
             )
 
-    def _agree(self, place: BlockPlace, block: Block, following: int) -> None:
-        """Return when all other lanes have executed their shares."""
+    def _agree(self, place: BlockPlace, block: Block, following: int) -> bool:
+        """Wait until all other lanes have executed their shares; returns whether this one may commit."""
         lane, at = place.lane, place.expected
         seen = self.signals.report(lane, at, following)
         waits, idle_since = _Waits(self.state.options.poll_interval), None
@@ -184,11 +178,11 @@ class Together:
             awaited = [other for other in self.signals.lanes if other != lane and other not in seen.ready]
             if not awaited:
                 self._all_here = True
-                return
+                return True
             self.attempt.positions = self.attempt.peers.positions()
             if self._is_decided(place):
                 self._all_here = False
-                return
+                return True
             self.check_stop(lane)
             if self.attempt.positions != before:
                 since, before = time.monotonic(), self.attempt.positions
@@ -207,8 +201,9 @@ class Together:
         # first: who looks from now on does not commit
         self.signals.withdraw(lane, at)
         self.attempt.positions = self.attempt.peers.positions()
-        if not self._is_decided(place):
-            raise SteppedBackError
+        may_commit = self._is_decided(place)
+        self._all_here = self._all_here and may_commit
+        return may_commit
 
     def _is_decided(self, place: BlockPlace) -> bool:
         """Whether a lane has committed its share, by the positions that were read last."""

@@ -11,6 +11,8 @@ from typing import Final
 import pymysql
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
+from binlane.errors import DriftError
+
 
 class Verdict(Enum):
     """Reaction to an error, once the position has been read again."""
@@ -46,6 +48,8 @@ TRANSIENT: Final = _LOST | frozenset(
 )  # fmt: skip
 DRIFT: Final = frozenset({1032, 1062})
 """Key not found and duplicate key: rows differ from what the source's log expects."""
+LOCKED: Final = frozenset({1205, 1213, 3058})
+"""Lock wait timeout and deadlock; 3058 is MySQL's for named locks."""
 
 
 def judge(error: BaseException) -> Verdict:
@@ -54,6 +58,11 @@ def judge(error: BaseException) -> Verdict:
     if is_lost(error) or code in TRANSIENT:
         return Verdict.RETRY
     return Verdict.DRIFT if code in DRIFT else Verdict.FATAL
+
+
+def is_drift(error: BaseException) -> bool:
+    """Whether rows of the target differ from those that the log expects."""
+    return isinstance(error, DriftError) or judge(error) is Verdict.DRIFT
 
 
 def is_lost(error: BaseException) -> bool:

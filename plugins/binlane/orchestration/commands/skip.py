@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.lane.errors import as_a_whole
 from binlane.apply.lane.replay_skipped import replay_skipped
 from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
+from binlane.apply.temporary_copies import as_a_whole
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.model import plural

@@ -31,7 +31,7 @@ REFUSED: Final = "refused"
 """In place of a fingerprint: the target has refused the statement, but run and logged a part of it."""
 KEPT: Final = "kept"
 """First word of what is in place of a fingerprint before changes of tables without transactions: behind it their
-number, the attempt and the server, with colons between them (``apply.kept_changes``)."""
+number, the attempt and the server, with colons between them (``apply.change_notes``)."""
 AGAIN: Final = "again"
 """``KEPT``, when an operator has answered that the changes have not been made."""
 

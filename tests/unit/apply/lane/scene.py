@@ -10,7 +10,8 @@ from typing import Any, Final, cast
 from binlane.apply.block import BlockPlace
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.run_state import AttemptState, RunState
-from binlane.apply.lane.together import Together
+from binlane.apply.lane.together import Adoption, Together
+from binlane.apply.lane.ways.task import BlockTask, Lane, Stream
 from binlane.apply.session.connection import SessionLimits
 from binlane.model import BlockHeader, Item, LogPosition, RowCounts
 from binlane.plan.window_plan import Block, WindowPlan
@@ -150,9 +151,10 @@ def attempt_of(others: Others) -> AttemptState:
     """An attempt of a lane that sees them."""
     played: Any = others
     session: Any = _Session(others.set_limits)
-    # a channel without tables that keep changes
-    kept: Any = SimpleNamespace(read=lambda: None, over=lambda lane, block: block, may_keep=lambda item: False)
-    return AttemptState(session, played, played, played, dict(HERE), played, kept)
+    # a channel without tables that have no transactions
+    tables = SimpleNamespace(may_change=lambda item: False)
+    notes: Any = SimpleNamespace(read=lambda: None, has_note=lambda *_: False, watched=lambda: None, tables=tables)
+    return AttemptState(session, played, played, played, dict(HERE), played, notes)
 
 
 @dataclass(slots=True)
@@ -174,8 +176,13 @@ def together_of(
     state: RunState,
     others: Others,
     check_stop: Callable[[int], None] = lambda lane: None,
-    adopt: Callable[[list[int], int], bool] = lambda lanes, goal: False,
+    adopt: Callable[[list[int], int], Adoption] = lambda lanes, goal: Adoption.NONE,
 ) -> Together:
     found = Together(state, attempt_of(others), check_stop, adopt)
     found.signals = cast("Any", others)
     return found
+
+
+def task_of(lane: Lane, place: BlockPlace, block: Block | None = None, stream: Stream | None = None) -> BlockTask:
+    block = block_of() if block is None else block
+    return BlockTask.of(lane, place, block, Stream(iter(())) if stream is None else stream, 20)

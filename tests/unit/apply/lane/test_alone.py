@@ -12,13 +12,15 @@ from typing import Any, Final, cast
 import pymysql
 import pytest
 
-from binlane.apply.block import Applied, BlockPlace, LaneShare
-from binlane.apply.lane import alone, barriers
-from binlane.apply.lane.alone import AloneLane
+from binlane.apply.block import Applied, BlockPlace, LaneShare, Obstacle
+from binlane.apply.lane import barriers, blocks
 from binlane.apply.lane.barriers import LaneAttempt
-from binlane.apply.lane.conflict_policies import FailedBlock
-from binlane.apply.lane.run_state import Stream
-from binlane.apply.lane.together import SteppedBackError, Turn
+from binlane.apply.lane.run_state import AttemptState, RunState
+from binlane.apply.lane.together import Adoption, Turn
+from binlane.apply.lane.ways import shares
+from binlane.apply.lane.ways.shares import SharesAlone
+from binlane.apply.lane.ways.task import BlockTask, FailedBlock, Stream
+from binlane.apply.lane.ways.transaction import Transaction
 from binlane.choices import OnConflict
 from binlane.errors import DriftError, PlanError, PositionError
 from binlane.model import BlockHeader, Item, ItemKind, RowCounts
@@ -37,6 +39,7 @@ from tests.unit.apply.lane.scene import (
     place_of,
     run_state,
     seen,
+    task_of,
 )
 
 ALL: Final = tuple(range(LANES))
@@ -56,32 +59,30 @@ class Scene:
     """What becomes of one transaction after the other; then they commit."""
     shares: list[dict[int, list[Item]]] = field(default_factory=list)
     """The items of each lane, for each transaction."""
-    apart: list[BlockPlace] = field(default_factory=list)
-    """Blocks that were applied by themselves."""
     opened: list[int] = field(default_factory=list)
     """Lanes whose files were opened, one after the other."""
-    lane: AloneLane = field(init=False)
+    state: RunState = field(default_factory=run_state)
+    attempt: AttemptState = field(init=False)
+    lane: SharesAlone = field(init=False)
 
     def __post_init__(self) -> None:
-        state = run_state()
-        self.lane = AloneLane(state, attempt_of(Others(Clock(), [(HERE, seen())])), self._apart)
-        self.monkeypatch.setattr(alone, "apply_shares", self._transaction)
+        self.attempt = attempt_of(Others(Clock(), [(HERE, seen())]))
+        self.lane = SharesAlone(blocks.lane_of(self.state, self.attempt), self.attempt.forget_stream)
+        self.monkeypatch.setattr(shares, "apply_shares", self._transaction)
 
-    def apply(self, header: BlockHeader = FIRST, at: int = AT) -> Mapping[int, Applied] | Orders | None:
-        place = replace(place_of(self.lane.state, lanes=ALL), expected=at)
-        return self.lane.apply(place, header, 20, self._next)
+    def apply(self, header: BlockHeader = FIRST, at: int = AT) -> Mapping[int, Applied] | Orders | BlockTask | None:
+        place = replace(place_of(self.state, lanes=ALL), expected=at)
+        return self.lane.apply(place, header, self._next)
 
-    def _apart(self, place: BlockPlace, block: Block, stream: Stream, limit: int) -> None:
-        self.apart.append(place)
-        self.shares.append({place.lane: list(block.items)})
-
-    def _next(self, place: BlockPlace) -> tuple[Stream, Block | None]:
-        streams = self.lane.attempt.streams
+    def _next(self, place: BlockPlace) -> BlockTask | None:
+        streams = self.attempt.streams
         if place.lane not in streams:
             self.opened.append(place.lane)
             behind = [each for each in self.blocks[place.lane] if each.header.last_seqno > place.expected]
             streams[place.lane] = Stream(iter(behind))
-        return streams[place.lane], streams[place.lane].peek()
+        stream = streams[place.lane]
+        block = stream.peek()
+        return None if block is None else task_of(blocks.lane_of(self.state, self.attempt), place, block, stream)
 
     def _transaction(
         self,
@@ -117,7 +118,7 @@ def test_the_shares_of_all_lanes_are_applied_whole_and_their_files_read_on(monke
     scene.apply(NEXT, AT + 2)
     assert scene.shares == [{0: [ROWS, MORE], 1: [MORE], 2: []}] * 2
     assert scene.opened == [0, 1, 2], "each file is opened once"
-    assert scene.lane.state.current == (2, NEXT, AT + 2), "an error of the last share names its lane"
+    assert scene.state.current == (2, NEXT, AT + 2), "an error of the last share names its lane"
 
 
 def test_files_that_stand_elsewhere_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,18 +155,17 @@ def test_files_whose_blocks_do_not_match_are_refused(monkeypatch: pytest.MonkeyP
 def test_a_ddl_is_a_block_of_its_own_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would commit the shares before it. Each lane reads on by itself then."""
     scene = Scene(monkeypatch, files([], [DDL], []))
-    assert scene.apply() == {}
-    assert [(place.lane, place.lanes, place.expected) for place in scene.apart] == [(1, (1,), AT)]
-    assert scene.shares == [{1: [DDL]}]
-    assert set(scene.lane.attempt.streams) == {1}
+    share = scene.apply()
+    assert isinstance(share, BlockTask)
+    assert (share.place.lane, share.place.lanes, share.place.expected) == (1, (1,), AT)
+    assert list(share.block.items) == [DDL]
+    assert scene.shares == [], "nothing was written"
+    assert set(scene.attempt.streams) == {1}
 
 
 @pytest.mark.parametrize("policy", list(OnConflict))
 def test_drift_is_an_error_or_is_written_again_once(monkeypatch: pytest.MonkeyPatch, policy: OnConflict) -> None:
     drift = DriftError("a row is missing")
-    scene = Scene(monkeypatch, files([ROWS], [MORE], []), [drift, drift])
-    state = scene.lane.state
-    state.options = replace(state.options, on_conflict=policy)
     again = list[tuple[int, ...]]()
 
     class Rewriting:
@@ -175,7 +175,10 @@ def test_drift_is_an_error_or_is_written_again_once(monkeypatch: pytest.MonkeyPa
             again.append(failed.place.lanes)
             return LaneShare(failed.place.lane, cast("Any", None), failed.block, None)
 
-    monkeypatch.setattr(alone, "CONFLICT_POLICIES", {policy: Rewriting()})
+    monkeypatch.setattr(blocks, "CONFLICT_POLICIES", {policy: Rewriting()})
+    state = run_state()
+    state.options = replace(state.options, on_conflict=policy)
+    scene = Scene(monkeypatch, files([ROWS], [MORE], []), [drift, drift], state=state)
     with pytest.raises(DriftError, match="a row is missing"):
         scene.apply()
     # the second time by the policy, with the whole block; a share that fails then has an error
@@ -186,15 +189,20 @@ def test_drift_is_an_error_or_is_written_again_once(monkeypatch: pytest.MonkeyPa
 def attempt(monkeypatch: pytest.MonkeyPatch, positions: dict[int, int]) -> tuple[LaneAttempt, Others]:
     others = Others(Clock(), [(positions, seen())], frozenset({2}))
     found = LaneAttempt(run_state(), attempt_of(others))
-    found.together.signals = cast("Any", others)
+    found.blocks.together.signals = cast("Any", others)
     monkeypatch.setattr(barriers, "take", lambda cursor, name: True)
     monkeypatch.setattr(barriers, "release", lambda cursor, name: others.done.append("releases"))
-    monkeypatch.setattr("binlane.apply.lane.barriers.apply_again", lambda state, at, failed: _raised(failed.cause))
     return found, others
 
 
-def _raised(error: Exception) -> Any:
-    raise error
+def on_its_way(lane: LaneAttempt, stream: Stream | None = None) -> BlockTask:
+    return lane.blocks.on_its_way(task_of(lane.blocks.lane, place_of(lane.state), block_of(), stream))
+
+
+def _ended(end: BaseException | Obstacle | None) -> Any:
+    if isinstance(end, BaseException):
+        raise end
+    return end
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["a block", "a share"])
@@ -204,15 +212,16 @@ def test_another_lane_may_have_moved_all_of_them_into_the_block(
 ) -> None:
     """It has applied a piece alone: a stop is inside the block, or a transaction is skipped."""
     lane, _ = attempt(monkeypatch, dict.fromkeys(HERE, reached))
-    monkeypatch.setattr(barriers, "apply_block", lambda *_, **__: None)
-    monkeypatch.setattr(AloneLane, "apply", lambda *_: None)
+    monkeypatch.setattr(Transaction, "apply", lambda *_: None)
+    monkeypatch.setattr(SharesAlone, "apply", lambda *_: None)
     lane.state.current = (0, FIRST, AT)
+    task = on_its_way(lane)
 
     def run() -> None:
         if whole:
-            lane._apply_alone(place_of(lane.state), block_of(), 20)
+            lane.blocks._apply_alone(task)
         else:
-            lane._apply(place_of(lane.state), block_of(), Stream(iter(())), 20)
+            lane.blocks.apply(task)
 
     if reached == AT:
         with pytest.raises(PositionError, match="expected lanes"):
@@ -227,47 +236,70 @@ def test_an_order_that_the_lane_finds_when_it_is_alone_is_followed(monkeypatch: 
     lane, _ = attempt(monkeypatch, dict(HERE))
     lane.attempt.streams[0] = Stream(iter(()))
     orders = Orders(stop_at=AT + 1, skipped=frozenset({AT + 1}))
-    monkeypatch.setattr(AloneLane, "apply", lambda *_: orders)
-    lane._apply_alone(place_of(lane.state), block_of(), 20)
+    monkeypatch.setattr(SharesAlone, "apply", lambda *_: orders)
+    lane.blocks._apply_alone(on_its_way(lane))
     assert (lane.state.goal, lane.attempt.streams) == (AT + 1, {})
-    assert lane.state.needs_split(FIRST)
+    assert lane.state.needs_pieces(FIRST)
     assert lane.attempt.positions == HERE
 
 
 def test_a_lane_that_was_adopted_leaves_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal that is held for it on would keep its next holder from saying anything."""
     lane, others = attempt(monkeypatch, dict(HERE))
-    monkeypatch.setattr(LaneAttempt, "_advance", lambda self, other, goal: others.done.append(f"moves {other}"))
-    assert lane._adopt_one([2], AT)
+
+    def moves(other: int) -> bool:
+        others.done.append(f"moves {other}")
+        return True
+
+    monkeypatch.setattr(LaneAttempt, "_advance", lambda self, other, goal: moves(other))
+    assert lane._adopt_one([2], AT) is Adoption.MOVED
     assert [each for each in others.done if not each.startswith("looks")] == ["moves 2", "releases", "leaves 2"]
     assert lane.attempt.heartbeat.held == {}
 
 
-def test_a_share_that_stepped_back_is_read_again_and_has_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adopted_lane_that_needs_a_new_connection_ends_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lane's session may be closed: it releases nothing any more."""
+    lane, others = attempt(monkeypatch, dict(HERE))
+    monkeypatch.setattr(LaneAttempt, "_advance", lambda *_: False)
+    assert lane._adopt_one([2], AT) is Adoption.RECONNECT
+    assert "releases" not in others.done
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        Obstacle.AGREEMENT,
+        pymysql.err.OperationalError(1213, "deadlock"),
+        pymysql.err.IntegrityError(1062, "duplicate"),
+    ],
+    ids=str,
+)
+def test_a_share_that_steps_back_is_read_again_and_has_no_error(
+    monkeypatch: pytest.MonkeyPatch, end: BaseException | Obstacle
+) -> None:
     lane, _ = attempt(monkeypatch, dict(HERE))
-    state, place, stream = lane.state, place_of(lane.state), Stream(iter([block_of()]))
-    monkeypatch.setattr(type(lane.together), "turn", lambda *_: Turn.TOGETHER)
-    for error, raises in ((SteppedBackError(), False), (pymysql.err.OperationalError(1213, "deadlock"), False),
-                          (pymysql.err.IntegrityError(1062, "duplicate"), True)):  # fmt: skip
-        lane.attempt.streams[0] = stream
-        monkeypatch.setattr(barriers, "apply_block", lambda *_, error=error, **__: _raised(error))
-        if raises:
-            with pytest.raises(pymysql.err.IntegrityError):
-                lane._apply_share(place, block_of(), stream, 20)
-            assert state.current == (0, FIRST, AT), "the error has a place"
-        else:
-            lane._apply_share(place, block_of(), stream, 20)
-            assert state.current is None
-            assert lane.attempt.streams == {}
+    state, stream = lane.state, Stream(iter([block_of()]))
+    monkeypatch.setattr(type(lane.blocks.together), "turn", lambda *_: Turn.TOGETHER)
+    lane.attempt.streams[0] = stream
+    monkeypatch.setattr(Transaction, "apply", lambda *_: _ended(end))
+    task = on_its_way(lane, stream)
+    if isinstance(end, pymysql.err.IntegrityError):
+        with pytest.raises(pymysql.err.IntegrityError):
+            lane.blocks._apply_share(task)
+        assert state.current == (0, FIRST, AT), "the error has a place"
+    else:
+        assert lane.blocks._apply_share(task)
+        assert state.current is None
+        assert lane.attempt.streams == {}
 
 
-@pytest.mark.parametrize("applied", [{}, None, {0: Applied(AT + 2, Counted(RowCounts(), 1, 2))}])
+@pytest.mark.parametrize("applied", [None, {0: Applied(AT + 2, Counted(RowCounts(), 1, 2))}])
 def test_whoever_was_alone_says_when_it_is_not_any_more(
     monkeypatch: pytest.MonkeyPatch, applied: Mapping[int, Applied] | None
 ) -> None:
     lane, others = attempt(monkeypatch, dict.fromkeys(HERE, AT + 2))
-    monkeypatch.setattr(type(lane.together), "turn", lambda *_: Turn.ALONE)
-    monkeypatch.setattr(AloneLane, "apply", lambda *_: applied)
-    lane._apply_share(place_of(lane.state), block_of(), Stream(iter([block_of()])), 20)
+    monkeypatch.setattr(type(lane.blocks.together), "turn", lambda *_: Turn.ALONE)
+    monkeypatch.setattr(SharesAlone, "apply", lambda *_: applied)
+    lane.blocks._apply_share(on_its_way(lane))
     assert others.done[-1] == "is alone no more"
     assert lane.state.transactions == (2 if applied else 0)

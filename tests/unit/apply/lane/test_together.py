@@ -13,8 +13,12 @@ import pymysql
 import pytest
 
 from binlane.apply.lane import together
+from binlane.apply.lane.blocks import lane_of
 from binlane.apply.lane.options import ApplyOptions
-from binlane.apply.lane.together import FIRST_PAUSE, SteppedBackError, Together, Turn, _Waits
+from binlane.apply.lane.together import FIRST_PAUSE, Adoption, Together, Turn, _Waits
+from binlane.apply.lane.ways.table import following
+from binlane.apply.lane.ways.task import BlockTask
+from binlane.apply.lane.ways.way import Way
 from binlane.errors import BarrierTimeoutError, StopRequestedError
 from binlane.plan.window_plan import Block
 from binlane.state.meetings import Seen
@@ -29,6 +33,7 @@ from tests.unit.apply.lane.scene import (
     place_of,
     run_state,
     seen,
+    task_of,
     together_of,
 )
 
@@ -111,17 +116,17 @@ def test_who_is_not_the_first_to_be_alone_is_seen_again(
 
 def test_a_block_that_has_to_be_split_is_looked_at_again(clock: Clock) -> None:
     met, _ = meeting(clock, [(HERE, ALL)])
-    met.state.to_split.add(FIRST)
+    met.state.ways[FIRST] = Way.PIECES
     assert met.turn(place_of(met.state), block_of()) is Turn.AGAIN
 
 
 def test_a_lane_that_is_behind_and_has_no_holder_is_adopted(clock: Clock) -> None:
     adopted = list[tuple[list[int], int]]()
 
-    def adopt(lanes: list[int], goal: int) -> bool:
+    def adopt(lanes: list[int], goal: int) -> Adoption:
         adopted.append((lanes, goal))
         others.moments = [(HERE, ALL)]
-        return True
+        return Adoption.MOVED
 
     others = Others(clock, [(LATE, seen(working={1}))], frozenset({2}))
     met = together_of(run_state(), others, adopt=adopt)
@@ -134,9 +139,9 @@ def test_a_lane_that_is_behind_and_has_no_holder_is_adopted(clock: Clock) -> Non
 def test_an_order_to_stop_ends_the_wait(clock: Clock, times: int) -> None:
     asked, adopted = list[int](), list[list[int]]()
 
-    def adopt(lanes: list[int], _: int) -> bool:
+    def adopt(lanes: list[int], _: int) -> Adoption:
         adopted.append(lanes)
-        return False
+        return Adoption.NONE
 
     def check_stop(lane: int) -> None:
         asked.append(lane)
@@ -166,10 +171,17 @@ def test_a_lane_that_does_not_come_is_named(clock: Clock) -> None:
         met.turn(place_of(met.state), block_of())
 
 
-def agree(met: Together) -> None:
-    record = met.agreeing(place_of(met.state), block_of()).record
-    assert record is not None
-    record(met.attempt.session.cursor, AT + 2)
+def agree(met: Together) -> bool:
+    agrees = met.agreeing(place_of(met.state), block_of()).agree
+    assert agrees is not None
+    return agrees(AT + 2)
+
+
+def share_of(met: Together) -> BlockTask:
+    """The lane's share, which is to commit with the others."""
+    return replace(
+        task_of(lane_of(met.state, met.attempt), met.agreeing(place_of(met.state), block_of())), way=Way.TRANSACTION
+    )
 
 
 READY: Final = seen({1, 2})
@@ -191,7 +203,7 @@ IDLE: Final = seen({1})
 def test_a_share_commits(clock: Clock, moments: Moments, again: bool) -> None:
     met, others = meeting(clock, list(moments))
     met._all_here = True
-    agree(met)
+    assert agree(met)
     assert others.done[0] == f"is ready for {AT + 2}"
     assert "withdraws" not in others.done
     # all were ready for this block, so nobody has to be looked at before the next; not if it was decided without them
@@ -214,12 +226,10 @@ def test_a_share_commits(clock: Clock, moments: Moments, again: bool) -> None:
 def test_a_share_that_nobody_waits_for_steps_back(clock: Clock, moments: Moments, at_once: bool) -> None:
     met, others = meeting(clock, list(moments))
     met._all_here = True
-    with pytest.raises(SteppedBackError) as raised:
-        agree(met)
+    assert not agree(met)
     assert others.done[-1] == "withdraws"
     assert (clock.now == 0.0) is at_once
     assert clock.now < TIMEOUT
-    assert met.steps_back(place_of(met.state), raised.value)
     # looked at again, and together: nothing is wrong with it
     others.done.clear()
     others.moments = [(HERE, ALL)]
@@ -233,7 +243,7 @@ def test_a_share_that_another_lane_has_counted_on_commits(clock: Clock, moment: 
     decides."""
     met, others = meeting(clock, [(HERE, moment)])
     others.withdrawn = COMMITTED
-    agree(met)
+    assert agree(met)
     assert others.done[-1] == "withdraws"
 
 
@@ -266,19 +276,30 @@ def test_an_executed_share_is_kept_as_long_as_lanes_move(clock: Clock) -> None:
 def test_after_a_lock_wait_the_block_is_applied_alone_and_the_next_one_together(clock: Clock, code: int) -> None:
     met, others = meeting(clock, [(HERE, ALL)])
     met._all_here = True
-    assert met.steps_back(place_of(met.state), pymysql.err.OperationalError(code, "a lock"))
+    then = following(share_of(met), pymysql.err.OperationalError(code, "a lock"))
+    assert then is not None
+    met.state.ways[FIRST] = then
     assert met.turn(place_of(met.state), block_of()) is Turn.ALONE
     met.end_alone()
     assert others.done[-1] == "is alone no more"
     others.moments = [(dict.fromkeys(HERE, AT + 2), ALL)]
-    assert met.turn(place_of(met.state, expected=AT + 2), block_of()) is Turn.TOGETHER
+    after = replace(FIRST, first_seqno=AT + 3, last_seqno=AT + 4)
+    others.done.clear()
+    assert met.turn(place_of(met.state, expected=AT + 2), block_of(after)) is Turn.TOGETHER
+    assert "looks" in others.done, "the others are looked for again"
 
 
 def test_any_other_error_is_the_share_s_own(clock: Clock) -> None:
     met, _ = meeting(clock, [(HERE, ALL)])
-    assert not met.steps_back(place_of(met.state), pymysql.err.IntegrityError(1062, "a duplicate"))
-    assert not met.steps_back(place_of(met.state), StopRequestedError("stop"))
+    assert following(share_of(met), pymysql.err.IntegrityError(1062, "a duplicate")) is None
+    assert following(share_of(met), StopRequestedError("stop")) is None
     assert met.turn(place_of(met.state), block_of()) is Turn.TOGETHER
+
+
+def test_a_lane_that_only_a_new_connection_can_move_ends_the_attempt(clock: Clock) -> None:
+    others = Others(clock, [(LATE, seen(working={1}))], frozenset({2}))
+    met = together_of(run_state(), others, adopt=lambda lanes, goal: Adoption.RECONNECT)
+    assert met.turn(place_of(met.state), block_of()) is Turn.RECONNECT
 
 
 def test_behind_a_block_applied_alone_the_others_are_looked_after_at_once(clock: Clock) -> None:

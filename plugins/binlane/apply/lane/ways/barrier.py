@@ -2,7 +2,7 @@
 
 A temporary table survives ROLLBACK and ends with its connection. So after any error the connection is closed, and the
 next attempt applies the whole stretch on a new one, after making the tables that are open before it again from their
-copies (``temporary_copies``).
+copies (``temporary_copies``). The same holds for a barrier whose transaction needs a note, once an item shows it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pymysql
 
-from binlane.apply.block import Applied, BlockPlace, undo
+from binlane.apply.block import Applied, BlockPlace, Obstacle, Outcome, undo
+from binlane.apply.change_notes import TOGETHER, ChangeNote, begin_whole, forget_if_undone
 from binlane.apply.ddl.outcome import DdlPlace
 from binlane.apply.ddl.run import run_ddl
-from binlane.apply.kept_changes import TOGETHER, KeepsChangesError, KeptNote, begin_whole, forget_if_undone
-from binlane.apply.lane.errors import as_a_whole
+from binlane.apply.nontransactional_tables import BlockItems, NontransactionalTables
+from binlane.apply.temporary_copies import as_a_whole
 from binlane.errors import PlanError
 from binlane.model import Barrier, Item, ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
@@ -27,18 +28,41 @@ from binlane.state.positions import Counted, move_position, settle
 from binlane.state.records.ddl_intents import forget_intent, read_intent
 
 if TYPE_CHECKING:
+    from binlane.apply.lane.ways.task import BlockTask
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.apply.temporary_copies import CopyKeeper
     from binlane.plan.window_plan import Block
 
-_LOST: Final = 2013
-"""A lost connection."""
+
+@dataclass(frozen=True, slots=True)
+class WholeBarrier:
+    """A barrier that one transaction passes."""
+
+    has_note: bool = False
+
+    def apply(self, task: BlockTask) -> Outcome:
+        """Apply all blocks of the task's barrier. Returns None if the lanes do not stand before them, Orders if they
+        must not move; ``Obstacle.NOTE``, with the session closed, if a change needs a note.
+
+        A statement that commits implicitly and changes temporary tables has a barrier of its own and runs before the
+        transaction: its effect ends with the connection. Other tables that it renames as well are renamed before that,
+        exactly once (``divided_rename``). Raises PlanError for blocks that cannot be one transaction, and for an order
+        to skip one of their transactions; and the errors of any block, with the session closed.
+        """
+        assert task.barrier is not None
+        lane = task.lane
+        watched = None if self.has_note else lane.watched()
+        passage = _Passage(
+            lane.session, lane.writer, task.place, task.barrier, lane.keeper, lane.ddl_lock_wait_timeout, watched,
+            self.has_note,
+        )  # fmt: skip
+        return passage.apply(task.stream.up_to(task.barrier.last))
 
 
 @dataclass(frozen=True, slots=True)
-class AtomicBarrier:
-    """A barrier that one transaction passes."""
+class _Passage:
+    """The barrier while it is applied."""
 
     session: LaneSession
     writer: BlockWriter
@@ -47,27 +71,25 @@ class AtomicBarrier:
     keeper: CopyKeeper
     ddl_lock_wait_timeout: int
     """Seconds."""
-    noted: set[int]
-    """Last seqnos of barriers whose statements may change tables without transactions: they need a note
-    (``apply.kept_changes``)."""
+    watched: NontransactionalTables | None
+    """The tables whose changes need a note."""
+    has_note: bool
+    """Whether the barrier's statements may change tables without transactions, and so run behind a note."""
 
-    def apply(self, blocks: Iterator[Block]) -> Applied | Orders | None:
-        """Apply the barrier's blocks, streamed. Returns None if the lanes do not stand before them, Orders if they must
-        not move.
-
-        A statement that commits implicitly and changes temporary tables has a barrier of its own and runs before the
-        transaction: its effect ends with the connection. Other tables that it renames as well are renamed before that,
-        exactly once (``divided_rename``). Raises PlanError for blocks that cannot be one transaction, and for an order
-        to skip one of their transactions.
-        """
+    def apply(self, blocks: Iterator[Block]) -> Outcome:
+        """Apply the barrier's blocks, streamed."""
         session, place, barrier = self.session, self.place, self.barrier
         first = next(blocks)
         session.use_format(first.format)
-        has_noted = False
+        is_noted = False
         try:
             rename = None
             if not barrier.together:
-                items = tuple(first.items)
+                watched = BlockItems(first.items, self.watched)
+                items = tuple(watched)
+                if watched.needs_note():
+                    session.close()
+                    return Obstacle.NOTE
                 # few windows need it
                 from binlane.apply.divided_rename import divided
 
@@ -79,7 +101,7 @@ class AtomicBarrier:
                     self._rename(rename.permanent)
                 self._run_before_transaction(items if rename is None else rename.temporary)
             has_ddl = rename is not None and rename.permanent is not None
-            has_noted = self._note()
+            is_noted = self._note()
             session.begin()
             if not move_position(session.cursor, place.key, place.lanes, place.expected, barrier.last):
                 self._undo()
@@ -93,15 +115,14 @@ class AtomicBarrier:
                 self._check_skipped(orders)
             forget_intent(session.cursor, place.key.channel, barrier.last)
             counted = self._write(first, blocks)
+            if counted is None:
+                # a new connection begins again, without this one's temporary tables
+                session.close()
+                return Obstacle.NOTE
             settle(session.cursor, place.key, place.lanes, place.lane, barrier.last, barrier.last, counted)
             place.moved(session.cursor, barrier.last)
-        except KeepsChangesError as exc:
-            session.close()
-            self.noted.add(barrier.last)
-            # a new connection begins again, without this one's temporary tables
-            raise pymysql.err.OperationalError(_LOST, "changes of tables without transactions need a note") from exc
         except BaseException:
-            if has_noted:
+            if is_noted:
                 undo(session)
                 forget_if_undone(session, self._ddl)
             session.close()
@@ -128,21 +149,17 @@ class AtomicBarrier:
         return orders
 
     @property
-    def _is_noted(self) -> bool:
-        return self.barrier.last in self.noted
-
-    @property
     def _ddl(self) -> DdlPlace:
         """Where the notes of the barrier are."""
         place = self.place
         return DdlPlace(place.key, place.channel_uuid, place.lane, self.barrier.last)
 
     def _note(self) -> bool:
-        """Whether the barrier needs a note, and has it now. Raises UndecidableError."""
-        if not self._is_noted:
+        """Write the note of a barrier that needs one; returns whether it does. Raises UndecidableError."""
+        if not self.has_note:
             return False
         session, place, barrier = self.session, self.place, self.barrier
-        note = KeptNote.of(read_intent(session.cursor, place.key.channel, barrier.last))
+        note = ChangeNote.of(read_intent(session.cursor, place.key.channel, barrier.last))
         what = f"seqnos {barrier.first}..{barrier.last}".encode()
         begin_whole(session, self._ddl, note, (Item(ItemKind.STATEMENT, what),), unit=TOGETHER)
         return True
@@ -170,8 +187,11 @@ class AtomicBarrier:
                 "(`binlane skip --cancel`)"
             )
 
-    def _write(self, first: Block, blocks: Iterator[Block]) -> Counted:
-        """Write what belongs to the transaction: the blocks, unless the only one has run before, and the copies."""
+    def _write(self, first: Block, blocks: Iterator[Block]) -> Counted | None:
+        """Write what belongs to the transaction: the blocks, unless the only one has run before, and the copies.
+
+        Returns None if the next item needs a note.
+        """
         session, writer, barrier = self.session, self.writer, self.barrier
         rows, count, transactions = RowCounts(), 0, 0
         if not barrier.together:
@@ -182,7 +202,10 @@ class AtomicBarrier:
                     f"seqno {block.header.first_seqno}: temporary tables are open across a change of the "
                     "source's version"
                 )
-            rows += writer.write(block.items, block.header.last_seqno)
+            items = BlockItems(block.items, self.watched)
+            rows += writer.write(items, block.header.last_seqno)
+            if items.needs_note():
+                return None
             count, transactions = count + 1, transactions + block.header.transactions
         for thread_id, database, table in barrier.leftovers:
             writer.context.drop_temporary(thread_id, database, table)
@@ -195,7 +218,7 @@ class AtomicBarrier:
         """Undo the connection's work; a changed temporary table is undone only by the connection's end."""
         if self.barrier.together:
             self.session.rollback()
-            if self._is_noted:
+            if self.has_note:
                 # nothing has been written
                 forget_intent(self.session.cursor, self.place.key.channel, self.barrier.last)
         else:

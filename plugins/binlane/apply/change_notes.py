@@ -1,4 +1,4 @@
-"""Changes that a target keeps at a rollback, of tables without transactions: a note before, a question after a crash.
+"""Changes of tables without transactions, which no rollback undoes: a note before, a question after a crash.
 
 Nothing that commits together with such a change tells whether it was made. MyISAM writes its rows before the server
 logs the statement, and the number of its rows, without which they are lost, behind that. So the lane notes what it is
@@ -10,8 +10,8 @@ while the server that was changing the rows still runs (``apply.nontransactional
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -19,15 +19,10 @@ import pymysql
 from binlane.apply.session.unlogged_null import nothing_stayed
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import UndecidableError
-from binlane.model import Flavor, Item, ItemKind, SessionContext, TableKey
-from binlane.plan.transaction.decode import statement_facts
-from binlane.servers.names import is_named
-from binlane.sql.parse.facts import StatementKind
+from binlane.model import Flavor, Item, ItemKind
 from binlane.state.records.ddl_intents import AGAIN, BEGUN, DONE, INTENT, KEPT, DdlIntent, forget_intent, write_intent
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from binlane.apply.ddl.outcome import DdlPlace
     from binlane.apply.session.connection import LaneSession
 
@@ -41,25 +36,12 @@ _STARTED: Final = (
     "FROM {}.global_status WHERE variable_name = 'uptime'"
 )
 """Both times are those of the query, so that their difference is the same as long as the server runs."""
-_KEEPS: Final = (
-    "SELECT t.table_type LIKE '%%VIEW%%', COALESCE(e.transactions, 'NO') <> 'YES' "
-    "FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine "
-    "WHERE t.table_schema = %s AND t.table_name = %s"
-)
-_TRIGGERS: Final = (
-    "SELECT trigger_name FROM information_schema.triggers "
-    f"WHERE {is_named('event_object_schema', '%s')} AND {is_named('event_object_table', '%s')}"
-)
 _SHOWN: Final = 1000
 """Characters of a description of what was changed."""
 
 
-class KeepsChangesError(Exception):
-    """The next item may change a table without transactions, and nothing of its transaction has been noted."""
-
-
 @dataclass(frozen=True, slots=True)
-class KeptNote:
+class ChangeNote:
     """What a note says: see ``ddl_intents.KEPT``."""
 
     unit: int
@@ -71,7 +53,7 @@ class KeptNote:
     state: str
 
     @classmethod
-    def of(cls, stored: DdlIntent | None) -> KeptNote | None:
+    def of(cls, stored: DdlIntent | None) -> ChangeNote | None:
         """None if it is no such note, but one of a DDL."""
         if stored is None or not stored.fingerprint.startswith(f"{KEPT}:"):
             return None
@@ -87,7 +69,7 @@ def running_server(session: LaneSession) -> str:
 
 
 def write_note(
-    session: LaneSession, place: DdlPlace, note: KeptNote, items: Iterable[Item], *, is_question: bool = False
+    session: LaneSession, place: DdlPlace, note: ChangeNote, items: Iterable[Item], *, is_question: bool = False
 ) -> None:
     """Store the note, outside of a transaction."""
     session.own_clock()
@@ -97,7 +79,7 @@ def write_note(
 
 
 def begin_whole(
-    session: LaneSession, place: DdlPlace, note: KeptNote | None, items: Iterable[Item], unit: int = WHOLE
+    session: LaneSession, place: DdlPlace, note: ChangeNote | None, items: Iterable[Item], unit: int = WHOLE
 ) -> bool:
     """Note the changes of a transaction, or of all that one transaction of the target holds; False if the operator says
     that they have been made. Raises UndecidableError if they may have been."""
@@ -106,11 +88,11 @@ def begin_whole(
     items = tuple(items)
     if note is not None and note.state != AGAIN:
         raise ask(session, place, note, items)
-    write_note(session, place, KeptNote(unit, 0, running_server(session), BEGUN), items)
+    write_note(session, place, ChangeNote(unit, 0, running_server(session), BEGUN), items)
     return True
 
 
-def ask(session: LaneSession, place: DdlPlace, note: KeptNote, items: Iterable[Item]) -> UndecidableError:
+def ask(session: LaneSession, place: DdlPlace, note: ChangeNote, items: Iterable[Item]) -> UndecidableError:
     """Let the note wait for the operator, and the question."""
     items = tuple(items)
     write_note(session, place, note, items, is_question=True)
@@ -160,77 +142,3 @@ def described(items: Iterable[Item]) -> bytes:
             parts.append(text)
             size += len(text)
     return "; ".join(parts)[:_SHOWN].encode()
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """What is there by a name; a temporary table, or nothing, has none of this."""
-
-    is_view: bool = False
-    is_kept: bool = False
-    """Its engine has no transactions."""
-    has_triggers: bool = False
-
-
-@dataclass(slots=True)
-class KeptTables:
-    """Which items may change tables without transactions, on the target as it is now.
-
-    Asked on a connection of its own: the lane's has the source's session.
-    """
-
-    connection: Connection
-    source: Flavor
-    fires_triggers: bool
-    """Rows are written by statements."""
-    _known: dict[TableKey, _Table] = field(default_factory=dict)
-
-    def forget(self) -> None:
-        """Ask anew: a DDL may have given tables another engine."""
-        self._known.clear()
-
-    def may_keep(self, item: Item) -> bool:
-        """Whether a rollback may keep a part of it. Tables that the target does not have are temporary ones."""
-        if item.kind in (ItemKind.FILE, ItemKind.DDL):
-            return False
-        if item.kind is ItemKind.ROWS:
-            return any(self._keeps(key, fires=self.fires_triggers) for key in check_self_contained(item.payload))
-        facts = statement_facts(item.payload, item.context or SessionContext(), self.source)
-        if facts.kind is StatementKind.TRANSACTION:
-            return False
-        if facts.kind is StatementKind.UNKNOWN or facts.routines_used or facts.reason is not None:
-            return True
-        changed = facts.written or facts.tables
-        # a view may call a function
-        return any(self._of(key).is_view for key in facts.tables) or any(
-            self._keeps(key, fires=True) for key in changed
-        )
-
-    def _keeps(self, key: TableKey, *, fires: bool) -> bool:
-        table = self._of(key)
-        return table.is_view or table.is_kept or (fires and table.has_triggers)
-
-    def _of(self, key: TableKey) -> _Table:
-        found = self._known.get(key)
-        if found is None:
-            names = (key.database, key.table)
-            rows = self.connection.exec_driver_sql(_KEEPS, names).all()
-            is_view, is_kept = map(bool, rows[0]) if rows else (False, False)
-            # asked where it matters: the query makes a table on disk
-            fires = bool(rows) and not (is_view or is_kept)
-            triggers = (
-                self.connection.exec_driver_sql(_TRIGGERS, tuple(name for name in names for _ in range(3))).all()
-                if fires
-                else ()
-            )
-            found = self._known[key] = _Table(is_view, is_kept, bool(triggers))
-        return found
-
-    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, up to the first that may keep changes: KeepsChangesError, before it is sent."""
-        for item in items:
-            if self.may_keep(item):
-                raise KeepsChangesError
-            yield item
-            if item.kind is ItemKind.DDL:
-                self.forget()
