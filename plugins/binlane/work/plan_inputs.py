@@ -170,7 +170,7 @@ class WorkerInputs:
 
 
 def read_context(plans: WorkFolder) -> Routing:
-    """The window's routes, as written by the fold into the plan's folder."""
+    """The window's routes, as written by the merge of scans into the plan's folder."""
     return Routing.from_json(plans.read(files.CONTEXT), f"{plans.uri}/{files.CONTEXT}")
 
 
