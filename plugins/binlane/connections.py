@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from binlane.errors import ConfigError
-from binlane.server_proof import ServerProof
+from binlane.server_proof import ServerProof, TargetProof
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
@@ -71,7 +71,7 @@ class Endpoint:
     user: str
     password: str = field(repr=False)
     tls: Tls = field(default_factory=Tls)
-    proof: ServerProof | None = field(default=None, repr=False)
+    proof: ServerProof | TargetProof | None = field(default=None, repr=False)
     """What each of its connections must find; None: a server of which nothing is known yet."""
 
     def __str__(self) -> str:
@@ -140,7 +140,8 @@ def resolve_endpoints(channel: ChannelConfig, resolve: Resolver) -> Endpoints:
     """The servers of a channel; raises ConfigError that names the channel's file."""
     try:
         source = None if channel.source.connection is None else resolve(channel.source.connection)
-        return Endpoints(source, resolve(channel.target.connection))
+        proof = TargetProof(channel.name, channel.work.uri)
+        return Endpoints(source, replace(resolve(channel.target.connection), proof=proof))
     except ConfigError as exc:
         raise ConfigError(f"{channel.file}: {exc}") from exc
 

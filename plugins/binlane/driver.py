@@ -29,9 +29,9 @@ from pymysql.constants import CLIENT, CR
 from pymysql.cursors import Cursor
 
 from binlane.compression import InflatedStream, frames_of
-from binlane.errors import BinlaneError, ConfigError, PrecheckError, SourceIdentityError
+from binlane.errors import BinlaneError, ConfigError, PrecheckError
 from binlane.model import Flavor, LogPosition
-from binlane.server_proof import ServerProof, state_query
+from binlane.server_proof import ServerProof, TargetProof, state_query
 from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Connection(Driver):
         write_timeout: float | None = WRITE_SECONDS,
         compresses: bool = False,
         kind: SessionKind = SessionKind.STATE,
-        proof: ServerProof | None = None,
+        proof: ServerProof | TargetProof | None = None,
         **named: Any,
     ) -> None:
         """``public_key_file``: PEM file of the server's RSA key; ``get_server_public_key``: accept the key that the
@@ -337,27 +337,24 @@ class Connection(Driver):
     def prove(self, besides: str = "''") -> str:
         """Ask the server whether it is the one that ``proof`` names; returns the value of ``besides``, an expression.
 
-        Raises SourceIdentityError if it is another one, or one from before the watermark.
+        Raises SourceIdentityError if it is another one, or one from before the watermark; TargetIdentityError for
+        another target.
         """
         proof = self.proof
         columns, arguments = ("''", ()) if proof is None else proof.query(self.flavor)
         [values] = self._texts(f"SELECT {besides}, @@SESSION.max_allowed_packet, {columns}", arguments)
         if proof is not None:
-            if int(values[1]) < LEAST_PACKET:
+            if isinstance(proof, ServerProof) and int(values[1]) < LEAST_PACKET:
                 raise PrecheckError(
                     f"{self._place}: expected max_allowed_packet of at least {LEAST_PACKET}, for statements that name "
                     f"many tables, found {values[1]}, with which the server ends the connection: SET GLOBAL "
                     "max_allowed_packet = 67108864 on the source"
                 )
             why = proof.refusal(self.flavor, values[2:])
-            if why is None and proof.position is not None and not proof.gtid_set:
+            if why is None and isinstance(proof, ServerProof) and proof.position is not None and not proof.gtid_set:
                 why = proof.refused_end(self._log_end())
             if why is not None:
-                raise SourceIdentityError(
-                    f"{self._place}: {why}: the connection leads to another server, or the server was restored from an "
-                    "older copy, or its log was reset; nothing was read from it. Point the connection at the channel's "
-                    "server; a new server needs a new channel (docs/recovery.md, `The source was replaced`)"
-                )
+                raise proof.error(self._place, why)
         return values[0]
 
     def own_proof(self) -> ServerProof:

@@ -23,6 +23,7 @@ BinlaneError
 │   ├── ApplyError               a statement or row event the target refuses
 │   ├── TableMismatchError       after a DDL of the window, a table differs from its logged definition
 │   ├── StateSchemaError         the schema binlane is of another version, damaged, or another program's
+│   ├── TargetIdentityError      not the server that has the channel's state, or an older copy of it
 │   ├── DriftError               rows on the target are not what the source's log expects
 │   └── UndecidableError         a DDL may or may not have run: an operator has to decide
 ├── LaneEndedError          the process of a lane is gone (retryable)
@@ -153,6 +154,10 @@ class TableMismatchError(TargetError):
 
 class StateSchemaError(TargetError):
     """The schema ``binlane`` on the target does not fit this build; nothing was written."""
+
+
+class TargetIdentityError(TargetError):
+    """The target is a replica, a clone or an older copy of the channel's target, or another server altogether."""
 
 
 class DriftError(TargetError):

@@ -1,5 +1,8 @@
 """Which server answers: what a connection of a channel must find, asked of the server at each login.
 
+Of the target, the work folder has a record beside the windows' folders (``target_record``), because a copy of the
+target brings along everything that the target has recorded of itself.
+
 A name leads elsewhere after a failover, a restore or a mistake, from one connection to the next. So a source's
 endpoint carries a proof, and ``driver.Connection`` asks for it with the first query of a session. Of a channel that has
 a watermark the server must be the channel's own, and it must have executed everything up to the watermark, or it was
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from binlane.errors import BinlaneError, SourceIdentityError, TargetIdentityError
 from binlane.model import Flavor, LogPosition
 
 _NUMBER: dict[Flavor, tuple[str, str]] = {
@@ -62,12 +66,65 @@ class ServerProof:
             )
         return None
 
+    def error(self, place: str, why: str) -> BinlaneError:
+        """The error for the answer ``why`` of the server at ``place``."""
+        return SourceIdentityError(
+            f"{place}: {why}: the connection leads to another server, or the server was restored from an "
+            "older copy, or its log was reset; nothing was read from it. Point the connection at the channel's "
+            "server; a new server needs a new channel (docs/recovery.md, `The source was replaced`)"
+        )
+
     def refused_end(self, end: LogPosition) -> str | None:
         """Why a server whose log ends there is not the server; None if it may be."""
         at = self.position
         if at is None or _place(at) <= _place(end):
             return None
         return f"expected a log that has reached the channel's watermark, {at}, found one that ends at {end}"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetProof:
+    """The channel's target, and how far it must be at least. A record of the work folder."""
+
+    channel: str
+    work: str
+    """``work.uri`` of the channel."""
+    identity: str = ""
+    """As ``LogState.identity``; empty: not known."""
+    incarnation: str = field(default="", compare=False)
+    """As ``Channel.incarnation``."""
+    seqno: int = field(default=0, compare=False)
+
+    def query(self, flavor: Flavor) -> tuple[str, tuple[str, ...]]:
+        """The columns of a SELECT for ``refusal``, and their arguments."""
+        return identity_expression(flavor), ()
+
+    def refusal(self, _flavor: Flavor, values: Sequence[str]) -> str | None:
+        """Why this is not the server; None if it is, or if none is known."""
+        [found] = values
+        if self.identity in ("", found):
+            return None
+        return f"channel {self.channel}: expected the channel's target, {self.identity}, found {found}"
+
+    def error(self, place: str, why: str) -> BinlaneError:
+        """The error for the answer ``why`` of the server at ``place``."""
+        return TargetIdentityError(f"{place}: {why}: {elsewhere(self.channel)}")
+
+
+def elsewhere(channel: str) -> str:
+    """What it means that a target is not the expected one, and the ways on."""
+    return (
+        "the connection leads to a replica, a clone or a restored copy of the target, or to another server; nothing "
+        "was written. Point the connection at the channel's target; if this server has replaced it on purpose, "
+        f"`binlane adopt-target {channel}` shows what it has, and takes it (docs/recovery.md, `The target was "
+        "replaced`)"
+    )
+
+
+def identity_expression(flavor: Flavor) -> str:
+    """An SQL expression for the identity of the server that evaluates it."""
+    word, number = _NUMBER[flavor]
+    return f"CONCAT('{word} ', {number})"
 
 
 def state_query(flavor: Flavor) -> str:

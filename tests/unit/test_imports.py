@@ -37,7 +37,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "formats": ("", "errors"),
     "model": ("errors",),
     "session_pins": ("model",),
-    "server_proof": ("model",),
+    "server_proof": ("errors", "model"),
     "choices": (),
     "extension": ("errors",),
     "json_codec": ("errors",),

@@ -6,14 +6,18 @@ import contextlib
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlalchemy import Connection, Engine
 
 from binlane.apply.refusals import target_errors
-from binlane.connections import Endpoint
+from binlane.connections import Endpoint, Endpoints
+from binlane.server_proof import TargetProof
 from binlane.servers.engines import engine_of
+from binlane.state.channels import has_channel, read_channel, refuse_older
 from binlane.state.migrations.check import require_current
 from binlane.state.migrations.run import bring_up
+from binlane.state.target_record import place_of, recorded
 
 
 class SchemaChecks:
@@ -42,9 +46,10 @@ def target_state(
 ) -> Iterator[Engine]:
     """The target's engine; errors of the target in the ``with`` block name the server.
 
-    Raises StateSchemaError unless the schema ``binlane`` has this build's version. ``brings_up``: migrate an older
-    schema, before a run, whose account may change it; the work folder, as for ``bring_up``. ``timeout``: see
-    ``engine_of``. ``checks``: those of a view that opens many targets.
+    Raises StateSchemaError unless the schema ``binlane`` has this build's version, TargetIdentityError for a server
+    that is not the channel's target, or an older copy of it. ``brings_up``: migrate an older schema, before a run,
+    whose account may change it; the work folder, as for ``bring_up``. ``timeout``: see ``engine_of``. ``checks``: those
+    of a view that opens many targets.
     """
     with target_errors(str(target)):
         engine = engine_of(target, timeout=timeout)
@@ -57,4 +62,35 @@ def target_state(
                     require_current(connection)
                 else:
                     checks.require_current(target, connection)
+        _refuse_another(target, engine, is_remote_asked=timeout is None)
         yield engine
+
+
+def knowing_target(endpoints: Endpoints) -> Endpoints:
+    """These, of which each connection to the target asks whether it is the recorded server."""
+    proof = endpoints.target.proof
+    if not isinstance(proof, TargetProof):
+        return endpoints
+    return replace(endpoints, target=replace(endpoints.target, proof=recorded(proof)))
+
+
+def require_own_target(target: Endpoint, engine: Engine) -> None:
+    """For commands that a target without the schema ``binlane`` may have: as ``target_state``, if the channel is there.
+    Raises TargetIdentityError."""
+    if isinstance(target.proof, TargetProof):
+        with engine.connect() as connection:
+            if not has_channel(connection, target.proof.channel):
+                return
+        _refuse_another(target, engine, is_remote_asked=True)
+        with engine.connect() as connection:
+            read_channel(connection, target.proof.channel)
+
+
+def _refuse_another(target: Endpoint, engine: Engine, *, is_remote_asked: bool) -> None:
+    """Raises TargetIdentityError for a target that is not the recorded one, or behind the record. It is read anew: a
+    run that goes on for days has moved it."""
+    if isinstance(target.proof, TargetProof):
+        proof = recorded(target.proof, is_remote_asked=is_remote_asked)
+        if proof.identity:
+            with engine.connect() as connection:
+                refuse_older(connection, proof, place_of(proof))

@@ -64,6 +64,7 @@ from binlane.state.migrations.run import create
 from binlane.state.records import bootstraps
 from binlane.state.records.bootstraps import TABLE, Bootstrap, CopyResult, Key, Size
 from binlane.state.stored_values import unexpected
+from binlane.state.target_record import record_target
 
 _LEASE_SECONDS: Final = 10
 """Seconds to wait until a server has noticed that an earlier run was killed."""
@@ -350,9 +351,11 @@ class FirstCopy:
         with self.engines[1].begin() as connection:
             bootstraps.save_result(connection, outcome.channel, outcome.result)
         older = highest_older_session(self.log_source, outcome.mark.source)
-        made = create_channel(
+        state = create_channel(
             self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES, older_sessions=older
-        ).watermark
+        )
+        record_target(self.channel.work.uri, state)
+        made = state.watermark
         if (made.seqno, made.source) != (0, outcome.mark.source):
             raise PrecheckError(
                 f"channel {outcome.channel}: was created by somebody else while its first copy ran, at seqno "

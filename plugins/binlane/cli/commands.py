@@ -40,7 +40,7 @@ _PLUGIN_UNKNOWN = 3
 
 
 for _module, _names in (
-    (windows, ("init", "plan", "advise", "run", "follow", "read_at")),
+    (windows, ("init", "adopt_target", "plan", "advise", "run", "follow", "read_at")),
     (fleet, ("config", "status", "find", "stop", "resume")),
     (verify, ("verify", "recopy")),
 ):

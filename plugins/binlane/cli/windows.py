@@ -34,6 +34,17 @@ def init(
     out.print(commands.init(channel, channels, start))
 
 
+def adopt_target(
+    channel: ChannelName,
+    yes: Annotated[bool, typer.Option("--yes", help="Take the server; without it, only show what it has.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Make the server to which the target's connection leads the channel's target, behind a failover or a restore."""
+    from binlane.orchestration.commands import adopt_target as adopting
+
+    out.print(adopting.adopt_target(channel, channels, yes=yes))
+
+
 def plan(
     channel: ChannelName,
     until: Until = None,

@@ -56,6 +56,7 @@ from binlane.state.records.coverage import forget_compared
 from binlane.state.records.databases import recorder
 from binlane.state.records.history import clock_of
 from binlane.state.records.progress import RunStep, begin_step
+from binlane.state.target_record import record_target
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import (
     Window,
@@ -141,6 +142,8 @@ def _extract(
         unfinished = read_open_window(connection, channel.name)
     endpoints = endpoints.proving(state.proof)
     if not request.dry_run:
+        # a run that was killed has moved the watermark, and left the record behind
+        record_target(channel.work.uri, state)
         check_stopped(endpoints, state, unfinished)
     if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished, folders):
         return _adopt_unfinished(channel, endpoints, request, state, unfinished, told)
@@ -325,6 +328,8 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     older = functools.partial(settle_older_sessions, channel=channel.name, folder=folder.window)
     closing = (Settlement(plan, folder.window), older, compared)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
+    with engine.connect() as connection:
+        record_target(channel.work.uri, read_channel(connection, channel.name))
     remove_old(channel, endpoints)
     facts = facts_of(plan)
     return {

@@ -8,11 +8,24 @@ from datetime import UTC
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, text, update
+from sqlalchemy import (
+    ColumnClause,
+    Connection,
+    Engine,
+    Row,
+    String,
+    Table,
+    delete,
+    insert,
+    literal_column,
+    select,
+    text,
+    update,
+)
 
-from binlane.errors import PositionError, SourceIdentityError
-from binlane.model import LogPosition
-from binlane.server_proof import ServerProof
+from binlane.errors import PositionError, SourceIdentityError, TargetIdentityError
+from binlane.model import Flavor, LogPosition
+from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression
 from binlane.state.tables import NOW, channels, metadata
 
 
@@ -43,6 +56,10 @@ class Channel:
     """Who asked the channel to stop, when and where; None: it may run."""
     older_sessions: int = 0
     """The highest id of a source's connection that may be older than the channel."""
+    target_identity: str = ""
+    """The server whose rows the state speaks of."""
+    incarnation: str = ""
+    """Random; new with each server that has been adopted as the channel's target."""
 
     @property
     def proof(self) -> ServerProof:
@@ -77,6 +94,8 @@ def create_channel(
                 insert(channels).values(
                     channel=name,
                     uuid=str(uuid4()),
+                    target_identity=identity_of(connection),
+                    incarnation=str(uuid4()),
                     source_identity=source_identity,
                     **watermark_values(start),
                     windows=0,
@@ -106,16 +125,64 @@ def is_named_in(table: Table, connection: Connection, name: str) -> bool:
     return connection.execute(select(table.c.channel).where(table.c.channel == name)).first() is not None
 
 
-def read_channel(connection: Connection, name: str, *, for_update: bool = False) -> Channel:
-    """The channel's row. Raises PositionError if this target has no such channel."""
-    query = select(channels).where(channels.c.channel == name)
+def read_channel(
+    connection: Connection, name: str, *, for_update: bool = False, of_any_server: bool = False
+) -> Channel:
+    """The channel's row. Raises PositionError if this target has no such channel, TargetIdentityError if the row came
+    here from another server, unless it may be ``of_any_server``."""
+    query = select(channels, _identity_here(connection).label("here")).where(channels.c.channel == name)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
         raise PositionError(
             f"channel {name}: unknown on this target; `binlane bootstrap {name}` or `binlane init {name}` begins it"
         )
+    if row.here != row.target_identity and not of_any_server:
+        raise TargetIdentityError(
+            f"channel {name}: expected the server that its state was written on, {row.target_identity}, found "
+            f"{row.here}: {elsewhere(name)}"
+        )
     older = row.older_sessions or 0
-    return Channel(row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped, older)
+    return Channel(
+        row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped, older,
+        row.target_identity, row.incarnation,
+    )  # fmt: skip
+
+
+def identity_of(connection: Connection) -> str:
+    """The server of a connection, as ``LogState.identity``."""
+    return str(connection.execute(select(_identity_here(connection))).scalar_one())
+
+
+def _identity_here(connection: Connection) -> ColumnClause[str]:
+    is_mariadb = bool(getattr(connection.dialect, "is_mariadb", False))
+    return literal_column(identity_expression(Flavor.MARIADB if is_mariadb else Flavor.MYSQL), String)
+
+
+def adopt(connection: Connection, name: str) -> Channel:
+    """Make the server of the connection the channel's target. The former one's state is another one from now on."""
+    values = {"target_identity": identity_of(connection), "incarnation": str(uuid4()), "updated_at": NOW}
+    connection.execute(update(channels).where(channels.c.channel == name).values(**values))
+    return read_channel(connection, name)
+
+
+def refuse_older(connection: Connection, proof: TargetProof, place: str) -> None:
+    """Raises TargetIdentityError unless this server's state of the channel is the one of which a run has left the
+    record ``proof`` in ``place``, at that watermark or a later one. A server without the channel is not judged."""
+    query = select(channels.c.incarnation, channels.c.watermark_seqno, _identity_here(connection).label("here"))
+    row = connection.execute(query.where(channels.c.channel == proof.channel)).one_or_none()
+    if row is None:
+        return
+    if row.here != proof.identity:
+        raise TargetIdentityError(
+            f"channel {proof.channel}: expected the channel's target, {proof.identity} ({place}), found {row.here}: "
+            f"{elsewhere(proof.channel)}"
+        )
+    if row.incarnation != proof.incarnation or row.watermark_seqno < proof.seqno:
+        other = "another state of the channel, " * (row.incarnation != proof.incarnation)
+        raise TargetIdentityError(
+            f"channel {proof.channel}: expected a target that has reached seqno {proof.seqno:,} ({place}), found "
+            f"{other}a watermark at seqno {row.watermark_seqno:,}: {elsewhere(proof.channel)}"
+        )
 
 
 def begun_at(connection: Connection, name: str) -> float:

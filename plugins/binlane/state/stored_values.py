@@ -91,7 +91,8 @@ _VERIFICATION = _words("running", "clean", "pending", "drift", "incomplete")
 VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     "migrations": {"version": _integer(0, 1_000_000), "name": _TEXT, "at": _TIME},
     "channels": {
-        "channel": _CHANNEL, "uuid": _UUID, "source_identity": _PRINTABLE, "watermark_seqno": _SEQNO,
+        "channel": _CHANNEL, "uuid": _UUID, "target_identity": _PRINTABLE, "incarnation": _UUID,
+        "source_identity": _PRINTABLE, "watermark_seqno": _SEQNO,
         "source_file": _LOG_FILE, "source_offset": _COUNT, "gtid_set": _GTID, "source_time": _SECONDS,
         "fingerprint": _PRINTABLE, "windows": _COUNT, "stopped": _TEXT, "stopped_at": _TIME, "complete_at": _TIME,
         "complete_through": _SECONDS, "older_sessions": _COUNT, "created_at": _TIME, "updated_at": _TIME,

@@ -68,6 +68,10 @@ channels = _table(
     Column("channel", _NAME, primary_key=True),
     # random, so that a new channel never shares leases and GTIDs with an earlier one of the same name
     Column("uuid", String(36), nullable=False, unique=True),
+    # the server whose rows this state speaks of: a replica, or a clone with an identity of its own, is another one
+    Column("target_identity", String(190), nullable=False),
+    # random, new with each `binlane adopt-target`: what the former target has is another state
+    Column("incarnation", String(36), nullable=False),
     Column("source_identity", _LONG, nullable=False),
     Column("watermark_seqno", _SEQNO, nullable=False),
     Column("source_file", String(512), nullable=False),

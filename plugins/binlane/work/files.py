@@ -228,6 +228,11 @@ class WorkFolder:
         with self.open(name) as file:
             return hashlib.file_digest(file, blake3).hexdigest()  # type: ignore[arg-type]
 
+    def remove_file(self, name: str) -> None:
+        """Remove the file, if it exists."""
+        with contextlib.suppress(FileNotFoundError):
+            self._place[0].rm_file(self.path(name))
+
     def remove(self) -> None:
         """Remove the folder with everything in it, if it exists."""
         with contextlib.suppress(FileNotFoundError):

@@ -14,6 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, NullPool, event, update
 
 from binlane.model import LogPosition
+from binlane.server_proof import identity_expression
 from binlane.servers.engines import engine_at
 from binlane.state import tables
 from binlane.state.channels import Watermark
@@ -52,10 +53,12 @@ STEPS: Final = (
 )
 START: Final = Watermark(10, LogPosition("log.1", 4), "0-1-10", 1732275000.1234567, "f10")
 _START: Final = text_of(START)
+_HERE: Final = "'here'"
+"""Stands for the server on which the rows are."""
 ROWS: Final = (
-    "INSERT INTO binlane.channels (channel, uuid, source_identity, watermark_seqno, source_file, source_offset, "
-    "gtid_set, source_time, fingerprint, windows, created_at, updated_at) VALUES ('c', 'a-uuid', 'source', 10, "
-    "'log.1', 4, '0-1-10', 1732275000.1234567, 'f10', 2, NOW(6), NOW(6))",
+    "INSERT INTO binlane.channels (channel, uuid, target_identity, incarnation, source_identity, watermark_seqno, "
+    "source_file, source_offset, gtid_set, source_time, fingerprint, windows, created_at, updated_at) VALUES ('c', "
+    f"'a-uuid', {_HERE}, 'a-uuid', 'source', 10, 'log.1', 4, '0-1-10', 1732275000.1234567, 'f10', 2, NOW(6), NOW(6))",
     "INSERT INTO binlane.windows (channel, window_id, number, state, source_identity, start, first_seqno, last_seqno, "
     "end_file, end_offset, end_gtid_set, end_time, end_fingerprint, work, lanes, plan_digest, created_at) VALUES "
     f"('c', 'w0', 1, 'finished', 'source', '{_START}', 1, 10, 'log.1', 4, '0-1-10', 5, 'f10', '', 2, 'd0', NOW(6)), "
@@ -79,7 +82,8 @@ def make_older(target: PrivateServer, *rows: str) -> None:
     columns = [f"ALTER TABLE binlane.{of.column.table.name} DROP COLUMN {of.column.name}" for of in _COLUMNS]
     dropped = [f"DROP TABLE binlane.{table.name}" for table in _NEW]
     versions = "DELETE FROM binlane.migrations", "INSERT INTO binlane.migrations VALUES (1, 'the first one', NOW(6))"
-    run_on(target, "DROP VIEW binlane.consistent", *columns, *dropped, *versions, *rows, log=False)
+    here = [row.replace(_HERE, identity_expression(target.flavor)) for row in rows]
+    run_on(target, "DROP VIEW binlane.consistent", *columns, *dropped, *versions, *here, log=False)
 
 
 def lay_older(target: PrivateServer, *rows: str) -> None:

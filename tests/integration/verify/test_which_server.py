@@ -70,7 +70,7 @@ WITH_SOURCE: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
 WITHOUT_SOURCE: Final = frozenset(
     {
         *("config", "status", "find", "stop", "resume", "inspect", "show", "check", "decide", "xa", "skip"),
-        *("replay-skipped", "conflicts", "spark-job", "spark-archive", "new", "version", "read-at"),
+        *("replay-skipped", "conflicts", "spark-job", "spark-archive", "new", "version", "read-at", "adopt-target"),
         # asks for the family and version alone, before a login
         "grants",
     }

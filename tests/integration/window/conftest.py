@@ -27,6 +27,7 @@ from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.records.journal import ChannelStatus, read_status
+from binlane.state.target_record import record_target
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.compare import compare
@@ -121,7 +122,9 @@ class Channel:
             found = begin(source, "now")
             mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
             older = highest_older_session(source, found.position)
-            create_channel(engine_of(self.endpoints.target), CHANNEL, found.identity, mark, older_sessions=older)
+            engine = engine_of(self.endpoints.target)
+            state = create_channel(engine, CHANNEL, found.identity, mark, older_sessions=older)
+        record_target(self.config.work.uri, state)
 
     def on_both(self, *statements: str) -> None:
         """Run statements on both servers and in neither's log: what is there already is no window's work."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from binlane.errors import TargetIdentityError
 from lab.servers import PrivateServer, private_server
-from tests.integration.window.conftest import Channel, fresh_channel
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
 
 
 @pytest.mark.parametrize("family", ["mariadb", "mysql"])
@@ -38,5 +39,8 @@ def test_windows_behind_the_restored_watermark_are_run_again_ddl_included(
         shutil.copytree(tmp_path / "backup", tmp_path / "data")
         target.restart()
         assert channel.status.channel.watermark == before
+        with pytest.raises(TargetIdentityError, match=r"expected a target that has reached seqno"):
+            channel.run()
+        assert channel.cli("adopt-target", CHANNEL, "--yes") == 0
         channel.run()
         channel.assert_equal()

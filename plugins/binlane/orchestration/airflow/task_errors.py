@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseHook, get_current_context
 
+from binlane.apply.target_state import knowing_target
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError
 from binlane.orchestration.airflow.dag_shape import ERROR_KEY, NOTE_KEY
@@ -42,7 +43,7 @@ def endpoint_from(connection_id: str, found: Connection | StoredConnection) -> E
 
 def endpoints_of(channel: ChannelConfig) -> Endpoints:
     """The channel's servers."""
-    return resolve_endpoints(channel, resolve_connection)
+    return knowing_target(resolve_endpoints(channel, resolve_connection))
 
 
 def note(context: Context, text: str) -> None:

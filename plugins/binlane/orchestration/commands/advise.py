@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from binlane.apply.target_state import knowing_target
 from binlane.config import ChannelConfig, DeclaredChannel, find_channel, load_channel
 from binlane.config.node import Node
 from binlane.connections import environment_resolver, resolve_endpoints
@@ -80,7 +81,7 @@ def _of_next_window(asked: AdviceRequest) -> Counts | None:
     """The window that `binlane plan` would show."""
     assert asked.channel is not None
     channel = load_channel(find_channel(asked.channel, asked.folder))
-    endpoints = resolve_endpoints(channel, environment_resolver())
+    endpoints = knowing_target(resolve_endpoints(channel, environment_resolver()))
     window = steps.extract(channel, endpoints, WindowRequest(asked.until or NOW, None, True, asked.lanes, None))
     if window["work"] is None:
         return None

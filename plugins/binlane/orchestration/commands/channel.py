@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from binlane.apply.target_state import target_state
+from binlane.apply.target_state import knowing_target, target_state
 from binlane.config import ChannelConfig, DeclaredChannel, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.state.channels import Channel
@@ -17,7 +17,8 @@ def load(
     """A channel and its servers. ``named``: a channel of ``folder`` by name, or one that is found already;
     ``resolve``: resolves connections, if not from the environment. Raises ConfigError."""
     channel = load_channel(find_channel(named, folder) if isinstance(named, str) else named)
-    return channel, resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
+    endpoints = resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
+    return channel, knowing_target(endpoints)
 
 
 def proven(endpoints: Endpoints, channel: Channel) -> Endpoints:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import require_own_target
 from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
@@ -38,6 +39,7 @@ from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
+from binlane.state.target_record import record_target
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.early_scans import EarlyScans
@@ -72,8 +74,10 @@ def init(name: str, folder: Path, start: str) -> str:
     with its watermark."""
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
-    with target_errors(str(endpoints.target)), engine.connect() as connection:
-        is_new = not has_channel(connection, name)
+    with target_errors(str(endpoints.target)):
+        require_own_target(endpoints.target, engine)
+        with engine.connect() as connection:
+            is_new = not has_channel(connection, name)
     if is_new:
         from binlane.orchestration.readiness import require_ready_to_begin
 
@@ -89,6 +93,8 @@ def init(name: str, folder: Path, start: str) -> str:
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         older = highest_older_session(source, found.position) if is_new else 0
         state = create_channel(engine, channel.name, found.identity, mark, older_sessions=older)
+        if is_new:
+            record_target(channel.work.uri, state)
     mark = state.watermark
     return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
 

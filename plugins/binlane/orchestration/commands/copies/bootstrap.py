@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import require_own_target
 from binlane.bootstrap.progress import CopyState, Progress
 from binlane.bootstrap.run import FirstCopy, Options, Outcome
 from binlane.bootstrap.sessions import answering
@@ -56,6 +57,8 @@ def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, t
             "docs/renames.md#the-first-copy"
         )
     source = source_of(channel, endpoints)
+    with target_errors(str(endpoints.target)):
+        require_own_target(endpoints.target, engine_of(endpoints.target))
     asked = ReadinessRequest(
         windows=False, users=options.users, databases=options.databases, connections=options.jobs + _MORE_CONNECTIONS,
         replaces=options.replace,

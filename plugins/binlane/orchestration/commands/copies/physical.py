@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import require_own_target
 from binlane.bootstrap.physical import read_backup, read_clone, require_restored
 from binlane.bootstrap.sessions import answering, read_session, write_session
 from binlane.connections import Resolver
@@ -22,6 +23,7 @@ from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
+from binlane.state.target_record import record_target
 
 
 def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Resolver | None = None) -> str:
@@ -44,6 +46,7 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
         contextlib.closing(read_session(endpoints.source)) as ours,
         contextlib.closing(write_session(endpoints.target)) as theirs,
     ):
+        require_own_target(endpoints.target, engine)
         with engine.connect() as connection:
             if has_channel(connection, name):
                 raise PrecheckError(
@@ -62,5 +65,5 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
         create(engine, channel.work.uri)
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         older = highest_older_session(source, start.position)
-        create_channel(engine, name, start.identity, mark, older_sessions=older)
+        record_target(channel.work.uri, create_channel(engine, name, start.identity, mark, older_sessions=older))
     return f"channel {name}: begins at {recorded.where}; watermark at seqno 0, {mark.source}"

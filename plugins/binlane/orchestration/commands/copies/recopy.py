@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from binlane.apply.refusals import driver_errors
+from binlane.apply.refusals import driver_errors, target_errors
 from binlane.apply.target_state import target_state
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.bootstrap.snapshot import shared_snapshot
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
-from binlane.errors import ConfigError, PositionError, WindowBusyError
+from binlane.errors import BinlaneError, ConfigError, PositionError, WindowBusyError
 from binlane.model import LogPosition, plural
 from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.commands.copies.missing_tables import (
@@ -147,7 +147,12 @@ def _lease(endpoints: Endpoints, name: str, uuid: str) -> Iterator[None]:
         [(taken,)] = session.texts(f"SELECT GET_LOCK('{recopy_lease(uuid)}', {_LEASE_SECONDS})")
         if taken != "1":
             raise WindowBusyError(f"channel {name}: another `binlane recopy` of this channel is running")
-        yield
+        try:
+            yield
+        finally:
+            # the server notices a while later that the connection has ended
+            with contextlib.suppress(BinlaneError), target_errors(str(endpoints.target)):
+                session.texts(f"SELECT RELEASE_LOCK('{recopy_lease(uuid)}')")
 
 
 def _brought_to(

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
-from binlane.apply.target_state import target_state
+from binlane.apply.target_state import knowing_target, target_state
 from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoint, Endpoints, resolve_endpoints
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, TargetIdentityError
 from binlane.model import plural
 from binlane.orchestration.commands.channel import proven
 from binlane.orchestration.commands.setup.connections_held import Connections, LoadStores, connections_of
 from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.terminal import Style, Terminal
-from binlane.precheck.finding import Command
+from binlane.precheck.finding import Command, Finding
 from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, ON_SOURCE, OTHER_CHECKS, Answer, Check, answers
 from binlane.readiness.grants import merged
 from binlane.readiness.needs import applies_accounts
@@ -72,8 +72,13 @@ def _answers(channel: ChannelConfig, connections: Connections, copies_users: boo
     yield from resolved
     if not all(each.is_ok for each in resolved):
         return
-    endpoints = resolve_endpoints(channel, connections.resolve)
-    endpoints = _proving(channel, endpoints)
+    endpoints = knowing_target(resolve_endpoints(channel, connections.resolve))
+    try:
+        endpoints = _proving(channel, endpoints)
+    except TargetIdentityError as exc:
+        finding = Finding(Severity.FATAL, "target", "the channel's target", str(exc), "mend that, then ask again")
+        yield Answer("target-connection", (finding,), was_asked=False)
+        return
     copies = _may_copy(channel, endpoints)
     users = applies_accounts(channel) or (copies and copies_users)
     asked = ReadinessRequest(copies=copies, users=users, connections=_JOBS if copies else 0)
@@ -85,10 +90,14 @@ def _answers(channel: ChannelConfig, connections: Connections, copies_users: boo
 
 
 def _proving(channel: ChannelConfig, endpoints: Endpoints) -> Endpoints:
-    """Of a channel that exists, the source must be its own."""
-    with contextlib.suppress(BinlaneError), target_state(endpoints.target) as engine, engine.connect() as connection:
-        return proven(endpoints, read_channel(connection, channel.name))
-    return endpoints  # none exists, or a check says what is wrong
+    """Of a channel that exists, the source must be its own. Raises TargetIdentityError for another target."""
+    try:
+        with target_state(endpoints.target) as engine, engine.connect() as connection:
+            return proven(endpoints, read_channel(connection, channel.name))
+    except TargetIdentityError:
+        raise
+    except BinlaneError:
+        return endpoints  # none exists, or a check says what is wrong
 
 
 def _with_account(failed: Answer, endpoint: Endpoint) -> Answer:
