@@ -80,8 +80,13 @@ REFUSALS: Final = (
     ),
     Refusal(
         "a loadable function whose library the target may not have",
-        r"^PrecheckError.*\[libraries\]",
+        r"^PrecheckError.*\[(libraries|loadable-functions)\]",
         "CREATE FUNCTION .. SONAME",
+    ),
+    Refusal(
+        "an encrypted table, for a target without the key",
+        r"^PrecheckError.*\[encryption\]",
+        "Tables, databases and tablespaces that are encrypted",
     ),
     Refusal(
         "MariaDB 5.3's temporal columns with fractions",

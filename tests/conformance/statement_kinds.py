@@ -168,6 +168,21 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_a_loadable_function_waits_for_its_library_and_is_left_where_it_was_made_by_hand",
     ),
     refused(
+        "A function of a library, plugin or component that the target does not have, in a statement or behind it",
+        "named before the window begins, instead of error 1305 within it",
+        "PrecheckError",
+        "tests/integration/window/test_keys_and_libraries.py"
+        "::test_a_function_of_a_component_is_asked_for_wherever_a_statement_reaches_it",
+    ),
+    refused(
+        "Tables, databases and tablespaces that are encrypted, and the target does not have the key",
+        "named before the window begins, instead of error 3185 or 1005 within it",
+        "PrecheckError",
+        "tests/integration/window/test_keys_and_libraries.py::test_a_database_that_encrypts_needs_a_keyring",
+        "tests/integration/window/test_keys_and_libraries.py"
+        "::test_encrypted_tables_are_refused_by_a_target_without_keys",
+    ),
+    refused(
         "Definitions with a definer that the target's account may not set (SET USER, SET_ANY_DEFINER, SYSTEM_USER, "
         "ALLOW_NONEXISTENT_DEFINER); accounts and objects that it may not change",
         "named before the window begins, with the GRANT statement that is needed, instead of error 1227 within it",

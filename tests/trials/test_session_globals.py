@@ -84,6 +84,28 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "max_session_mem_used": ("50000000",),
     "auto_increment_increment": ("7",),
     "auto_increment_offset": ("5",),
+    "session_track_system_variables": ("'*'",),
+    "session_track_gtids": ("'ALL_GTIDS'",),
+    "session_track_transaction_info": ("'CHARACTERISTICS'",),
+    "log_slow_verbosity": ("'innodb,query_plan,explain'",),
+    "note_verbosity": ("''",),
+    "log_slow_disabled_statements": ("''",),
+    "log_disabled_statements": ("''",),
+    "log_slow_filter": ("'admin,full_join'",),
+    "default_regex_flags": ("'DOTALL,EXTENDED,MULTILINE'",),
+    "optimizer_adjust_secondary_key_costs": ("'adjust_secondary_key_cost'",),
+    "optimizer_trace": ("'enabled=on'",),
+    "optimizer_trace_features": ("'greedy_search=off,range_optimizer=off'",),
+    "binlog_row_image": ("'MINIMAL'", "'NOBLOB'"),
+    "binlog_row_value_options": ("'PARTIAL_JSON'",),
+    "block_encryption_mode": ("'aes-256-cbc'",),
+    "explain_format": ("'JSON'",),
+    "internal_tmp_mem_storage_engine": ("'MEMORY'",),
+    "myisam_stats_method": ("'nulls_equal'",),
+    "rbr_exec_mode": ("'IDEMPOTENT'",),
+    "terminology_use_previous": ("'BEFORE_8_0_26'",),
+    "updatable_views_with_limit": ("'NO'",),
+    "group_replication_consistency": ("'AFTER'",),
 }
 LEFT_OUT: Final = {
     "innodb_compression_default": "how a new table is stored: verification names the option",
@@ -103,7 +125,13 @@ LEFT_OUT: Final = {
     "wsrep_trx_fragment_size": "no cluster",
     "max_user_connections": "a limit of an account's connections",
     "binlog_format": "the format of the log, whose own tests these are",
+    "innodb_ft_user_stopword_table": "what a full-text index leaves out: no row",
+    "innodb_tmpdir": "a folder of the server's own",
+    "external_table_storage_engine": "no engine of external tables",
+    "external_table_secondary_storage_engine": "no engine of external tables",
 }
+_LARGEST: Final = 1 << 20
+"""Larger values are of buffers, which each session would take."""
 OWN: Final = {Flavor.MARIADB: "enforce_storage_engine = NULL", Flavor.MYSQL: "sql_require_primary_key = 0"}
 """What refuses a client's own statements."""
 _NUMBERS: Final = re.compile("INT|DOUBLE|Integer|Numeric", re.I)
@@ -121,11 +149,11 @@ class Setting:
 
 
 def settings(server: PrivateServer) -> Iterator[Setting]:
-    """Hostile values of all variables that sessions inherit: those of a table, or the smallest, the largest, each word
-    and its opposite."""
+    """Hostile values of all variables that sessions inherit: those of a table, or the smallest and the largest, each
+    word, or the opposite."""
     current = dict(server.query("SHOW GLOBAL VARIABLES"))
     for row in server.query(LISTS[server.flavor]):
-        name, kind, low, _, words = str(row[0]).lower(), *(None if one is None else str(one) for one in row[1:])
+        name, kind, low, high, words = str(row[0]).lower(), *(None if one is None else str(one) for one in row[1:])
         if name in LEFT_OUT:
             continue
         if name in VALUES:
@@ -136,6 +164,8 @@ def settings(server: PrivateServer) -> Iterator[Setting]:
             yield from (Setting(name, f"'{word}'") for word in words.split(",") if word != current.get(name))
         elif kind is not None and _NUMBERS.search(kind) and low:
             yield Setting(name, low)
+            if high and float(high) <= _LARGEST:
+                yield Setting(name, high)
 
 
 @contextlib.contextmanager
@@ -290,6 +320,8 @@ def test_every_global_that_a_session_inherits(
     every = list(settings(channel.source if side == "source" else channel.target))
     names = list(dict.fromkeys(each.name for each in every))
     assert len(names) > 100
+    untried = {str(row[0]).lower() for row in channel.source.query(LISTS[flavor])} - {*names, *LEFT_OUT}
+    assert untried == set(), "a variable without a hostile value"
     names = list(sampled(names, [name for name in names if name in SAMPLE]))
     failed: list[str] = []
     # two values of one variable are of different groups

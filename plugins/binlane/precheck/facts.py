@@ -57,12 +57,20 @@ SYSTEM_USER: Final = ("SYSTEM_USER",)
 SINCE_SYSTEM_USER: Final = (8, 0, 16)
 _SINCE_PERSIST: Final = (8, 0, 0)
 _SINCE_READ_ONLY: Final = (8, 0, 22)
+_SINCE_DEFAULT_ENCRYPTION: Final = (8, 0, 16)
 _DEFINERS: Final = (
     "SELECT routine_type, routine_schema, routine_name, definer FROM information_schema.routines"
     " UNION ALL SELECT 'VIEW', table_schema, table_name, definer FROM information_schema.views"
     " UNION ALL SELECT 'EVENT', event_schema, event_name, definer FROM information_schema.events"
 )
 _OWN: Final = "('mysql', 'sys')"
+_SINCE_FUNCTIONS: Final = (8, 0, 0)
+_FUNCTIONS: Final = "SELECT udf_name FROM performance_schema.user_defined_functions"
+_FUNCTIONS_BEFORE: Final = (
+    "SELECT name FROM mysql.func"
+    " UNION SELECT plugin_name FROM information_schema.plugins"
+    " WHERE plugin_type = 'FUNCTION' AND plugin_status = 'ACTIVE'"
+)
 _BODIES: Final = (
     f"SELECT routine_definition AS body FROM information_schema.routines WHERE {other_than('routine_schema', _OWN)}",
     f"SELECT action_statement AS body FROM information_schema.triggers WHERE {other_than('event_object_schema', _OWN)}",
@@ -320,6 +328,12 @@ class Target(Server):
         return (f"{user}@{host}" for user, host in self.rows(query))
 
     @cached_property
+    def called_from_libraries(self) -> frozenset[str] | None:
+        """The names of all functions of libraries, plugins and components, in lower case; None if the account may not
+        read them."""
+        return self.ask(called_from_libraries)
+
+    @cached_property
     def loadable_functions(self) -> Mapping[str, LoadableFunction]:
         """By name in lower case. Needs SELECT on ``mysql``."""
         found = self.rows("SELECT name, ret, dl, type FROM mysql.func")
@@ -335,6 +349,14 @@ class Target(Server):
             return frozenset()
         query = "SELECT schema_name FROM information_schema.schemata_extensions WHERE options LIKE '%READ ONLY=1%'"
         return frozenset(str(name) for (name,) in self.rows(query))
+
+    @cached_property
+    def encrypting_databases(self) -> frozenset[str]:
+        """Databases of MySQL, in lower case, whose tables are encrypted unless they say otherwise."""
+        if self.flavor is not Flavor.MYSQL or self.number < _SINCE_DEFAULT_ENCRYPTION:
+            return frozenset()
+        query = "SELECT schema_name FROM information_schema.schemata WHERE default_encryption = 'YES'"
+        return frozenset(str(name).lower() for (name,) in self.rows(query))
 
     @cached_property
     def makes_temporary_tables(self) -> bool:
@@ -362,6 +384,20 @@ class Target(Server):
     def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
         """What tables of these databases get without a collation of their own."""
         return self.ask(read_default_collations, databases)
+
+
+def called_from_libraries(connection: Connection) -> frozenset[str] | None:
+    """The names of all functions of libraries, plugins and components, in lower case; None if the account may not read
+    them."""
+    flavor, version = server_version(connection)
+    is_in_schema = flavor is Flavor.MYSQL and version_number(version) >= _SINCE_FUNCTIONS
+    try:
+        found = connection.execute(text(_FUNCTIONS if is_in_schema else _FUNCTIONS_BEFORE)).fetchall()
+    except DBAPIError as exc:
+        if is_lost(exc):
+            raise
+        return None
+    return frozenset(str(name).lower() for (name,) in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from pymysql.constants import COMMAND
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code, is_lost
+from binlane.binlog.types.literals import identifier
 from binlane.errors import ApplyError
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.plan.transaction.decode import statement_facts
@@ -166,9 +167,26 @@ class StatementJudge:
             self._waits += code in _LOCK_WAIT
             if is_lost(exc):
                 raise  # not asked: a lost connection is no consent
-            if code not in REFUSING or code == context.error_code:
+            if code == context.error_code:
                 return None
-            return _verdict(code, str(exc.args[-1]))
+            return _verdict(code, str(exc.args[-1])) if code in REFUSING else self._missing_function(item, context)
+        return None
+
+    def _missing_function(self, item: Item, context: SessionContext) -> Verdict | None:
+        """What the target says of the functions of a statement whose objects are not there yet, which it names
+        first."""
+        facts = statement_facts(item.payload, context, self.session.flavor)
+        for name in sorted(facts.functions):
+            if self._programs.are_in(name) or not name.isascii():
+                continue
+            try:
+                self._prepare(f"DO {identifier(name)}()".encode())
+            except pymysql.err.MySQLError as exc:
+                if is_lost(exc):
+                    raise
+                # every other error is one of a function that is there
+                if error_code(exc) == _NO_ROUTINE:
+                    return _verdict(_NO_ROUTINE, str(exc.args[-1]))
         return None
 
     def _may_run(self, item: Item, context: SessionContext) -> bool:

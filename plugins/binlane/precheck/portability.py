@@ -33,6 +33,7 @@ from binlane.sql.requirements import (
     DATABASE_DEFAULT,
     DATABASE_SET,
     DEFINER,
+    ENCRYPTED,
     ENGINE,
     HISTORY_BY_TRANSACTION,
     JSON_TABLE,
@@ -218,9 +219,10 @@ OF_OTHERS: Final = frozenset(
         COMPUTED_ZONE,
         COMPUTED_LOCALE,
         UNLOGGED_LENGTH,
+        ENCRYPTED,
     }
 )
-"""Features that other checks are about: those of ``definers`` and ``tables``."""
+"""Features that other checks are about: those of ``definers``, ``tables`` and ``encryption``."""
 _ADVICE_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _ADVICE_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _MARIADB: Final = Feature(None, (10, 3, 0))

@@ -60,6 +60,9 @@ LONG_DEFAULT: Final = "default of a BLOB, TEXT or JSON column"
 """A literal default: MariaDB takes it; MySQL refuses it, or drops it where the sql_mode is not strict."""
 HISTORY_BY_TRANSACTION: Final = "history by transaction ids"
 """A system-versioned table whose ROW START is a BIGINT; ``subject``: the table."""
+ENCRYPTED: Final = "encrypted table"
+"""A table, database or tablespace that the server encrypts; ``detail``: MariaDB's options, which name a key."""
+BY_SESSION: Final = "by default_table_encryption"
 CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
 COMPUTED_MODE: Final = "rows that are computed under sql_mode"
 """Of tables whose generated columns may see it; ``detail``: all modes of the session that change a value."""
@@ -90,13 +93,14 @@ class Requirement:
 def requirements_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[Requirement]:
     """The known requirements of a statement; none if the lexer cannot read its text."""
     tokens: list[Token] = []
+    places: list[tuple[int, int]] = []
     try:
-        lex(sql, dialect, tokens)
+        lex(sql, dialect, tokens, places)
     except Unreadable:
         return frozenset()
     opened = [is_symbol(token, "(") - is_symbol(token, ")") for token in tokens]
     try:
-        words = _Words(sql, tokens, facts, (0, *accumulate(opened)))
+        words = _Words(sql, tokens, facts, (0, *accumulate(opened)), places)
         return frozenset(replace(requirement, unless=words.unless()) for requirement in words.requirements())
     except Unreadable:
         return frozenset()
@@ -125,7 +129,10 @@ def _collations(*numbers: int | None) -> tuple[Requirement, ...]:
 
 
 def resolved(requirement: Requirement, context: SessionContext) -> Requirement | None:
-    """The requirement, for a bare character set with the session's default collation; None if that is the built-in."""
+    """The requirement, for a bare character set with the session's default collation; None if that is the built-in, or
+    if the session does not encrypt what says nothing of it."""
+    if requirement.feature == ENCRYPTED and requirement.detail == BY_SESSION:
+        return replace(requirement, detail="") if context.default_table_encryption else None
     if requirement.feature != BARE_CHARSET:
         return requirement
     charset = full_charset_name(requirement.detail)
@@ -143,6 +150,8 @@ class _Words:
     facts: StatementFacts
     depths: Sequence[int]
     """Parentheses open before each token."""
+    places: Sequence[tuple[int, int]]
+    """Begin and end of each token in the text: tokens of literals are empty."""
 
     def unless(self) -> str:
         head = [token.upper for token in self.tokens[:8]]
@@ -172,6 +181,7 @@ class _Words:
             yield from self._owners(verb, kind, head)
             if kind in ("TABLE", "DATABASE", "SCHEMA"):
                 yield from self._options()
+            yield from self._encryption(verb, kind)
             yield from self._bare_charsets(verb, kind)
             yield from self._database_defaults(verb, kind)
             if kind in ("USER", "ROLE"):
@@ -353,6 +363,24 @@ class _Words:
                 if option in OPTIONS:
                     yield Requirement(OPTIONS[option], self._subject(), option)
 
+    def _encryption(self, verb: str, kind: str) -> Iterator[Requirement]:
+        """Keys that the server must have: MySQL's one master key, or one of MariaDB's by its number."""
+        if kind not in _ENCRYPTED_KINDS:
+            return
+        values = dict[str, str]()
+        for at, token in enumerate(self.tokens):
+            option = token.upper or (token.text.upper() if token.kind is TokenKind.NAME else "")
+            if self.depths[at] == 0 and option in ("ENCRYPTION", "ENCRYPTED", "ENCRYPTION_KEY_ID"):
+                values[option] = self._written(at + 2 if self._text(at + 1) == "=" else at + 1)
+        rotates = kind == "INSTANCE" and any(token.upper == "INNODB" for token in self.tokens)
+        if values.get("ENCRYPTION") == "Y" or rotates:
+            yield Requirement(ENCRYPTED, self._subject() or f"{verb} {kind}")
+        elif "ENCRYPTED" in values or "ENCRYPTION_KEY_ID" in values:
+            words = (f"{name}={value}" for name, value in values.items() if value.isalnum())
+            yield Requirement(ENCRYPTED, self._subject(), " ".join(words))
+        elif verb == "CREATE" and kind != "TABLE" and "ENCRYPTION" not in values:
+            yield Requirement(ENCRYPTED, self._subject() or f"{verb} {kind}", BY_SESSION)
+
     def _bare_charsets(self, verb: str, kind: str) -> Iterator[Requirement]:
         """Character sets without COLLATE, of columns, variables and conversions: the session decides their
         collation."""
@@ -439,10 +467,16 @@ class _Words:
     def _text(self, at: int) -> str:
         return self.tokens[at].text if 0 <= at < len(self.tokens) else ""
 
+    def _written(self, at: int) -> str:
+        """A literal or word as the text has it, without quotes, in capitals."""
+        begin, end = self.places[at] if at < len(self.places) else (0, 0)
+        return self.sql[begin:end].strip("'\"`").upper()
+
     def _kind(self, at: int) -> TokenKind | None:
         return self.tokens[at].kind if 0 <= at < len(self.tokens) else None
 
 
+_ENCRYPTED_KINDS: Final = frozenset({"TABLE", "DATABASE", "SCHEMA", "TABLESPACE", "INSTANCE"})
 _NO_COLUMN: Final = frozenset({"ADD", "COLUMN", "MODIFY", "CHANGE", "AFTER", "TO", "AS", "RETURNING", "EXISTS"})
 """Unreserved words that may stand before a column's name."""
 _BEHIND_TYPE: Final = frozenset(

@@ -105,6 +105,10 @@ CASES: Sequence[tuple[str, dict[Flavor, int]]] = [
     ("GRANT BINLOG_ADMIN ON *.* TO judged_user", {Flavor.MARIADB: 1064}),
     ("GRANT BINLOG REPLAY ON *.* TO judged_user", {Flavor.MYSQL: 1064}),
     ("INSERT INTO t VALUES (1, 1); DROP TABLE t", BOTH),
+    # a function is looked for, also where a table is not there yet
+    ("INSERT INTO nowhere.t (n) SELECT nowhere_function(a) FROM nowhere.s AS s", dict.fromkeys(Flavor, 1305)),
+    ("CREATE VIEW w AS SELECT nowhere_function(a) FROM nowhere.t", dict.fromkeys(Flavor, 1305)),
+    ("WITH c (a) AS (SELECT 1) SELECT ABS(a), nowhere.f(1) FROM c JOIN nowhere.t AS x", {}),
     # what its objects decide, and the window may make them
     ("INSERT INTO nowhere.t VALUES (1)", {}),
     ("INSERT INTO t (nothing) VALUES (1)", {}),

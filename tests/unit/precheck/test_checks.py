@@ -52,7 +52,7 @@ def facts(*, grants: Grants = ALL, flavor: Flavor = Flavor.MYSQL, version: str |
     return target_of(
         flavor, version, variables={**VARIABLES, **variables}, grants=grants, grant_lines=(), account="x@%",
         accounts=Accounts(), roles=frozenset(), loadable_functions={},
-        read_only_databases=frozenset(), connection_numbers=(7, 7, 7),
+        read_only_databases=frozenset(), encrypting_databases=frozenset(), connection_numbers=(7, 7, 7),
     )  # fmt: skip
 
 

@@ -10,12 +10,14 @@ from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.statements import analyze
 from binlane.sql.requirements import (
     BARE_CHARSET,
+    BY_SESSION,
     CHANGED,
     CHARSET,
     COLLATION,
     DATABASE_DEFAULT,
     DATABASE_SET,
     DEFINER,
+    ENCRYPTED,
     ENGINE,
     PLUGIN,
     PRIVILEGE,
@@ -160,7 +162,7 @@ LOOKS_LIKE_IT = [
 def asked(sql: str) -> set[tuple[str, str, str]]:
     flavor = Flavor.MARIADB
     found = requirements_of(sql, analyze(sql, database="d", flavor=flavor), Dialect(flavor))
-    of_databases = (DATABASE_DEFAULT, DATABASE_SET)
+    of_databases = (DATABASE_DEFAULT, DATABASE_SET, ENCRYPTED)
     return {(one.feature, one.subject, one.detail) for one in found if one.feature not in of_databases}
 
 
@@ -203,6 +205,38 @@ def test_a_requirement_names_its_table(sql: str, expected: set[tuple[str, str, s
 @pytest.mark.parametrize("sql", LOOKS_LIKE_IT)
 def test_names_and_comments_ask_for_nothing(sql: str) -> None:
     assert asked(sql) == set()
+
+
+@pytest.mark.parametrize(
+    ("flavor", "sql", "expected"),
+    [
+        (Flavor.MYSQL, "CREATE TABLE t (id INT) ENCRYPTION='Y' COMMENT='x'", {("d.t", "")}),
+        (Flavor.MYSQL, 'ALTER TABLE t /*!80016 ENCRYPTION "y" */', {("d.t", "")}),
+        (Flavor.MYSQL, "ALTER DATABASE x DEFAULT ENCRYPTION = 'Y'", {("x", "")}),
+        (Flavor.MYSQL, "ALTER TABLESPACE s ENCRYPTION='Y'", {("ALTER TABLESPACE", "")}),
+        (Flavor.MYSQL, "ALTER INSTANCE ROTATE INNODB MASTER KEY", {("ALTER INSTANCE", "")}),
+        (Flavor.MYSQL, "ALTER INSTANCE RELOAD TLS", set()),
+        (Flavor.MYSQL, "CREATE DATABASE x", {("x", BY_SESSION)}),
+        (Flavor.MYSQL, "CREATE DATABASE x ENCRYPTION='N'", set()),
+        (Flavor.MYSQL, "CREATE TABLE t (encryption CHAR(1) DEFAULT 'Y') COMMENT='ENCRYPTION=Y'", set()),
+        (Flavor.MARIADB, "CREATE TABLE t (a INT) `ENCRYPTED`='YES'", {("d.t", "ENCRYPTED=YES")}),
+        (
+            Flavor.MARIADB,
+            "ALTER TABLE t ENCRYPTED=YES, ENCRYPTION_KEY_ID = 5",
+            {("d.t", "ENCRYPTED=YES ENCRYPTION_KEY_ID=5")},
+        ),
+        (Flavor.MARIADB, "CREATE TABLE t (encrypted INT, KEY (encrypted))", set()),
+    ],
+)
+def test_what_is_encrypted_needs_a_key(flavor: Flavor, sql: str, expected: set[tuple[str, str]]) -> None:
+    found = requirements_of(sql, analyze(sql, database="d", flavor=flavor), Dialect(flavor))
+    assert {(one.subject, one.detail) for one in found if one.feature == ENCRYPTED} == expected
+
+
+def test_a_session_says_whether_a_new_database_is_encrypted() -> None:
+    requirement = Requirement(ENCRYPTED, "x", BY_SESSION)
+    assert resolved(requirement, SessionContext(default_table_encryption=True)) == Requirement(ENCRYPTED, "x")
+    assert resolved(requirement, SessionContext()) is None
 
 
 @pytest.mark.parametrize(

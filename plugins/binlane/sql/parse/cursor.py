@@ -77,6 +77,7 @@ class FactsBuilder:
     union: set[TableKey] = field(default_factory=set)
     routine_databases: set[str] = field(default_factory=set)
     routines_used: bool = False
+    functions: set[str] = field(default_factory=set)
     temporary: bool = False
     drops: bool = False
     first: TableKey | None = None
@@ -101,9 +102,11 @@ class FactsBuilder:
         self.first = table if self.first is None else self.first
         return table
 
-    def call(self, database: str | None) -> None:
+    def call(self, database: str | None, function: str | None = None) -> None:
         """Note a call of a routine. Without a database, it is in the default database or a loadable function."""
         self.routines_used = True
+        if function is not None:
+            self.functions.add(function)
         if database is not None or self.default is not None:
             self.database(database)
 
@@ -117,6 +120,7 @@ class FactsBuilder:
             written=frozenset(self.written),
             references=frozenset(self.references),
             routines_used=self.routines_used,
+            functions=frozenset(self.functions),
             temporary=self.temporary,
             created_temporary=self.first if self.temporary and not self.drops else None,
             create_select=self.create_select,

@@ -40,6 +40,8 @@ class StatementFacts:
     """Databases named in REFERENCES clauses; also in ``databases``."""
     routines_used: bool = False
     """The statement calls a procedure or a function that is not built in. Its database is in ``databases``."""
+    functions: frozenset[str] = frozenset()
+    """Functions that are called without a database and are not built in: stored ones, or loadable ones."""
     temporary: bool = False
     """CREATE or DROP TEMPORARY. The text alone does not show that a statement *uses* a temporary table."""
     created_temporary: TableKey | None = None

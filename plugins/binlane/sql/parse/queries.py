@@ -252,7 +252,7 @@ class _Canonical:
             return token.kind is TokenKind.WORD
         if end.words("AS") and is_symbol(end.peek(), "("):  # WITH name (columns) AS (
             return False
-        self.reading.call(None)
+        self.reading.call(None, token.text)
         return False
 
 
