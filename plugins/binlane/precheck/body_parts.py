@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from binlane.model import TableKey
 from binlane.precheck.situation import Situation
 from binlane.precheck.statements import may_reach_programs, programs_made_by, reach_of_window, reaching_statements
 from binlane.schema.programs import SECURITY, Program
@@ -24,6 +25,8 @@ class BodyPart(NamedTuple):
     what: str
     needs_rows: bool
     """It matters only for statements that take many rows in an order of the server's own."""
+    reads: frozenset[TableKey] | None = None
+    """It matters only for statements that change one of these tables."""
 
 
 class Body(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from binlane.model import SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.body_parts import Body, BodyPart, reaching
 from binlane.precheck.finding import Finding
+from binlane.precheck.row_effects import effects_in_turn, lower_key
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, Key, KeyColumn, Table
@@ -20,11 +22,11 @@ from binlane.schema.order_proof import is_settled
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.lexer import Token
 from binlane.sql.parse.made_table import MadeTable, made_table
+from binlane.sql.parse.row_effects import writes
 from binlane.sql.parse.row_order import (
     OrderedPart,
     fed,
     feeding,
-    last_rows,
     order_felt,
     sets_variable,
     written_in,
@@ -91,6 +93,12 @@ class _RowOrder:
         for text, logged, program, part in reaching(self.situation, self._of_body):
             if part.needs_rows and (text is None or self._takes_settled_rows(text)):
                 continue
+            if (
+                part.reads is not None
+                and text is not None
+                and part.reads.isdisjoint(map(lower_key, text.facts.written))
+            ):
+                continue
             yield _finding(logged, f"{part.what} of {program}")
 
     def _of_body(self, body: Body) -> Iterator[BodyPart]:
@@ -100,11 +108,20 @@ class _RowOrder:
                 yield BodyPart(_named(part), needs_rows=False)
         for what in rows_in_turn(body.tokens, body.database, self.is_numbered):
             yield BodyPart(what, needs_rows=True)
-        fired = table_of(body.difference.key) if body.event else None
-        for block, columns in last_rows(body.tokens, body.database) if body.event else ():
-            if fired is None or not _finds_one_each(fired, columns):
-                changed = block.sources[0].table if block.sources else None
-                yield BodyPart(f"an UPDATE of {changed or 'a query'} in which the last row remains", needs_rows=True)
+        yield from effects_in_turn(body, table_of, self._beside(body))
+
+    def _beside(self, body: Body) -> Iterator[TableKey]:
+        """What the triggers of the same table change."""
+        # few windows need it
+        from binlane.sql.temporary_routines import tokens_of
+
+        if not body.event:
+            return
+        for each in itertools.chain(*self.situation.stored_triggers):
+            if each.key == body.difference.key:
+                yield from writes(
+                    tokens_of(each.text, self.situation.plan.flavor, each.sql_mode) or (), each.key.database
+                )
 
     def is_numbered(self, key: TableKey) -> bool:
         """Whether a table has an AUTO_INCREMENT column, by the target or by the window."""
@@ -218,14 +235,6 @@ def rows_in_turn(tokens: Sequence[Token], database: str, is_numbered: Callable[[
     for key in written_in(tokens, database):
         if is_numbered(key):
             yield f"an AUTO_INCREMENT of {key}"
-
-
-def _finds_one_each(fired: Table, columns: frozenset[str]) -> bool:
-    """Whether each row of a table has values of its own in these columns."""
-    return any(
-        key.unique and all(part.name is not None and part.name.lower() in columns for part in key.columns)
-        for key in fired.keys
-    )
 
 
 def _has_same_keys(one: Table, other: Table) -> bool:

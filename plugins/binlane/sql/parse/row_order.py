@@ -336,26 +336,6 @@ def sets_variable(tokens: Sequence[Token]) -> str | None:
     return None
 
 
-def last_rows(tokens: Sequence[Token], database: str) -> Iterator[tuple[Block, frozenset[str]]]:
-    """The UPDATEs in a trigger's body that write a value of the row that fires it, so that the last row remains; with
-    the columns of that row, in lower case, by which they find theirs."""
-    for block in blocks(tokens, database):
-        assigned = (
-            plain_column(item[at + 1 :]) for item in items(block.clauses.get("SET", ())) for at in _assigns(item)
-        )
-        if block.verb == "UPDATE" and any(each is not None and each.qualifier in _FIRING for each in assigned):
-            others = (each.other for each in block.equalities)
-            yield (
-                block,
-                frozenset(each.name for each in others if isinstance(each, Column) and each.qualifier in _FIRING),
-            )
-
-
-def _assigns(item: Sequence[Token]) -> Iterator[int]:
-    return (at for at, token in enumerate(item) if is_symbol(token, "="))
-
-
-_FIRING: Final = ("new", "old")
 _INSERT_WORDS: Final = frozenset({"INTO", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"})
 _FINDERS: Final[tuple[Callable[[Block], Iterator[OrderedPart]], ...]] = (
     _limit,

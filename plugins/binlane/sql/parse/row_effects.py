@@ -1,0 +1,206 @@
+"""What a body leaves that runs once for each row of a statement, where it depends on which row comes first.
+
+Plain INSERTs of different rows, sums and DELETEs by a value leave the same in any order. Others do not: rows that meet
+on a key (REPLACE, IGNORE, ON DUPLICATE KEY UPDATE), values that are no sums, errors that a handler takes, and whatever
+reads what the body has written for the rows before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from binlane.model import TableKey
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.query_blocks import Column, blocks, call_end, columns_in, items, plain_column
+from binlane.sql.parse.row_order import written_in
+
+FIRING: Final = ("new", "old")
+"""The qualifiers of the row that fires a trigger."""
+_INSERT_WORDS: Final = frozenset({"INTO", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"})
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_ADDED: Final = ("+", "-")
+_OF_TERMS: Final = ("+", "-", "*", "/", "%", ",", ".", "(", ")")
+_WORDS_OF_CONDITIONS: Final = frozenset(
+    {
+        "AND",
+        "OR",
+        "XOR",
+        "NOT",
+        "IS",
+        "LIKE",
+        "IN",
+        "BETWEEN",
+        "REGEXP",
+        "RLIKE",
+        "CASE",
+        "SELECT",
+        "COLLATE",
+        "INTERVAL",
+    }
+)
+_ORDERED: Final = frozenset({"GREATEST", "LEAST"})
+_OR_NULL: Final = frozenset({"IFNULL", "COALESCE", "NVL"})
+
+
+class Upsert(NamedTuple):
+    """An INSERT or REPLACE whose rows may meet on a key."""
+
+    what: str
+    key: TableKey
+    columns: tuple[str, ...]
+    """In lower case; empty: all, as the table has them."""
+    values: tuple[Sequence[Token], ...] | None
+    """Of its one row; None for any other form."""
+    updates: tuple[tuple[str, Sequence[Token]], ...]
+    """What ON DUPLICATE KEY UPDATE sets."""
+
+
+class Assignment(NamedTuple):
+    """A value that an UPDATE gives a column of rows that it finds for the row at hand."""
+
+    table: TableKey | None
+    column: str
+    is_sum: bool
+    """It is added to, or subtracted from, the column."""
+    found_by: frozenset[str]
+    """Columns of the firing row that find the rows."""
+
+
+def upserts(tokens: Sequence[Token], database: str) -> Iterator[Upsert]:
+    """The INSERTs and REPLACEs of a body whose rows may meet on a key."""
+    for at, token in enumerate(tokens):
+        if token.upper not in ("INSERT", "REPLACE") or (at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")):
+            continue
+        end = next((place for place in range(at, len(tokens)) if is_symbol(tokens[place], ";")), len(tokens))
+        found = _upsert(tokens[at:end], database)
+        if found is not None:
+            yield found
+
+
+def _upsert(tokens: Sequence[Token], database: str) -> Upsert | None:
+    words = [token.upper for token in tokens]
+    begin = next((at for at in range(1, len(words)) if words[at] not in _INSERT_WORDS), len(words))
+    key = next(iter(written_in(tokens, database)), None)
+    doubles = next((at for at in range(len(words)) if words[at : at + 3] == ["ON", "DUPLICATE", "KEY"]), None)
+    what = "REPLACE" if words[0] == "REPLACE" else "INSERT IGNORE" if "IGNORE" in words[:begin] else ""
+    if doubles is not None:
+        what = "ON DUPLICATE KEY UPDATE"
+    if not what or key is None:
+        return None
+    at = begin + (3 if begin + 1 < len(tokens) and is_symbol(tokens[begin + 1], ".") else 1)
+    behind = doubles if doubles is not None else len(tokens)
+    columns, values = _row(tokens[at:behind])
+    updates = () if doubles is None else tuple(_assigned(tokens[doubles + 4 :]))
+    return Upsert(what, key, columns, values, updates)
+
+
+def _row(tokens: Sequence[Token]) -> tuple[tuple[str, ...], tuple[Sequence[Token], ...] | None]:
+    """Columns and values of an INSERT with one row."""
+    columns, at = list[str](), 0
+    if tokens and tokens[0].upper == "SET":
+        assigned = list(_assigned(tokens[1:]))
+        return tuple(name for name, _ in assigned), tuple(value for _, value in assigned)
+    if tokens and is_symbol(tokens[0], "("):
+        end = call_end(tokens, 0)
+        columns = [each[-1].text.lower() for each in items(tokens[1:end]) if each]
+        at = end + 1
+    if at + 1 >= len(tokens) or tokens[at].upper not in ("VALUES", "VALUE") or not is_symbol(tokens[at + 1], "("):
+        return tuple(columns), None
+    end = call_end(tokens, at + 1)
+    if end + 1 < len(tokens) and is_symbol(tokens[end + 1], ","):
+        return tuple(columns), None
+    return tuple(columns), tuple(items(tokens[at + 2 : end]))
+
+
+def _assigned(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
+    for item in items(tokens):
+        middle = next((at for at, token in enumerate(item) if is_symbol(token, "=", ":=")), len(item))
+        column = plain_column(item[:middle]) if middle else None
+        if column is not None:
+            yield column.name, item[middle + 1 :]
+
+
+def assignments(tokens: Sequence[Token], database: str, *, is_trigger: bool) -> Iterator[Assignment]:
+    """What the UPDATEs of a body set from the row at hand, in rows that other rows may find, too. The row at hand has
+    the names NEW and OLD in a trigger, and those of parameters in a routine."""
+    for block in blocks(tokens, database):
+        if block.verb != "UPDATE" or not block.sources:
+            continue
+        table = block.sources[0].table
+        found_by = frozenset(
+            each.other.name
+            for each in block.equalities
+            if isinstance(each.other, Column) and each.other.qualifier in FIRING
+        )
+        set_columns = dict(_assigned(block.clauses.get("SET", ())))
+        asked = {column.name for column in columns_in(block.clauses.get("WHERE", ())) if column.qualifier not in FIRING}
+        for name, value in set_columns.items():
+            is_fired = any(column.qualifier in FIRING or not is_trigger for column in columns_in(value))
+            is_felt = name in asked and any(True for _ in columns_in(value))
+            if is_fired or is_felt:
+                yield Assignment(table, name, is_sum=is_sum(name, value) and not is_felt, found_by=found_by)
+
+
+def is_sum(column: str, value: Sequence[Token]) -> bool:
+    """Whether a value is the column with something added to it that does not depend on the column, so that the order
+    of several does not show."""
+    rest = added(column, value)
+    if rest is None:
+        return False
+    if any(each.qualifier not in FIRING for each in columns_in(rest) if each.name == column):
+        return False
+    plain = (
+        token.kind in (TokenKind.NUMBER, *_NAMES) if token.kind is not TokenKind.SYMBOL else token.text in _OF_TERMS
+        for token in rest
+    )
+    return all(plain) and not any(token.upper in _WORDS_OF_CONDITIONS or token.upper == "DIV" for token in rest)
+
+
+def added(column: str, value: Sequence[Token]) -> Sequence[Token] | None:
+    """What is added to the column at the beginning of a value, or compared with it by GREATEST or LEAST; None if it
+    does not begin so."""
+    if value and value[0].upper in _ORDERED and len(value) > 1 and call_end(value, 1) == len(value) - 1:
+        first, *others = items(value[2:-1])
+        named = plain_column(first)
+        is_first = named is not None and named.name == column and named.qualifier not in FIRING
+        return [token for each in others for token in each] if is_first else None
+    if value and value[0].upper in _OR_NULL and len(value) > 1 and is_symbol(value[1], "("):
+        end = call_end(value, 1)
+        inner = list(items(value[2:end]))
+        named = plain_column(inner[0]) if inner else None
+        head = end + 1 if len(inner) == 2 and inner[1][0].kind is TokenKind.NUMBER else 0
+    else:
+        head = 3 if len(value) > 2 and is_symbol(value[1], ".") else 1
+        named = plain_column(value[:head])
+    if not head or named is None or named.name != column or named.qualifier in FIRING or len(value) <= head:
+        return None
+    return value[head:] if is_symbol(value[head], *_ADDED) else None
+
+
+def caught_errors(tokens: Sequence[Token]) -> bool:
+    """Whether a handler of a body takes errors of its statements: which row has one depends on the order."""
+    words = [token.upper for token in tokens]
+    for at, word in enumerate(words):
+        if word == "HANDLER" and words[at + 1 : at + 2] == ["FOR"] and words[at + 2 : at + 4] != ["NOT", "FOUND"]:
+            return True
+    return False
+
+
+def reads(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:
+    """The tables that a body reads, not only to find the rows that it changes."""
+    found = set[TableKey]()
+    for block in blocks(tokens, database):
+        if block.verb == "SELECT" or len(block.sources) > 1:
+            found.update(each.table for each in block.sources if each.table is not None)
+    return frozenset(found)
+
+
+def writes(tokens: Sequence[Token], database: str) -> frozenset[TableKey]:
+    """The tables that a body changes."""
+    found = set(written_in(tokens, database))
+    for block in blocks(tokens, database):
+        if block.verb in ("UPDATE", "DELETE"):
+            found.update(each.table for each in block.sources if each.table is not None)
+    return frozenset(found)

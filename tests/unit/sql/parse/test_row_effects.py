@@ -1,0 +1,66 @@
+"""Which values are sums, whose order does not show; and which INSERTs meet on a key."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.model import Flavor, TableKey
+from binlane.sql.parse.lexer import Dialect, Token, lex
+from binlane.sql.parse.row_effects import assignments, caught_errors, is_sum, reads, upserts, writes
+
+
+def tokens_of(text: str) -> list[Token]:
+    found = list[Token]()
+    lex(text, Dialect(Flavor.MYSQL), found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("n + NEW.v", True),
+        ("t.n - OLD.v + NEW.v * 2", True),
+        ("IFNULL(n, 0) + NEW.v", True),
+        ("GREATEST(n, NEW.v)", True),
+        ("NEW.v", False),
+        ("n * 2 + NEW.v", False),
+        ("NEW.v + n", False),
+        ("n + NEW.v > 3", False),
+        ("n + n * NEW.v", False),
+        ("n + (SELECT MAX(n) FROM t)", False),
+        ("CONCAT(n, NEW.v)", False),
+    ],
+)
+def test_what_is_added_to_a_column_shows_no_order(value: str, expected: bool) -> None:
+    assert is_sum("n", tokens_of(value)) is expected
+
+
+def test_rows_that_meet_on_a_key() -> None:
+    body = (
+        "BEGIN INSERT INTO a VALUES (1); REPLACE b (x, y) VALUES (NEW.x, REPLACE('a', 'b', 'c'));"
+        " INSERT IGNORE INTO d.c SET x = NEW.x;"
+        " INSERT INTO e SELECT 1 ON DUPLICATE KEY UPDATE n = n + 1, m = NEW.m; END"
+    )
+    found = list(upserts(tokens_of(body), "own"))
+    assert [(each.what, each.key, each.columns) for each in found] == [
+        ("REPLACE", TableKey("own", "b"), ("x", "y")),
+        ("INSERT IGNORE", TableKey("d", "c"), ("x",)),
+        ("ON DUPLICATE KEY UPDATE", TableKey("own", "e"), ()),
+    ]
+    assert [None if each.values is None else len(each.values) for each in found] == [2, 1, None]
+    assert [name for name, _ in found[2].updates] == ["n", "m"]
+
+
+def test_what_a_body_reads_changes_and_catches() -> None:
+    body = "BEGIN UPDATE a SET v = (SELECT v FROM b WHERE id = NEW.id) WHERE id = 1; DELETE FROM d.c; END"
+    assert reads(tokens_of(body), "own") == {TableKey("own", "b")}
+    assert writes(tokens_of(body), "own") == {TableKey("own", "a"), TableKey("d", "c")}
+    assert caught_errors(tokens_of("BEGIN DECLARE CONTINUE HANDLER FOR 1062 SET x = 1; END"))
+    assert not caught_errors(tokens_of("BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND SET x = 1; END"))
+
+
+def test_a_routine_has_its_row_by_other_names_than_a_trigger() -> None:
+    body = tokens_of("UPDATE t SET v = x, w = w + 1 WHERE id = 1")
+    assert [each.column for each in assignments(body, "own", is_trigger=True)] == []
+    found = {each.column: each.is_sum for each in assignments(body, "own", is_trigger=False)}
+    assert found == {"v": False, "w": True}
