@@ -380,8 +380,8 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     refused(
         "Statements whose result depends on the order of rows: LIMIT, IGNORE, REPLACE, AUTO_INCREMENT, variables and "
         "RAND() in turn, window functions, GROUP_CONCAT(), columns beside GROUP BY, an UPDATE by a join; "
-        "triggers and functions whose rows meet on a key, leave no sums, catch errors, or read what the rows before have "
-        "changed",
+        "triggers and functions whose rows meet on a key, leave no sums, catch errors, or read what rows before them "
+        "have changed",
         "applied where a key of their tables settles the order, else refused unless `allow_unsafe` is set",
         "PrecheckError",
         _ROW_ORDER,
