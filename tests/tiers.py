@@ -3,7 +3,7 @@
 A test is a trial if it is marked so (``pytestmark = pytest.mark.trial``), if it is below tests/trials, or if the tests
 leave it out of a product: servers (a family, a series, a pair of them), ways to fold and ways to write are paired with
 a test's cases there, not multiplied. Each case runs once, and each server, way to fold and writer with its share of the
-cases; the trials run the rest of the product. Of generated examples the tests try a quarter, and the trials all.
+cases; the trials run the rest of the product. Of generated examples the tests try an eighth, and the trials all.
 Without ``--tier`` all of it runs.
 
 ``make quick`` is a part of the tests, for the time between two commits: units, and some windows of MariaDB.
@@ -32,7 +32,7 @@ _SERIES: Final = re.compile(r"\d+\.\d+")
 """Of MariaDB, as ``11.8``."""
 _CHOICES: Final = ("reduce", "writer")
 """Names of parameters that are paired with the cases, as families are; the names of their fixtures end so, too."""
-_FEWER: Final = {_QUICK: 10, "test": 4}
+_FEWER: Final = {_QUICK: 16, "test": 8}
 """By what the number of generated examples is divided; no other tier divides them."""
 _LEAST: Final = 10
 _QUICK_FILES: Final = {

@@ -1,9 +1,12 @@
 """An AIRFLOW_HOME of its own for the tests of this folder: Airflow reads its environment when it is first imported."""
 
 import atexit
+import fcntl
 import os
 import shutil
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,8 +29,20 @@ os.environ |= {
 
 
 @pytest.fixture(scope="session")
-def metadata_database() -> None:
-    """Airflow's own tables; `DAG.test` keeps its runs there."""
+def metadata_database(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Airflow's own tables; `DAG.test` keeps its runs there. Of several workers one makes them, and the others take a
+    copy: it is six seconds' work."""
     from airflow.utils.db import initdb
 
-    initdb()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        initdb()
+        return
+    own, common = Path(_HOME) / "airflow.db", tmp_path_factory.getbasetemp().parent / "airflow.db"
+    with common.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        is_made = common.exists()
+        if not is_made:
+            initdb()
+        source, target = (common, own) if is_made else (own, common)
+        with closing(sqlite3.connect(source)) as made, closing(sqlite3.connect(target)) as copy:
+            made.backup(copy)

@@ -13,8 +13,8 @@ from tests.integration.window.conftest import Channel, run_on
 from tests.integration.window.test_beginnings import (
     OPENED,
     TABLES,
+    assert_goes_on,
     beginning,
-    goes_on,
     is_named,
     session,
 )
@@ -65,7 +65,7 @@ BEGINNINGS: Final[dict[str, Callable[[Channel], Callable[[], None]]]] = {
 def test_a_temporary_table_is_open(beginning: Channel, begin: Callable[[Channel], Callable[[], None]]) -> None:
     with session(beginning, *OPENED) as run:
         begin(beginning)()
-        goes_on(beginning, run)
+        assert_goes_on(beginning, run)
 
 
 @pytest.mark.parametrize("begin", ["init at the log's end", "init behind GTIDs"])
@@ -75,7 +75,7 @@ def test_a_beginning_in_an_older_file_of_the_log(beginning: Channel, begin: str)
         beginning.source.query("FLUSH BINARY LOGS")
         run("UPDATE t SET v = 0 WHERE id = 1", "DELETE FROM t")
         init()
-        goes_on(beginning, run)
+        assert_goes_on(beginning, run)
 
 
 READS: Final = {

@@ -29,7 +29,9 @@ STEP = 7 if IS_WHOLE else 40
 def test_a_window_that_is_stopped_behind_any_transaction_goes_on(
     channel_of: ChannelOf, family: str, what: str, format_: str
 ) -> None:
-    stopped_everywhere(channel_of(family, family), what, format_)
+    channel = channel_of(family, family)
+    stopped_everywhere(channel, what, format_)
+    channel.assert_equal()
 
 
 def killed_everywhere(channel: Channel, what: str, format_: str) -> int:

@@ -84,10 +84,10 @@ def first_copy(channel: Channel) -> None:
 def test_a_temporary_table_that_was_open_hides_its_statements_not_the_table_of_its_name(beginning: Channel) -> None:
     with session(beginning, *OPENED) as run:
         first_copy(beginning)
-        goes_on(beginning, run)
+        assert_goes_on(beginning, run)
 
 
-def goes_on(channel: Channel, run: Callable[..., None]) -> None:
+def assert_goes_on(channel: Channel, run: Callable[..., None]) -> None:
     """The session of the temporary table and another one write, and both servers end equal."""
     run(*LATER)
     run_on(channel.source, "INSERT INTO tenant_1.t VALUES (4, 4)")

@@ -51,8 +51,7 @@ def assert_same_history(channel: Channel, table: str = TABLE) -> None:
 def test_history_lies_in_the_partitions_of_the_source(channel: Channel, by: str, reduce: str) -> None:
     channel.write_channel(blocks=f'reduce = "{reduce}"\n')
     made = (f"SET timestamp = {BEGIN}", "CREATE DATABASE tenant_1", CREATE.format(by))
-    run_on(channel.source, *made, f"INSERT INTO {TABLE} VALUES (1, 1), (2, 2)")
-    assert channel.run() is not None
+    channel.on_both(*made, f"INSERT INTO {TABLE} VALUES (1, 1), (2, 2)")
     run_on(channel.source, *updates(0, 6))
     assert channel.run() is not None
     assert_same_history(channel)
@@ -108,8 +107,7 @@ def test_a_skipped_transaction_with_two_statements_is_replayed_statement_by_stat
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = (f"SET timestamp = {BEGIN}", "CREATE DATABASE tenant_1", CREATE.format("LIMIT 1 PARTITIONS 5"))
-    run_on(channel.source, *made, f"INSERT INTO {TABLE} VALUES (1, 1), (2, 2)")
-    assert channel.run() is not None
+    channel.on_both(*made, f"INSERT INTO {TABLE} VALUES (1, 1), (2, 2)")
     run_on(channel.source, *updates(3, 4))
     adopted = planned(channel)
     first = steps.read_plan(adopted["plan"]).first_seqno

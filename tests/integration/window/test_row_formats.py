@@ -51,10 +51,7 @@ def on_mysql(
 
 
 def with_tables(channel: Channel) -> Channel:
-    channel.source.query("CREATE DATABASE tenant_1")
-    for definition in TABLE:
-        channel.source.query(definition)
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE tenant_1", *TABLE)
     return channel
 
 
@@ -140,14 +137,12 @@ def test_rows_written_without_checks_arrive(family: Channel, reduce: str) -> Non
 @pytest.mark.parametrize("reduce", ["off", "block"])
 def test_cascades_leave_what_they_left_on_the_source(family: Channel, reduce: str) -> None:
     family.write_channel(blocks=f'reduce = "{reduce}"\n')
-    for statement in (
+    family.on_both(
         "CREATE TABLE tenant_1.parent (id INT PRIMARY KEY, n INT UNIQUE)",
         "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, q INT, "
         "FOREIGN KEY (p) REFERENCES tenant_1.parent (id) ON DELETE CASCADE ON UPDATE CASCADE, "
         "FOREIGN KEY (q) REFERENCES tenant_1.parent (n) ON DELETE SET NULL ON UPDATE CASCADE)",
-    ):
-        family.source.query(statement)
-    assert family.run() is not None
+    )
     changes = (
         "INSERT INTO tenant_1.parent VALUES (1, 10), (2, 20), (3, 30), (4, 40)",
         "INSERT INTO tenant_1.child VALUES (1, 1, 20), (2, 2, 30), (3, 3, 40), (4, 4, 10), (5, 4, 40)",

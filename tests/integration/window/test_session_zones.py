@@ -114,8 +114,7 @@ def test_each_way_to_ask_for_a_time_in_the_zone_system_is_named(
         "CREATE TABLE tenant_1.fires (id INT PRIMARY KEY, a DATETIME)",
         "CREATE TRIGGER tenant_1.x BEFORE INSERT ON tenant_1.fires FOR EACH ROW SET NEW.a = NOW()",
     )
-    run_on(berlin, STATEMENTS, *MADE, *made)
-    assert channel.run() is not None
+    channel.on_both(*MADE, *made)
     run_on(berlin, STATEMENTS, *statement.split("; "))
     with pytest.raises(PrecheckError, match="time zone SYSTEM of the target"):
         channel.run()
@@ -133,8 +132,7 @@ def test_rows_that_the_target_would_compute_in_its_own_zone_system_are_named(
 ) -> None:
     channel = fresh_channel(berlin, mysql_target, tmp_path, clean_servers)
     zoned = "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, at TIMESTAMP NULL, day DATE AS (DATE(at)) STORED)"
-    run_on(berlin, *MADE, *(() if made else (zoned,)))
-    assert channel.run() is not None
+    channel.on_both(*MADE, *(() if made else (zoned,)))
     run_on(berlin, *((zoned,) if made else ()), "INSERT INTO tenant_1.u (id, at) VALUES (1, '2024-01-01 00:00:00')")
     with pytest.raises(PrecheckError, match=r"tenant_1\.u, with an expression .*: time zone SYSTEM of the target"):
         channel.run()
@@ -144,8 +142,7 @@ def test_rows_that_the_target_would_compute_in_its_own_zone_system_are_named(
 def test_columns_of_rows_without_a_logged_zone_are_computed_in_the_target_s_own(channel_of: ChannelOf) -> None:
     channel = channel_of("mysql", "mysql")
     zoned = "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, at TIMESTAMP NULL, day DATE AS (DATE(at)) STORED)"
-    run_on(channel.source, *MADE, zoned)
-    assert channel.run() is not None
+    channel.on_both(*MADE, zoned)
     # BEGIN has no zone if the first statement has not used it
     rows = ("BEGIN", "UPDATE tenant_1.t SET n = 1", "INSERT INTO tenant_1.u (id, at) VALUES (1, '2024-01-01 01:00:00')")
     with global_value(channel.source, "time_zone", "'+05:00'"):
