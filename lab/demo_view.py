@@ -15,7 +15,7 @@ from rich.text import Text
 
 from binlane.model import plural
 from binlane.orchestration.airflow.dag_shape import Kind
-from binlane.orchestration.steps import read_plan
+from binlane.orchestration.plan_file import read_plan
 from binlane.plan.window_facts import barrier_causes, facts_of
 from lab.airflow_api import AirflowApi
 from lab.replica import THREADS

@@ -18,6 +18,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import TargetUnavailableError
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.leases import lease_name
 from tests.chaos.faults import Act, Fault, Faults, When, killer
@@ -55,7 +56,7 @@ def test_a_fault_at_every_statement_of_one_lane(
     points = [Fault(at, when, act) for at in range(1, STATEMENTS + 1) for when in When]
     for fault in some(points, request.node.name, sample=sample, share=0.04):
         step = window(channel, numbers)
-        plan = steps.read_plan(step["plan"])
+        plan = read_plan(step["plan"])
         victim, _ = lanes_of_both(plan)
         with watched(channel):
             apply(channel, step, plan, victim, fault)

@@ -13,7 +13,7 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.formats import FORMATS, FORMATS_FILE, OF_PLAN, OF_WINDOW, RELEASE, require_formats, written_formats
-from binlane.orchestration.steps import read_plan
+from binlane.orchestration.plan_file import read_plan
 from binlane.state.tables import VERSION
 from binlane.work import files
 from binlane.work.files import WorkFolder

@@ -25,7 +25,7 @@ from binlane.health.look import LAST_WINDOWS, TARGET_SECONDS, Look, look_at, loo
 from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.orchestration.airflow.dag_shape import dag_id
 from binlane.orchestration.commands.inspection.rows import LoggedTable, cells, part_changes
-from binlane.orchestration.steps import read_plan
+from binlane.orchestration.plan_file import read_plan
 from binlane.plan.segment.reader import RoutedTransaction, changed_rows
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.window_plan import WindowPlan

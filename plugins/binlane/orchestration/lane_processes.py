@@ -18,6 +18,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
 from binlane.errors import LaneEndedError
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.terminal import Terminal
 from binlane.plan.window_facts import lane_name
 from binlane.servers.engines import engine_of, kept_connections
@@ -125,7 +126,7 @@ def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, cons
     """Show a progress bar for each lane until all have ended."""
     if not console.is_terminal:
         return
-    planned = steps.read_plan(plan_uri)
+    planned = read_plan(plan_uri)
     totals = {lane: sum(file.transactions for file in planned.files[lane]) for lane in planned.lanes_with_work}
     with console.bars(seconds_left=True) as shown:
         bars = {lane: shown.add(lane_name(planned, lane), total, f"0/{total}") for lane, total in totals.items()}

@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeGuard, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
@@ -28,6 +27,7 @@ from binlane.orchestration.effective_rules import forget_if_rules_have_changed, 
 from binlane.orchestration.extraction.reading import WindowReading, source_of
 from binlane.orchestration.inputs import settings_before, write_inputs
 from binlane.orchestration.lane_options import apply_options
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_old
 from binlane.orchestration.shorten_window import is_forgotten
@@ -38,7 +38,6 @@ from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.settings import PlanSettings
 from binlane.plan.window_facts import facts_of, lane_name
-from binlane.plan.window_plan import WindowPlan, without_digest
 from binlane.precheck.account.row_writer import chosen_writer
 from binlane.precheck.results import checked_of
 from binlane.servers.catalog import read_schema
@@ -71,7 +70,6 @@ from binlane.state.windows import (
 )
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder, room_needed
-from binlane.work.folder_formats import check_formats
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.made import forget_made, made_here
 from binlane.work.planned import PlannedLanes
@@ -417,41 +415,6 @@ def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, m
 def _is_planned(recorded: Digests) -> bool:
     """Whether the target knows the plan that the window's folder is expected to have."""
     return any(name.endswith(f"/{files.PLAN}") for name in recorded)
-
-
-@uncollected()
-def read_plan(place: WorkFolder | str) -> WindowPlan:
-    """The plan in a plan's folder, or in the folder of a URI. Raises PlanError if this binlane does not read it, or its
-    content does not match its digest."""
-    folder = WorkFolder(place) if isinstance(place, str) else place
-    plan_uri = folder.uri
-    check_formats(folder)
-    data = folder.read(files.PLAN)
-    kept = _NEWEST_PLAN.get(plan_uri)
-    # a plan of these bytes has been read before: by an earlier step of a command
-    plan = kept if kept is not None and _is_of(data, kept) else WindowPlan.from_json(data, f"{plan_uri}/{files.PLAN}")
-    # of the file as it is: writing the plan of a fleet again would take longer than all else that a lane does first
-    if plan is kept or _is_of(data, plan):
-        _NEWEST_PLAN.clear()
-        _NEWEST_PLAN[plan_uri] = plan
-        return plan
-    found = hashlib.sha256(dataclasses.replace(plan, digest="").to_json()).hexdigest()
-    if found != plan.digest:
-        raise PlanError(
-            f"{plan_uri}/{files.PLAN}: expected content of SHA-256 {plan.digest}, found {found}: the file was "
-            "changed or is damaged; remove the plan's folder and run the plan job again: it writes the same "
-            "files"
-        )
-    return plan
-
-
-_NEWEST_PLAN: Final[dict[str, WindowPlan]] = {}
-"""No more than one: of a folder."""
-
-
-def _is_of(data: bytes, plan: WindowPlan) -> bool:
-    """Whether a plan.json has the content of this plan, by its digest."""
-    return hashlib.sha256(without_digest(data, plan.digest)).hexdigest() == plan.digest
 
 
 def _require_no_recopy(endpoints: Endpoints, state: Channel) -> None:

@@ -21,6 +21,7 @@ from binlane.connections import environment_resolver
 from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
@@ -215,7 +216,7 @@ def test_a_transaction_is_skipped_with_a_reason_by_those_who_may_edit(channel: C
     window = half_way(channel)
     client = client_of(channel)
     applied = apply_alone(channel.config, channel.endpoints, window["plan"], 0)["seqno"]
-    plan = steps.read_plan(window["plan"])
+    plan = read_plan(window["plan"])
     assert applied == plan.last_seqno
     page = f"{API}/windows/{window['window']}/lanes"
     mine = get(client, f"{page}/0/blocks")["blocks"][0]["first_seqno"]

@@ -21,6 +21,7 @@ from binlane.apply.lane.replay_skipped import replay_skipped
 from binlane.errors import DriftError, PositionError
 from binlane.model import Flavor, TableKey
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.report import plan_view
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.terminal import as_text
@@ -320,7 +321,7 @@ def test_any_history_of_a_divided_database_ends_as_in_one_lane(
     commit = draw.choice((TORN, TOGETHER)) if reduce == "block" else TORN
     configure(channel, lanes, blocks, commit.format(divide))
     adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     assert plan.division is not None
     by_key = {key.table for key, placed in plan.division.placements.items() if placed.lane is None}
     assert by_key <= set(BYTES)
@@ -385,7 +386,7 @@ def lanes_of_both(plan: WindowPlan) -> tuple[int, int]:
 def test_a_transaction_is_skipped_by_all_lanes_and_replayed_behind_its_window(channel: Channel) -> None:
     two_tables(channel)
     adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     shown = " ".join(as_text(plan_view(plan)).split())
     assert "commit alone (lanes.commit" in shown
     assert "a transaction is seen in part until the lanes meet, at the window's end" in shown
@@ -417,7 +418,7 @@ def test_lanes_without_changes_of_a_transaction_neither_keep_it_from_being_skipp
     run_on(channel.source, *(f"INSERT INTO shop.plain VALUES ({number}, 1, 'n')" for number in range(1, 7)))
     run_on(channel.target, "INSERT INTO shop.plain VALUES (3, 7, 'mine')")
     adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     assert plan.division is not None
     assert plan.division.lane_of(TableKey("shop", "plain")) is None
     seqno, blocked, idle = plan.first_seqno + 2, list[int](), list[int]()
@@ -449,7 +450,7 @@ def test_a_transaction_of_which_a_lane_has_applied_its_share_cannot_be_skipped(
 ) -> None:
     two_tables(channel)
     adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     blocked, other = lanes_of_both(plan)
     apply_alone(channel.config, channel.endpoints, adopted["plan"], other)
     with pytest.raises(DriftError, match="1062"):
@@ -485,7 +486,7 @@ def test_a_window_without_a_plan_follows_a_change_of_what_is_divided(
     assert again["window"] == window["window"]
     run_plan_job(WorkFolder(again["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, again["work"])
-    division = steps.read_plan(adopted["plan"]).division
+    division = read_plan(adopted["plan"]).division
     assert (None if division is None else division.lane_of(TableKey("shop", "plain")) is None) == by_key
     apply_all(channel, adopted)
     steps.advance(channel.config, channel.endpoints, adopted["plan"])

@@ -12,6 +12,7 @@ from binlane.errors import PrecheckError
 from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.window_refusal import recorded_refusal
 from binlane.servers.engines import engine_of
@@ -256,7 +257,7 @@ def test_a_failure_lasts_until_the_command_line_has_recovered_from_it(
     key = PlanKey(CHANNEL, window["window"], opened.plan_digest or "")
     with engine_of(channel.endpoints.target).begin() as connection:
         record_error(connection, key, 1, None, 1062, "DriftError: a row is in the way")
-    last = steps.read_plan(window["plan"]).files[1][-1].last_seqno
+    last = read_plan(window["plan"]).files[1][-1].last_seqno
     run_on(channel.target, f"UPDATE binlane.errors SET seqno = {last}")
     failed = AirflowRuns(ended=(Run("r1", "failed", 1.0, 2.0, ("apply_lane",)),))
     assert shown(channel, capsys, failed) == (["failed", "unfinished"], 2)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.integration.window.test_stop import apply_all, planned
 
@@ -110,7 +111,7 @@ def test_a_skipped_transaction_with_two_statements_is_replayed_statement_by_stat
     channel.on_both(*made, f"INSERT INTO {TABLE} VALUES (1, 1), (2, 2)")
     run_on(channel.source, *updates(3, 4))
     adopted = planned(channel)
-    first = steps.read_plan(adopted["plan"]).first_seqno
+    first = read_plan(adopted["plan"]).first_seqno
     for seqno in (first, first + 1):
         assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "test") == 0
     apply_all(channel, adopted)

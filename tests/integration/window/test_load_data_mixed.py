@@ -11,6 +11,7 @@ import pytest
 
 from binlane.errors import UnsupportedEventError, WindowOpenError
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.orders.stops import clear_stop, request_stop
@@ -127,7 +128,7 @@ def test_a_stop_between_a_file_and_its_statement_goes_on_with_the_file(mixed: Ch
     window = steps.extract(mixed.config, mixed.endpoints, WindowRequest("now"))
     run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(mixed.config, mixed.endpoints, window["work"])
-    plan, engine = steps.read_plan(adopted["plan"]), engine_of(mixed.endpoints.target)
+    plan, engine = read_plan(adopted["plan"]), engine_of(mixed.endpoints.target)
     request_stop(engine, CHANNEL, at=plan.first_seqno + 1)
     for lane in adopted["lanes"]:
         steps.apply_lane(mixed.config, mixed.endpoints, adopted["plan"], lane["lane"])

@@ -7,6 +7,7 @@ import pytest
 
 from binlane.errors import ApplyError, DriftError
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.integration.window.test_stop import apply_all, planned
@@ -83,7 +84,7 @@ def test_a_skipped_transaction_is_replayed_as_a_lane_would_have_written_it(
     assert channel.run() is not None
     _write_before(channel)
     adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     seqnos = [str(seqno) for seqno in range(plan.first_seqno, plan.last_seqno + 1)]
     for seqno in seqnos:
         assert channel.cli("skip", CHANNEL, "--seqno", seqno, "--reason", "test") == 0

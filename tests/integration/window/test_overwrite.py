@@ -13,6 +13,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import DriftError, TableMismatchError
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from binlane.precheck import checks
 from binlane.servers.engines import engine_of
 from binlane.state.records.conflicts import read_conflicts, record_conflicts
@@ -132,7 +133,7 @@ def test_a_killed_worker_lists_nothing_and_the_next_one_lists_all_once(channel: 
     drifted(channel)
     adopted = planned(channel)
     before = channel.rows_of(channel.target)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     lane = max(plan.all_lanes, key=lambda number: sum(file.transactions for file in plan.files[number]))
     for _ in range(2):
         with process(die_before_the_commit, channel.config, channel.endpoints, adopted["plan"], lane) as worker:
@@ -153,7 +154,7 @@ def test_a_stop_inside_a_block_that_is_overwritten_closes_the_accounts(channel: 
     channel.write_channel(OVERWRITE)
     drifted(channel)
     adopted = planned(channel)
-    first = steps.read_plan(adopted["plan"]).first_seqno
+    first = read_plan(adopted["plan"]).first_seqno
     assert channel.cli("stop", CHANNEL, "--at-seqno", str(first + 2)) == 0
     apply_all(channel, adopted)
     steps.advance(channel.config, channel.endpoints, adopted["plan"])

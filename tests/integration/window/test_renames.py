@@ -12,6 +12,7 @@ import pytest
 from binlane.errors import DriftError, PlanError, PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
@@ -183,7 +184,7 @@ def test_rows_that_have_drifted_are_met_skipped_replayed_and_overwritten_by_the_
     adopted = planned(family)
     with pytest.raises(DriftError, match="1062"):
         apply_all(family, adopted)
-    seqno = steps.read_plan(adopted["plan"]).first_seqno
+    seqno = read_plan(adopted["plan"]).first_seqno
     assert family.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "in the way") == 0
     assert "tenants_dr_1.t: 4 inserts" in " ".join(capsys.readouterr().out.split())
     run_on(family.target, "DELETE FROM tenants_dr_1.t", "INSERT INTO tenants_dr_1.t VALUES (1, 1), (2, 2)", log=False)

@@ -18,6 +18,7 @@ from pymysql.connections import Connection as Driver
 from binlane.errors import PlanError
 from binlane.orchestration import steps
 from binlane.orchestration.extraction import reading
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.source.segments import extract
@@ -315,7 +316,7 @@ def test_a_changed_plan_file_is_refused(channel: Channel) -> None:
     plan = run_plan_job(WorkFolder(window["work"]), InProcess())
     (file,) = channel.work.glob("*/*/plan.json")
     file.write_bytes(file.read_bytes().replace(b'"lanes": 3,', b'"lanes": 3, ').replace(b'"kinds"', b'"kinds" '))
-    steps.read_plan(str(file.parent))
+    read_plan(str(file.parent))
     file.write_bytes(file.read_bytes().replace(f'"last_seqno": {plan.last_seqno}'.encode(), b'"last_seqno": 99999'))
     with pytest.raises(PlanError, match="was changed or is damaged"):
         steps.adopt_plan(channel.config, channel.endpoints, window["work"])

@@ -16,6 +16,7 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.schema.letter_case import lower
 from binlane.shards.shard_list import hash_lane
@@ -188,7 +189,7 @@ def window(channel: Channel) -> dict[str, int]:
     for lane in lanes:
         apply_alone(channel.config, channel.endpoints, adopted["plan"], lane)
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     return {shard: counts.lane for shard, counts in plan.shards.items()}
 
 

@@ -11,6 +11,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
 from binlane.errors import DriftError
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from binlane.servers.engines import engine_of
 from binlane.state.orders.skips import read_skip
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -39,7 +40,7 @@ def test_a_skipped_transaction_of_a_folded_block_is_left_out_alone_and_replayed_
     adopted = planned(channel)
     with pytest.raises(DriftError, match="1062"):
         apply_all(channel, adopted)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     seqno = plan.first_seqno + 6
     assert channel.cli("skip", CHANNEL, "--seqno", str(seqno)) == 2
     assert "--reason: expected the reason" in capsys.readouterr().err
@@ -85,7 +86,7 @@ def test_an_applied_transaction_is_never_skipped_and_an_order_can_be_cancelled(
     items(channel)
     channel.target.query("DELETE FROM tenant_1.t")
     adopted = planned(channel)
-    first = steps.read_plan(adopted["plan"]).first_seqno
+    first = read_plan(adopted["plan"]).first_seqno
     assert channel.cli("stop", CHANNEL, "--at-seqno", str(first + 4)) == 0
     apply_all(channel, adopted)
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
@@ -119,7 +120,7 @@ def test_a_replay_takes_of_a_transaction_what_the_filter_takes(channel: Channel)
     inserts = (f"INSERT INTO tenant_1.{name} VALUES (1)" for name in ("t", "secret"))
     run_on(channel.source, "BEGIN", *inserts, "COMMIT")
     adopted = planned(channel)
-    seqno = steps.read_plan(adopted["plan"]).last_seqno
+    seqno = read_plan(adopted["plan"]).last_seqno
     assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "later") == 0
     apply_all(channel, adopted)
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
@@ -133,7 +134,7 @@ def test_a_skipped_ddl_does_not_run(channel: Channel, capsys: pytest.CaptureFixt
     channel.target.query("DELETE FROM tenant_1.t")
     channel.source.query("DROP TABLE tenant_1.t")
     adopted = planned(channel)
-    last = steps.read_plan(adopted["plan"]).last_seqno
+    last = read_plan(adopted["plan"]).last_seqno
     assert channel.cli("skip", CHANNEL, "--seqno", str(last), "--reason", "still needed here") == 0
     apply_all(channel, adopted)
     steps.advance(channel.config, channel.endpoints, adopted["plan"])

@@ -13,6 +13,7 @@ import pytest
 from binlane.errors import StopRequestedError
 from binlane.orchestration import steps
 from binlane.orchestration.extraction.reading import source_of, start_of
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.end_position import UntilPosition
@@ -70,7 +71,7 @@ def test_stops_inside_folded_blocks_leave_the_state_of_one_seqno_and_resume_from
         channel.traffic(120)
     adopted = planned(channel)
     engine = engine_of(channel.endpoints.target)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     if reduce == "window":
         folder = WorkFolder(adopted["plan"])
         manifest = read_manifest(WorkFolder(str(Path(adopted["plan"]).parent)))
@@ -111,7 +112,7 @@ def test_a_stop_without_a_place_is_at_the_foremost_lane_that_has_work(
     """A lane without work would stand at the window's end at once, and the stop with it."""
     rows_without_barriers(channel)
     adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     assert plan.barriers == ()
     assert [each["lane"] for each in adopted["lanes"]] == [lane.lane for lane in channel.status.positions]
     assert plan.serialized not in {each["lane"] for each in adopted["lanes"]}
@@ -172,7 +173,7 @@ def test_a_step_that_waits_for_a_lock_does_not_say_that_the_server_is_away(
 def test_stop_and_resume_on_the_command_line(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     channel.traffic(60)
     adopted = planned(channel)
-    reached = steps.read_plan(adopted["plan"]).first_seqno + 31
+    reached = read_plan(adopted["plan"]).first_seqno + 31
     assert channel.cli("stop", CHANNEL, "--at-seqno", str(reached)) == 0
     assert f"its lanes stop at seqno {reached}" in " ".join(capsys.readouterr().out.split())
     assert channel.cli("run", CHANNEL) == 0
@@ -196,7 +197,7 @@ def test_stop_and_resume_on_the_command_line(channel: Channel, capsys: pytest.Ca
 def test_a_stop_at_a_gtid_is_behind_it_and_one_at_a_time_before_it(channel: Channel) -> None:
     channel.traffic(40)
     adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     window = channel.status.window
     assert window is not None
     folder = WorkFolder(window.bounds.work.uri)
@@ -222,7 +223,7 @@ def test_status_tells_marks_gaps_holders_lag_and_orders_to_a_program(
 ) -> None:
     channel.traffic(40)
     adopted = planned(channel)
-    plan = steps.read_plan(adopted["plan"])
+    plan = read_plan(adopted["plan"])
     stop = plan.first_seqno + 11
     request_stop(engine_of(channel.endpoints.target), CHANNEL, at=stop, by="carol")
     apply_alone(channel.config, channel.endpoints, adopted["plan"], 0)

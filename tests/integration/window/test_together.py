@@ -21,6 +21,7 @@ from binlane.connections import Endpoints
 from binlane.errors import BarrierTimeoutError, BinlaneError, ConfigError, StopRequestedError
 from binlane.orchestration import steps
 from binlane.orchestration.lane_options import apply_options
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.report import plan_view
 from binlane.orchestration.terminal import as_text
 from binlane.plan.window_plan import Block, WindowPlan
@@ -80,7 +81,7 @@ class Adopted:
     @classmethod
     def of(cls, channel: Channel) -> Adopted:
         step = planned(channel)
-        plan = steps.read_plan(step["plan"])
+        plan = read_plan(step["plan"])
         return cls(channel, step, plan, *lanes_of_both(plan))
 
     @contextlib.contextmanager
@@ -284,7 +285,7 @@ def test_rows_of_several_shards_and_of_critical_ones_are_dealt(channel: Channel)
         cursor.execute("UPDATE other.plain SET v = 7")
         connection.commit()
     step = planned(channel)
-    plan = steps.read_plan(step["plan"])
+    plan = read_plan(step["plan"])
     assert plan.barriers == ()
     assert "commit together (lanes.commit" in " ".join(as_text(plan_view(plan)).split())
     # rows by key are in each lane

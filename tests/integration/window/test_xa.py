@@ -16,6 +16,7 @@ import pytest
 from binlane.errors import PlanError
 from binlane.model import Flavor
 from binlane.orchestration import steps
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.window_plan import WindowPlan
 from lab.servers import PrivateServer
@@ -73,7 +74,7 @@ def values(channel: Channel, tenant: int = 1) -> list[str]:
 def plan_of(channel: Channel) -> WindowPlan:
     """The plan of the newest window."""
     ((work,),) = channel.target.query("SELECT work FROM binlane.windows ORDER BY number DESC LIMIT 1")
-    return steps.read_plan(str(next(Path(work).glob("*/plan.json")).parent))
+    return read_plan(str(next(Path(work).glob("*/plan.json")).parent))
 
 
 def purge(channel: Channel) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from binlane.errors import PlanError
-from binlane.orchestration.steps import read_plan
+from binlane.orchestration.plan_file import read_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder

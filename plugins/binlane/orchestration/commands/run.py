@@ -23,6 +23,7 @@ from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.commands.channel import load, read_channel_status
 from binlane.orchestration.extraction.reading import source_of
 from binlane.orchestration.lane_processes import LaneProcesses
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.plan_job.engines import (
     begin_processes,
     early_scans,
@@ -112,7 +113,7 @@ def plan(call: Call, console: Terminal) -> View:
     try:
         engine = _filter(channel, call.engine, work, window["segments"])
         inputs = read_inputs(work)
-        found = steps.read_plan(work.plans(inputs.key))
+        found = read_plan(work.plans(inputs.key))
         console.print(report.plan_view(found, engine, by_load=inputs.settings.places_by_load))
         begun = read_channel_status(endpoints, call.channel).window
         if begun is not None and begun.plan_digest is not None:

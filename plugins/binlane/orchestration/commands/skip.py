@@ -18,8 +18,8 @@ from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.lane_options import apply_options
+from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.report import moment
-from binlane.orchestration.steps import read_plan
 from binlane.orchestration.terminal import Grid, View
 from binlane.plan.segment.pieces import NOTHING
 from binlane.precheck.account.row_writer import chosen_writer
