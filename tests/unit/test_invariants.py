@@ -18,6 +18,13 @@ def test_a_test_that_the_page_names_exists(file: str, test: str) -> None:
     assert f"\ndef {test or 'test_'}" in found
 
 
+def test_the_modules_that_hold_an_invariant_are_there() -> None:
+    table = TEXT.partition("## The tests that hold them")[0]
+    named = re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py|/))`", table)
+    assert len(named) > 20
+    assert [each for each in named if not (ROOT / "plugins" / "binlane" / each).exists()] == []
+
+
 def test_every_invariant_has_a_test() -> None:
     promised, held = TEXT.split("## The tests that hold them")
     numbers = [re.findall(r"^\| (\d+) \|", part, re.MULTILINE) for part in (promised, held)]
