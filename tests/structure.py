@@ -51,8 +51,8 @@ LAYERS: Final = (
         "base",
         "values and errors that all share",
         (
-            *("json_codec", "formats", "extension", "server_proof", "session_pins", "errors", "model", "choices"),
-            *("rename_rules", "collation_rules", "compression", "garbage", "machine_code", "safe_text", ""),
+            *("json_codec", "formats", "extension", "server_proof", "session_pins", "view_guard", "errors", "model"),
+            *("choices", "rename_rules", "collation_rules", "compression", "garbage", "machine_code", "safe_text", ""),
         ),
     ),
 )  # fmt: skip

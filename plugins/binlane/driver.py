@@ -33,6 +33,7 @@ from binlane.errors import BinlaneError, ConfigError, PrecheckError
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import ServerProof, TargetProof, state_query
 from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
+from binlane.view_guard import REFUSED, WHY, guard, opens_views
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -77,11 +78,15 @@ _UNKNOWN: Final = frozenset({1193, 1286})
 _NOT_SETTABLE: Final = _UNKNOWN | {1227, 1238}
 """And no privilege; read-only in this version."""
 _LOGIN_REFUSED: Final = frozenset({1045, 1130, 1698, 3118, 3955, 4151})
+_NO_GUARD: Final = _NOT_SETTABLE | {1231, 1971}
+"""And a variable that SET STATEMENT does not take, or not with this value."""
 _IN_TRANSACTION: Final = 1766
 """MySQL: a variable that an open transaction protects; ``init_connect`` has begun it."""
 _INIT_CONNECT_FAILED: Final = 1184
 _RESET_CONNECTION: Final = 0x1F
 """COM_RESET_CONNECTION: MySQL 5.7.3, MariaDB 10.2.4."""
+_WARNINGS: Final = "SHOW WARNINGS"
+_BOUNDS: Final = ("BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK")
 _PEM: Final = {"ca": "ssl_ca", "cert": "ssl_cert", "key": "ssl_key"}
 _log = logging.getLogger(__name__)
 
@@ -128,6 +133,7 @@ class Connection(Driver):
         _read_timeout: float | None
         _current_timeout: float | None
         _next_seq_id: int
+        _result: Any
         server_capabilities: int
         client_flag: int
 
@@ -155,6 +161,10 @@ class Connection(Driver):
         self.kind = kind
         self.proof = proof
         self._commits_itself = False
+        self._reads_only = False
+        self._restores = True
+        self._other: Connection | None = None
+        self._is_answered_by_other = False
         self._again = {
             "password": password,
             "public_key_file": public_key_file,
@@ -267,11 +277,88 @@ class Connection(Driver):
             self._commits_itself = bool(value)
         self.autocommit_mode = value
 
+    def query(self, sql: str | bytes, unbuffered: bool = False) -> int:
+        """As PyMySQL's; a statement of binlane's own for which the server may open views changes nothing
+        (``view_guard``). Statements of a log are bytes."""
+        answered, self._is_answered_by_other = self._is_answered_by_other, False
+        if isinstance(sql, str):
+            if answered and sql == _WARNINGS:
+                return self._ask_other(sql, unbuffered)
+            if opens_views(sql) and self.flavor is Flavor.MARIADB:
+                return self._look(sql, unbuffered)
+            if sql.startswith(_BOUNDS):
+                self._reads_only = sql.startswith("START") and sql.endswith("READ ONLY")
+        return self._query(sql, unbuffered)
+
+    def _query(self, sql: str | bytes, unbuffered: bool = False) -> int:
+        return int(super().query(sql, unbuffered))
+
+    def _look(self, sql: str, unbuffered: bool) -> int:
+        """Run a statement that opens views in a read-only transaction of its own, or of the session's."""
+        [(begun, wait, length)] = self._texts(
+            "SELECT @@in_transaction, @@SESSION.lock_wait_timeout, @@SESSION.group_concat_max_len"
+        )
+        if begun == "0" or self._reads_only:
+            return self._guarded(sql, unbuffered)
+        if self.kind is SessionKind.LANE:
+            # it looks at its own temporary tables, and at tables that no other session can open
+            return self._query(sql, unbuffered)
+        other = self._opened_other()
+        other._query(f"SET SESSION lock_wait_timeout = {wait}, group_concat_max_len = {length}")
+        return self._ask_other(sql, unbuffered)
+
+    def _guarded(self, sql: str, unbuffered: bool) -> int:
+        without = _unset.get(self._account, _NOTHING).names
+        try:
+            return self._query(guard(self._server, without, restores=self._restores) + sql, unbuffered)
+        except err.MySQLError as exc:
+            if exc.args[0] == REFUSED:
+                raise err.OperationalError(REFUSED, f"{exc.args[1]}: {WHY}") from exc
+            if not self._restores or exc.args[0] not in _NO_GUARD:
+                raise
+            self._restores = False
+        return self._guarded(sql, unbuffered)
+
+    def _ask_other(self, sql: str, unbuffered: bool) -> int:
+        """Run a statement in a session of its own: no transaction that has begun becomes a read-only one."""
+        other = self._opened_other()
+        other.use_unicode, other.decoders = self.use_unicode, self.decoders
+        rows = other._query(sql, unbuffered) if sql == _WARNINGS else other._guarded(sql, unbuffered)
+        self._result, self._affected_rows, self._is_answered_by_other = other._result, rows, True
+        return rows
+
+    def _opened_other(self) -> Connection:
+        if self._other is None:
+            again = {**self._again, "autocommit": True, "read_timeout": self._asked}
+            self._other = Connection(**again, kind=self.kind, proof=self.proof)
+        return self._other
+
+    def commit(self) -> None:
+        """As PyMySQL's."""
+        self._reads_only = False
+        super().commit()
+
+    def rollback(self) -> None:
+        """As PyMySQL's."""
+        self._reads_only = False
+        super().rollback()
+
+    def _close_other(self) -> None:
+        if self._other is not None:
+            self._other.close()
+            self._other = None
+
+    def close(self) -> None:
+        """As PyMySQL's."""
+        self._close_other()
+        super().close()
+
     def use_as(self, kind: SessionKind) -> None:
         """Make the session one of another kind; its transaction goes on."""
         if kind is self.kind:
             return
         before, self.kind = self.kind, kind
+        self._close_other()
         self._set(lambda without: changes(self._server, before, kind, without))
 
     def _pin(self) -> None:

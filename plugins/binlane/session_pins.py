@@ -378,6 +378,11 @@ def pins_of(server: Server, kind: SessionKind) -> Iterator[Pin]:
     )
 
 
+def pin_names(server: Server) -> tuple[str, ...]:
+    """The variables of this server that a session of any kind pins."""
+    return tuple(dict.fromkeys(pin.name for kind in SessionKind for pin in pins_of(server, kind)))
+
+
 def _values(server: Server, kind: SessionKind) -> dict[str, str]:
     return {pin.name: pin.value_of(server.flavor, kind) for pin in pins_of(server, kind)}
 

@@ -17,7 +17,17 @@ BINLANE: Final = ROOT / "plugins" / "binlane"
 
 # A part is a package, or a module beside the packages. It may import itself and the parts of its row: a package's name
 # stands for its own modules, not for the packages in it. Rows stand in an order without a step upwards.
-BASE: Final = ("errors", "formats", "model", "session_pins", "server_proof", "choices", "extension", "json_codec")
+BASE: Final = (
+    "errors",
+    "formats",
+    "model",
+    "session_pins",
+    "view_guard",
+    "server_proof",
+    "choices",
+    "extension",
+    "json_codec",
+)
 CONFIG: Final = ("config", "connections")
 LOG: Final = (*BASE, "binlog.types", "binlog", "binlog.vector")
 STATEMENTS: Final = ("sql.parse", "schema", "sql", "sql.programs")
@@ -37,6 +47,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "formats": ("", "errors"),
     "model": ("errors",),
     "session_pins": ("model",),
+    "view_guard": ("session_pins",),
     "server_proof": ("errors", "model"),
     "choices": (),
     "extension": ("errors",),
@@ -46,7 +57,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "config": ("errors", "choices", "extension", "rename_rules", "collation_rules"),
     "connections": ("errors", "config", "server_proof"),
     "compression": (),
-    "driver": ("errors", "model", "compression", "session_pins", "server_proof"),
+    "driver": ("errors", "model", "compression", "session_pins", "view_guard", "server_proof"),
     "binlog.types": BASE,
     "binlog": (*BASE, "binlog.types"),
     "binlog.vector": (*BASE, "binlog.types", "binlog"),

@@ -21,6 +21,7 @@ from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import among, folded_values, other_than, values_of
 from binlane.sql.charset import decoded
+from binlane.view_guard import REFUSED
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
@@ -118,6 +119,13 @@ class Fingerprint:
         return self.is_whole and self.ids is not None and stored.count(":") > 1
 
 
+_VIEW: Final = (
+    "SELECT view_definition, check_option, definer, security_type, algorithm, character_set_client, "
+    "collation_connection FROM information_schema.views WHERE table_schema = %s AND table_name = %s"
+)
+"""MariaDB's view that is not opened."""
+
+
 def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerprint:
     """Definitions, and InnoDB's table ids if asked for, of all tables, views, routines, triggers and events that the
     statement may name.
@@ -132,7 +140,7 @@ def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerpr
     tables = _TABLES.rows(session, names, databases)
     unreadable = False
     for schema, name, kind, engine in tables:
-        definition = _definition(session, f"`{_escaped(schema)}`.`{_escaped(name)}`")
+        definition = _definition(session, str(schema), str(name))
         unreadable |= isinstance(definition, int) and "VIEW" not in str(kind)
         digest.update(repr((schema, name, kind, engine, str(definition))).encode())
     for view in _OTHERS:
@@ -167,11 +175,13 @@ def _names(statement: str) -> Iterator[str]:
             yield from (found, found.replace("``", "`").replace('""', '"'))
 
 
-def _definition(session: LaneSession, table: str) -> str | int:
+def _definition(session: LaneSession, schema: str, name: str) -> str | int:
     """The statement that would make the table; the error's code if the server cannot tell."""
     try:
-        shown = str(session.rows(f"SHOW CREATE TABLE {table}")[0][1])
+        shown = str(session.rows(f"SHOW CREATE TABLE `{_escaped(schema)}`.`{_escaped(name)}`")[0][1])
     except pymysql.err.MySQLError as exc:
+        if error_code(exc) == REFUSED:
+            return repr(session.rows(_VIEW, (schema, name)))
         # a view whose tables do not exist, among others
         return error_code(exc)
     # other lanes insert rows at the same time

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from binlane.binlog.types.literals import identifier, quoted
+from binlane.errors import SourceError
 from binlane.model import Flavor, SchemaObject
 from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION
 from binlane.servers.variables import version_number
@@ -17,6 +18,7 @@ from binlane.sql.sql_modes import MODES_OF_ONE_FAMILY
 from binlane.verify.definitions.mend import Mend, nothing, one
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, lacking_collation
 from binlane.verify.rows.sides import Side
+from binlane.view_guard import REFUSED, WHY
 
 
 class _ShowCreateColumns(NamedTuple):
@@ -70,7 +72,12 @@ class Creation:
     def _statements(self, obj: SchemaObject) -> tuple[list[str], str]:
         """The statements; or why there are none."""
         shown, target = _SHOWN.get(obj.kind, _ROUTINE), self.flavors[1]
-        [row] = self.source.texts(f"SHOW CREATE {_kind(obj)} {_name(obj)}")
+        try:
+            [row] = self.source.texts(f"SHOW CREATE {_kind(obj)} {_name(obj)}")
+        except SourceError as exc:
+            if exc.__cause__ is None or exc.__cause__.args[:1] != (REFUSED,):
+                raise
+            return [], WHY
         text = row[shown.text]
         if text is None:
             return [], "the source does not show its definition to this account"
