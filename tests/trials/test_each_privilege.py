@@ -76,6 +76,9 @@ def cases() -> Iterator[Case]:
             yield from (
                 Case(family, side, "database", name) for name, scope in held if scope == "*.*" and name in OF_DATABASES
             )
+            if (family, side) == ("mysql", "target"):
+                # besides SELECT on the database that says who holds it
+                yield Case(family, side, "database", "SYSTEM_USER")
             yield Case(family, side, "table", "SELECT")
             yield Case(family, side, "column", "SELECT")
 
@@ -97,7 +100,10 @@ def grants_of(case: Case, *, lacks: bool) -> list[str]:
         return [f"GRANT {name} ON {scope} TO {ACCOUNT}" for name, scope in kept]
     # of databases, tables and columns instead of everything
     own = OF_DATABASES if case.level == "database" else {"SELECT"}
-    found = [f"GRANT {name} ON {scope} TO {ACCOUNT}" for name, scope in held if scope != "*.*" or name not in own]
+    gone = {case.name} if lacks and case.name not in own else set()
+    found = [
+        f"GRANT {name} ON {scope} TO {ACCOUNT}" for name, scope in held if scope != "*.*" or name not in own | gone
+    ]
     names = [name for name, scope in held if scope == "*.*" and name in own]
     if case.level == "database":
         for database in ("tenant_1", "tenant_2"):

@@ -74,7 +74,9 @@ def lacking_for_definers(
                 needed = () if is_made else _lacking(grants, ("ALLOW_NONEXISTENT_DEFINER", "SUPER"))
         if not needed and (who in there.system or _is_owned(requirement, there)):
             needed = _lacking(grants, SYSTEM_USER)
-        if needed:
+        if there.are_unseen and (needed == SYSTEM_USER or (not needed and _is_of_another(requirement, own))):
+            yield _unseen(target, requirement, seqno)
+        elif needed:
             yield _finding(target, requirement, seqno, needed)
 
 
@@ -90,7 +92,9 @@ def check_owned(situation: Situation) -> Iterator[Finding]:
             continue
         requirement = Requirement(CHANGED, f"function {each.context.database}.{name}")
         needed = _lacking(target.grants, SYSTEM_USER) if _is_owned(requirement, target.accounts) else ()
-        if needed and name.lower() not in target.loadable_functions:
+        if needed and target.accounts.are_unseen:
+            yield _unseen(target, requirement, each.seqno)
+        elif needed and name.lower() not in target.loadable_functions:
             yield _finding(target, requirement, each.seqno, needed)
 
 
@@ -118,6 +122,30 @@ def _finding(target: Target, requirement: Requirement, seqno: int, needed: tuple
         seqno or None,
         mend=(Order((needed[0],), EVERYWHERE, target.account),),
     )
+
+
+def _unseen(target: Target, requirement: Requirement, seqno: int) -> Finding:
+    """Of what the server refuses (1227) if the other account holds SYSTEM_USER, which this one cannot see."""
+    of = f": definer {requirement.detail}" if requirement.feature == DEFINER else ""
+    place = f", in the statement of seqno {seqno}" if seqno else ""
+    return Finding(
+        Severity.FATAL,
+        f"{requirement.subject}{of}{place}",
+        "an account that sees who holds SYSTEM_USER, or holds it",
+        "an account that may not read `mysql`",
+        "GRANT SELECT ON `mysql`.* TO the account: only SYSTEM_USER may touch what belongs to an account that holds it "
+        "(1227), and nobody else can tell",
+        seqno or None,
+        mend=(Order(("SELECT",), "mysql", target.account),),
+    )
+
+
+def _is_of_another(requirement: Requirement, own: str) -> bool:
+    """A definer or an account that is not the session's own."""
+    if requirement.feature == DEFINER:
+        return requirement.detail != own
+    name = requirement.subject
+    return name.startswith(_ACCOUNT) and name.removeprefix(_ACCOUNT) != own
 
 
 def _lacking(grants: Grants, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
@@ -80,7 +80,7 @@ _TEMPORARY: Final = "body IS NULL OR LOWER(body) LIKE '%temporary%'"
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Of a MySQL target; all of it is empty where it does not matter, or the account may not read ``mysql``."""
+    """Of a MySQL target; all of it is empty where it does not matter."""
 
     known: frozenset[str] | None = None
     """``user@host`` of all."""
@@ -88,6 +88,9 @@ class Accounts:
     """Who holds SYSTEM_USER, itself or by a role."""
     owners: frozenset[str] = frozenset()
     """Objects whose definer is one of them, as ``accounts_named.defined`` spells them, in lower case."""
+    are_unseen: bool = False
+    """Nobody can tell who holds SYSTEM_USER, and it matters: the account may neither read ``mysql`` nor holds it. Then
+    ``owners`` are the objects of all other accounts."""
 
 
 class LoadableFunction(NamedTuple):
@@ -311,7 +314,11 @@ class Target(Server):
         if self.flavor is not Flavor.MYSQL or self.number < SINCE_SYSTEM_USER:
             return Accounts()
         if self.grants.missing(("SELECT",), "mysql"):
-            return Accounts()
+            if not self.grants.missing(SYSTEM_USER):
+                return Accounts()
+            return Accounts(
+                owners=_objects(row for row in self.rows(_DEFINERS) if row[3] != self.account), are_unseen=True
+            )
         known = frozenset(self._pairs("SELECT user, host FROM mysql.user"))
         if not self.grants.missing(SYSTEM_USER):
             return Accounts(known)
@@ -320,8 +327,7 @@ class Target(Server):
         roles = [(f"{row[0]}@{row[1]}", f"{row[2]}@{row[3]}") for row in edges]
         while more := {member for role, member in roles if role in system} - system:
             system |= more
-        owned = [row for row in self.rows(_DEFINERS) if row[3] in system]
-        owners = frozenset(f"{row[0]} {row[1]}.{row[2]}".lower() for row in owned)
+        owners = _objects(row for row in self.rows(_DEFINERS) if row[3] in system)
         return Accounts(known, frozenset(system), owners)
 
     def _pairs(self, query: str) -> Iterator[str]:
@@ -488,6 +494,11 @@ class Source:
             str(self.endpoint), self.endpoint.pymysql_arguments(), self.channel.source.server_id, self.channel.name,
             event_bytes=self.channel.source.event_bytes, unlogged_gtids=self.channel.source.unlogged_gtids or "",
         )  # fmt: skip
+
+
+def _objects(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
+    """Rows of ``_DEFINERS`` as ``Accounts.owners``."""
+    return frozenset(f"{row[0]} {row[1]}.{row[2]}".lower() for row in rows)
 
 
 def _may_read(connection: Connection, key: TableKey) -> bool:

@@ -62,6 +62,20 @@ CASES: Sequence[tuple[str, tuple[str, ...], tuple[Requirement, ...], str | None,
     ("read", (), (Requirement(PRIVILEGE, "other", "SELECT"),), "SELECT ON `other`.*", BOTH),
     ("read-may", (), (Requirement(PRIVILEGE, "asked", "SELECT"),), None, BOTH),
 ]
+_SEES = "SELECT ON `mysql`.*"
+BLIND: Sequence[tuple[str, tuple[str, ...], tuple[Requirement, ...], str | None, tuple[Flavor, ...]]] = [
+    ("blind-itself", (), (Requirement(DEFINER, "view d.v", f"{USER}@%"),), None, BOTH),
+    ("blind-another", ("{setter}",), (Requirement(DEFINER, "view d.v", "asked_plain@%"),), _SEES, MYSQL),
+    ("blind-another", ("{setter}",), (Requirement(DEFINER, "view d.v", "asked_plain@%"),), None, (Flavor.MARIADB,)),
+    ("blind-no-setter", (), (Requirement(DEFINER, "view d.v", "asked_system@%"),), "{setter}", BOTH),
+    ("blind-may", ("{setter}, SYSTEM_USER",), (Requirement(DEFINER, "view d.v", "asked_system@%"),), None, MYSQL),
+    ("blind-dropped", ("{setter}",), (Requirement(CHANGED, "procedure asked.p"),), _SEES, MYSQL),
+    ("blind-dropped-view", ("{setter}",), (Requirement(CHANGED, "view asked.V"),), _SEES, MYSQL),
+    ("blind-dropped-none", ("{setter}",), (Requirement(CHANGED, "view asked.none"),), None, BOTH),
+    ("blind-changed-account", (), (Requirement(CHANGED, "account asked_system@%"),), _SEES, MYSQL),
+    ("blind-changed-itself", (), (Requirement(CHANGED, f"account {USER}@%"),), None, BOTH),
+]
+"""Of an account that may not read the database ``mysql``."""
 
 
 def test_each_missing_privilege_of_a_definer_is_named_and_each_sufficient_one_accepted(server: PrivateServer) -> None:
@@ -79,14 +93,15 @@ def test_each_missing_privilege_of_a_definer_is_named_and_each_sufficient_one_ac
         ]  # fmt: skip
     run(server, *made)
     different = {}
+    cases = [*((*case, ("SELECT ON mysql.*",)) for case in CASES), *((*case, ()) for case in BLIND)]
     try:
-        for name, grants, requirements, expected, flavors in CASES:
+        for name, grants, requirements, expected, flavors, sees in cases:
             if server.flavor not in flavors:
                 continue
             setter = SETTERS[server.flavor]
             granted = [f"{grant.format(setter=setter)} ON *.*" for grant in grants]
             plan = replace(PLAN, requirements={requirement: seqno for seqno, requirement in enumerate(requirements, 5)})
-            rights = ("SELECT ON mysql.*", "SELECT, EXECUTE, SHOW VIEW, EVENT ON asked.*", *granted)
+            rights = (*sees, "SELECT, EXECUTE, SHOW VIEW, EVENT ON asked.*", *granted)
             with account(server, *rights), asked(server, USER) as target:
                 found = said(situation(target, plan), "statement-privileges", "definers")
             wanted = [] if expected is None else [f"GRANT {expected.format(setter=setter)} "]
