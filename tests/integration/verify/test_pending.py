@@ -8,6 +8,7 @@ from binlane.orchestration.commands.verify import verify_channel
 from binlane.verify.outcome import Options
 from tests.integration.verify.scene import ONE_OF_EACH, found, tables
 from tests.integration.window.conftest import (
+    CHANNEL,
     ChannelOf,
     channel_of,
     clean_servers,
@@ -64,3 +65,43 @@ def test_a_row_that_differs_twice_while_neither_server_changes_it_is_drift(
     assert state() == {("pending", "a", ("3",))}  # the target has not reached what the log had then
     assert channel.run() is not None
     assert state() == {("drift", "a", ("3",))}
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_drift_at_the_watermark_stays_drift_beside_a_statement_behind_it(
+    families: tuple[str, str], channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The statement changes the drifted row."""
+    channel = channel_of(*families)
+    tables(channel)
+    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id = 3", log=False)
+
+    def state() -> set[tuple[str, str, tuple[str, ...]]]:
+        return found(verify_channel(channel.config, channel.endpoints, Options(full=True)))
+
+    assert state() == {("drift", "a", ("3",))}
+    run_on(channel.source, "SET SESSION binlog_format = 'STATEMENT'", "UPDATE app.a SET n = n + 1 WHERE id IN (3, 9)")
+    for _ in range(2):
+        # the other row differs for the first time
+        assert state() == {("drift", "a", ("3",)), ("pending", "a", ("9",))}
+    # the source's row is ahead: it is corrected when the target has come that far
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1
+    assert "not repaired, because the source has changed" in " ".join(capsys.readouterr().out.split())
+    assert channel.target.query("SELECT n, note FROM app.a WHERE id = 3") == [(0, "mine")]
+    assert channel.run() is not None
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    channel.assert_equal()
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_a_drifted_row_that_the_target_has_changed_is_judged_anew(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    tables(channel)
+    run_on(channel.target, "UPDATE app.a SET note = 'mine' WHERE id = 3", log=False)
+    full = Options(full=True)
+    assert found(verify_channel(channel.config, channel.endpoints, full)) == {("drift", "a", ("3",))}
+    run_on(channel.source, "SET SESSION binlog_format = 'STATEMENT'", "UPDATE app.a SET n = n + 1 WHERE id = 3")
+    run_on(channel.target, "UPDATE app.a SET note = 'other' WHERE id = 3", log=False)
+    assert found(verify_channel(channel.config, channel.endpoints, full)) == {("pending", "a", ("3",))}

@@ -103,9 +103,16 @@ class Suspect:
 
     def settled_by(self, before: Suspect | None) -> Suspect:
         """This suspect as drift, if it is pending, was found different before, and neither server's row has changed
-        since, although the target has reached the log's end of then: the source's later changes are not the reason."""
+        since, although the target has reached the log's end of then: the source's later changes are not the reason.
+
+        So it is if it was drift at this very watermark and the target's row has not changed: what the source does
+        later cannot make it equal there. The source's row is then that of the watermark, not the one that was read.
+        """
         if before is None or self.state != PENDING or not self.key or self.of_definition:
             return self
+        was_drift = before.state == DRIFT and not before.of_definition
+        if was_drift and (self.seqno, self.target, self.shape) == (before.seqno, before.target, before.shape):
+            return replace(self, state=DRIFT, note="", columns=before.columns, source=before.source)
         is_same = (self.source, self.target, self.shape) == (before.source, before.target, before.shape)
         has_passed = (
             before.log_end is not None and self.reached is not None and _is_behind(self.reached, before.log_end)
