@@ -160,9 +160,7 @@ def test_a_foreign_key_that_changes_rows_behind_the_filter_s_back_is_named(
     family: Channel, child: str, parent: str, action: str, refused: bool
 ) -> None:
     key = f"CREATE TABLE {child} (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES {parent} (id) {action})"
-    family.write_channel()
-    run_on(family.source, *TABLES, key)
-    assert family.run() is not None
+    family.on_both(*TABLES, key)
     family.write_channel(FILTER)
     run_on(family.source, "INSERT INTO tenant_1.t VALUES (50, 50)")
     if refused:
@@ -227,8 +225,7 @@ def test_kinds_that_are_ignored_leave_the_target_s_tables_and_rows(family: Chann
 def test_kinds_that_are_refused_stop_the_window_before_its_first_write(
     family: Channel, capsys: pytest.CaptureFixture[str], kind: str, sql: str, where: str
 ) -> None:
-    run_on(family.source, *TABLES)
-    family.run()
+    family.on_both(*TABLES)
     family.write_channel(f'[filter.kinds]\n{kind} = "refuse"\n')
     run_on(family.source, "INSERT INTO tenant_1.other VALUES (70, 70)", sql)
     capsys.readouterr()
