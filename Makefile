@@ -51,7 +51,7 @@ chaos: setup ## kill, cut and pause at every statement, once; SECONDS=600 limits
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0
 
 pictures: setup ## the board's pictures in docs/images, in headless Chromium
-	$(PYTHON) -m tests.integration.window.board_pictures docs/images
+	$(PYTHON) -m tests.integration.window.board.board_pictures docs/images
 
 trial: setup ## a new user's first days with a channel, on both families, with live traffic; writes the docs' sample outputs; FAMILY=mysql; SMALL=1: few rows, writes nothing
 	$(PYTHON) -m lab.trial $(call option,FAMILY) $(if $(SMALL),--small)

@@ -69,7 +69,7 @@ MUTATIONS: Final = (
         "apply/lane/together.py",
         "            if not awaited:\n",
         "            if True:\n",
-        ("integration/window/test_together.py::test_nobody_sees_a_share_before_all_are_executed",),
+        ("integration/window/readers/test_together.py::test_nobody_sees_a_share_before_all_are_executed",),
     ),
     Mutation(
         2,
@@ -101,7 +101,9 @@ MUTATIONS: Final = (
         "apply/lane/together.py",
         "        self.signals.withdraw(lane, at)\n",
         "",
-        ("integration/window/test_together.py::test_who_rolls_a_share_back_has_said_before_that_it_is_not_ready",),
+        (
+            "integration/window/readers/test_together.py::test_who_rolls_a_share_back_has_said_before_that_it_is_not_ready",
+        ),
     ),
     Mutation(
         2,
@@ -359,7 +361,7 @@ MUTATIONS: Final = (
         "apply/block.py",
         "        orders, may_write = tasks[0].move()\n        if orders is None or not may_write:\n",
         "        orders, may_write = tasks[0].move()\n        if orders is None:\n",
-        ("integration/window/test_together.py::test_a_transaction_is_skipped_by_all_lanes",),
+        ("integration/window/readers/test_together.py::test_a_transaction_is_skipped_by_all_lanes",),
     ),
     Mutation(
         11,

@@ -37,7 +37,7 @@ _FEWER: Final = {_QUICK: 16, "test": 8}
 _LEAST: Final = 10
 _QUICK_FILES: Final = {
     *("apply/test_lane.py", "apply/test_statements.py", "apply/test_writers.py", "verify/test_verify.py"),
-    *("window/test_mixed.py", "window/test_overwrite.py", "window/test_renames.py"),
+    *("window/servers/test_mixed.py", "window/rows/test_overwrite.py", "window/ddl/test_renames.py"),
 }
 """Below tests/integration: a little of each part, on one family."""
 _LONG_UNITS: Final = {"binlog/test_every_byte.py", "test_machine_code.py"}

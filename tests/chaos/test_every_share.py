@@ -25,8 +25,8 @@ from tests.chaos.faults import Act, Fault, Faults, When, killer
 from tests.chaos.rounds import some, survived
 from tests.chaos.worker import was_killed
 from tests.integration.window.conftest import Channel, ChannelOf
-from tests.integration.window.test_divided import lanes_of_both, planned, start
-from tests.integration.window.test_together import Adopted, adopted_soon, together, watched
+from tests.integration.window.readers.test_divided import lanes_of_both, planned, start
+from tests.integration.window.readers.test_together import Adopted, adopted_soon, together, watched
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.trial

@@ -30,7 +30,7 @@ from tests.chaos.scene import state
 from tests.chaos.test_paused import is_stopped
 from tests.forked import process
 from tests.integration.window.conftest import Channel, ChannelOf
-from tests.integration.window.test_together import LANES, TRANSACTIONS, Adopted, killed_lane, seen, two_tables
+from tests.integration.window.readers.test_together import LANES, TRANSACTIONS, Adopted, killed_lane, seen, two_tables
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.trial

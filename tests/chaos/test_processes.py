@@ -31,7 +31,7 @@ from tests.chaos.rounds import survived
 from tests.chaos.worker import was_killed
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
-from tests.integration.window.test_runs import wait_for_a_lane_to_move
+from tests.integration.window.control.test_runs import wait_for_a_lane_to_move
 from tests.one_runner import apply_alone
 from tests.waiting import wait_until
 

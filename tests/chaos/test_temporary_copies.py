@@ -22,7 +22,7 @@ from tests.chaos.faults import Act, Fault, When
 from tests.chaos.rounds import EVERYTHING, SECONDS, survived
 from tests.chaos.worker import apply_lanes, was_killed
 from tests.integration.window.conftest import Channel, fresh_channel
-from tests.integration.window.test_temporary_commits import lay, lives_with_commits, renames_of_both
+from tests.integration.window.statements.test_temporary_commits import lay, lives_with_commits, renames_of_both
 
 pytestmark = pytest.mark.trial
 

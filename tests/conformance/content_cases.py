@@ -88,7 +88,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         "named before the window begins, unless `allow_unsafe` is set; in NOBLOB without binlog_annotate_row_events it "
         "looks like an UPDATE, and is applied as one",
         "PrecheckError",
-        "tests/integration/window/test_replaced_rows.py::test_a_replace_that_the_log_has_in_part_is_named",
+        "tests/integration/window/rows/test_replaced_rows.py::test_a_replace_that_the_log_has_in_part_is_named",
     ),
     supported(
         "Wide rows (apply.row_images)",

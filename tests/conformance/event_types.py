@@ -12,7 +12,7 @@ READER: Final = "tests/unit/binlog/test_reader.py"
 SHAPES: Final = "tests/unit/binlog/test_transactions.py::test_a_shape_is_one_transaction"
 MEANT: Final = f"{EVENTS}::test_an_event_says_what_the_server_meant"
 WINDOW: Final = (
-    "tests/integration/window/test_mixed.py"
+    "tests/integration/window/servers/test_mixed.py"
     "::test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op"
 )
 NOT_PASSED: Final = f"{READER}::test_an_event_that_must_not_be_passed_stops_the_log"
@@ -20,7 +20,9 @@ TYPES: Final = "tests/conformance/test_conformance.py::test_each_refused_type_is
 STATEMENT: Final = "tests/integration/apply/test_statements.py::test_a_statement_runs_in_its_source_s_session"
 UNPACKED: Final = "tests/unit/binlog/test_rows.py::test_a_compressed_event_becomes_the_plain_one"
 REAL_LOGS: Final = "tests/unit/binlog/test_real_logs.py::test_transactions_end_as_the_workload_ended_them"
-LOADS: Final = "tests/integration/window/test_load_data.py::test_every_way_to_load_a_file_arrives_byte_for_byte"
+LOADS: Final = (
+    "tests/integration/window/statements/test_load_data.py::test_every_way_to_load_a_file_arrives_byte_for_byte"
+)
 
 
 def _named(*types: T) -> str:
@@ -110,15 +112,15 @@ EVENT_TYPES: Final[tuple[Row, ...]] = (
     supported(
         _named(T.XA_PREPARE),
         "the group is kept until its XA COMMIT or XA ROLLBACK",
-        "tests/integration/window/test_xa.py::test_prepare_and_each_kind_of_end_of_an_xa_transaction_in_one_window",
+        "tests/integration/window/xa/test_xa.py::test_prepare_and_each_kind_of_end_of_an_xa_transaction_in_one_window",
     ),
     supported(
         _named(T.PARTIAL_UPDATE_ROWS),
         "replayed on MySQL, never folded; on MariaDB the whole document, made of the one before (refused where the log "
         "has none, binlog_row_image MINIMAL)",
-        "tests/integration/window/test_row_formats.py::test_json_differences_arrive",
-        "tests/integration/window/test_row_formats.py::test_json_differences_become_documents_on_mariadb",
-        "tests/integration/window/test_row_formats.py::test_json_differences_without_their_documents_are_refused_for_mariadb",
+        "tests/integration/window/rows/test_row_formats.py::test_json_differences_arrive",
+        "tests/integration/window/rows/test_row_formats.py::test_json_differences_become_documents_on_mariadb",
+        "tests/integration/window/rows/test_row_formats.py::test_json_differences_without_their_documents_are_refused_for_mariadb",
     ),
     supported(
         _named(T.TRANSACTION_PAYLOAD),

@@ -321,7 +321,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         "Tagged GTIDs (MySQL 8.3)",
         "the tag is part of the GTID",
         f"{proofs.TRANSACTIONS}::test_a_tagged_gtid_keeps_its_tag",
-        "tests/integration/window/test_tagged_gtids.py::test_windows_begin_and_end_at_tagged_gtids",
+        "tests/integration/window/source/test_tagged_gtids.py::test_windows_begin_and_end_at_tagged_gtids",
         f"{proofs.GTID_SET}::test_tags_are_kept_apart",
     ),
     supported(

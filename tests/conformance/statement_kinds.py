@@ -10,11 +10,11 @@ from tests.conformance.statement_programs import REPLACED_PROGRAMS
 
 _UNSUPPORTED: Final = "UnsupportedEventError"
 _ROW_ORDER: Final = (
-    "tests/integration/window/test_row_order.py::test_what_no_log_tells_is_refused_by_name_before_the_first_write"
+    "tests/integration/window/rows/test_row_order.py::test_what_no_log_tells_is_refused_by_name_before_the_first_write"
 )
 _NOT_APPLIED: Final = f"{proofs.DISSECT}::test_events_that_cannot_be_applied_are_refused_with_file_and_offset"
-_PROGRAMS: Final = "tests/integration/window/test_stored_programs.py"
-_FIRED: Final = "tests/integration/window/test_fired_triggers.py"
+_PROGRAMS: Final = "tests/integration/window/statements/test_stored_programs.py"
+_FIRED: Final = "tests/integration/window/statements/test_fired_triggers.py"
 
 STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
@@ -29,20 +29,20 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "refused by name; filter.allow_statements allows them by kind",
         _UNSUPPORTED,
         "tests/unit/sql/test_logged_kinds.py::test_a_statement_that_no_server_logs_is_refused_with_its_position_and_the_option_that_allows_it",
-        "tests/integration/window/test_logged_kinds.py::test_servers_log_the_kinds_of_the_list_and_no_others",
+        "tests/integration/window/statements/test_logged_kinds.py::test_servers_log_the_kinds_of_the_list_and_no_others",
     ),
     refused(
         "Statements that name the source's own schema binlane together with other databases",
         "refused by name; statements that name only this schema are left out and counted",
         _UNSUPPORTED,
         "tests/unit/plan/transaction/test_own_schema.py::test_a_statement_over_it_and_another_is_refused_with_its_place",
-        "tests/integration/window/test_chains.py::test_a_statement_over_the_state_and_other_databases_is_refused",
+        "tests/integration/window/servers/test_chains.py::test_a_statement_over_the_state_and_other_databases_is_refused",
     ),
     supported(
         "Statements on MariaDB's mysql.gtid_slave_pos alone, where each server keeps its own place as a replica",
         "left out and counted",
         "tests/unit/plan/transaction/test_replica_state.py::test_a_statement_on_these_tables_alone_is_left_out",
-        "tests/integration/window/test_logged_kinds.py"
+        "tests/integration/window/statements/test_logged_kinds.py"
         "::test_what_alters_a_mariadb_server_s_own_place_as_a_replica_is_left_out_and_counted",
     ),
     supported(
@@ -109,7 +109,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/precheck/test_parser.py::test_a_prepared_statement_is_never_executed",
         "tests/integration/precheck/test_parser.py"
         "::test_each_family_refuses_what_it_does_not_know_and_nothing_that_its_objects_decide",
-        "tests/integration/window/test_judged.py"
+        "tests/integration/window/statements/test_judged.py"
         "::test_statements_that_the_targets_parser_refuses_stop_the_window_before_its_first_write",
     ),
     refused(
@@ -122,11 +122,11 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/integration/precheck/test_grants.py::test_a_role_is_its_administrator_s_to_grant_whoever_makes_it",
         "tests/integration/precheck/test_grants.py"
         "::test_the_creator_of_a_routine_needs_only_the_grant_option_to_grant_it",
-        "tests/integration/window/test_invoker.py"
+        "tests/integration/window/statements/test_invoker.py"
         "::test_privileges_that_the_account_cannot_grant_stop_the_window_before_its_first_write",
         "tests/integration/precheck/test_grants.py"
         "::test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either",
-        "tests/integration/window/test_judged.py"
+        "tests/integration/window/statements/test_judged.py"
         "::test_missing_privileges_and_settings_of_the_target_stop_the_window_before_its_first_write",
     ),
     refused(
@@ -140,7 +140,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
         "CREATE TABLE without a key on a target with sql_generate_invisible_primary_key",
         "the lanes switch the setting off: a source that creates such keys logs them",
-        "tests/integration/window/test_judged.py"
+        "tests/integration/window/statements/test_judged.py"
         "::test_a_target_that_gives_tables_an_invisible_key_gives_none_to_those_of_the_window",
     ),
     refused(
@@ -149,14 +149,14 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "within the window, at the DDL's barrier, because only running the DDL shows its result: everything "
         "before the rows is applied, none of the rows, and the watermark does not move",
         "TableMismatchError",
-        "tests/integration/window/test_altered_tables.py"
+        "tests/integration/window/ddl/test_altered_tables.py"
         "::test_a_table_that_a_ddl_makes_another_one_than_the_sources_stops_the_rows_behind_it",
     ),
     refused(
         "Triggers that the window creates on a table before rows of it that are written by statements (SQL writer)",
         "named before the window begins; apply.allow_triggers lets them fire",
         "PrecheckError",
-        "tests/integration/window/test_judged.py"
+        "tests/integration/window/statements/test_judged.py"
         "::test_a_trigger_that_would_fire_for_rows_of_the_same_window_is_named_before_its_first_write",
     ),
     refused(
@@ -164,22 +164,22 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "named before the window begins; an identical function on the target is left as it is",
         "PrecheckError",
         "tests/integration/precheck/test_statements.py::test_a_library_is_known_by_the_functions_that_the_target_has_of_it",
-        "tests/integration/window/test_judged.py"
+        "tests/integration/window/statements/test_judged.py"
         "::test_a_loadable_function_waits_for_its_library_and_is_left_where_it_was_made_by_hand",
     ),
     refused(
         "A function of a library, plugin or component that the target does not have, in a statement or behind it",
         "named before the window begins, instead of error 1305 within it",
         "PrecheckError",
-        "tests/integration/window/test_keys_and_libraries.py"
+        "tests/integration/window/statements/test_keys_and_libraries.py"
         "::test_a_function_of_a_component_is_asked_for_wherever_a_statement_reaches_it",
     ),
     refused(
         "Tables, databases and tablespaces that are encrypted, and the target does not have the key",
         "named before the window begins, instead of error 3185 or 1005 within it",
         "PrecheckError",
-        "tests/integration/window/test_keys_and_libraries.py::test_a_database_that_encrypts_needs_a_keyring",
-        "tests/integration/window/test_keys_and_libraries.py"
+        "tests/integration/window/statements/test_keys_and_libraries.py::test_a_database_that_encrypts_needs_a_keyring",
+        "tests/integration/window/statements/test_keys_and_libraries.py"
         "::test_encrypted_tables_are_refused_by_a_target_without_keys",
     ),
     refused(
@@ -195,13 +195,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "Partitions exchanged, split, truncated and dropped; CHECKs, invisible columns and keys, functional and "
         "multi-valued keys, generated invisible primary keys, INSTANT columns; sequences, system versioning, periods",
         "SHOW CREATE, the rows and their history are the same on both servers, logged as rows and MIXED",
-        "tests/integration/window/test_whole_server.py::test_all_that_statements_define_is_the_same_on_the_target",
+        "tests/integration/window/ddl/test_whole_server.py::test_all_that_statements_define_is_the_same_on_the_target",
     ),
     supported(
         "Accounts, roles and default roles: created, changed, renamed, locked, dropped; grants and revokes of "
         "databases, tables, columns, routines, roles",
         "the grant tables are the same on both servers",
-        "tests/integration/window/test_whole_server.py::test_all_that_statements_define_is_the_same_on_the_target",
+        "tests/integration/window/ddl/test_whole_server.py::test_all_that_statements_define_is_the_same_on_the_target",
     ),
     supported(
         "Statements of a session whose default database is gone, or left out by the filter",
@@ -264,11 +264,11 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "named before the window begins, with what to do; the option binds every session but the server's own replica "
         "threads, whatever it sends, and lifting it for a while would let every session write",
         "PrecheckError",
-        "tests/integration/window/test_judged.py::test_no_session_writes_a_read_only_database_whatever_it_sends",
-        "tests/integration/window/test_judged.py"
+        "tests/integration/window/statements/test_judged.py::test_no_session_writes_a_read_only_database_whatever_it_sends",
+        "tests/integration/window/statements/test_judged.py"
         "::test_every_change_of_a_database_that_the_log_makes_read_only_is_named",
-        "tests/integration/window/test_judged.py::test_a_database_that_is_read_only_is_named_before_anything_is_written",
-        "tests/integration/window/test_judged.py::test_a_database_that_was_read_only_for_a_while_is_applied",
+        "tests/integration/window/statements/test_judged.py::test_a_database_that_is_read_only_is_named_before_anything_is_written",
+        "tests/integration/window/statements/test_judged.py::test_a_database_that_was_read_only_for_a_while_is_applied",
     ),
     supported(
         "Stored generated columns, and keys over virtual ones or expressions, of rows from sessions with "
@@ -307,9 +307,9 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
         "Triggers that fire where a foreign key cascades (enable_cascade_triggers, MySQL 9.7) of a logged statement",
         "fire where they did on the source, whatever the target's setting is; a target without them is named",
-        "tests/integration/window/test_cascades.py"
+        "tests/integration/window/rows/test_cascades.py"
         "::test_triggers_fire_on_cascades_of_statements_where_they_have_on_the_source",
-        "tests/integration/window/test_cascades.py::test_triggers_on_cascades_are_named_where_the_target_has_none",
+        "tests/integration/window/rows/test_cascades.py::test_triggers_on_cascades_are_named_where_the_target_has_none",
     ),
     supported(
         "Triggers that logged statements fire, also behind views, functions and other triggers",
@@ -343,7 +343,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{_PROGRAMS}::test_programs_that_the_source_has_changed_behind_the_window_are_not_missed",
         f"{_PROGRAMS}::test_programs_of_other_versions_and_families_and_of_renamed_databases_are_the_same",
         f"{_PROGRAMS}::test_what_changes_no_row_is_nobody_s_concern",
-        "tests/integration/window/test_replaced_programs.py::test_programs_that_the_log_replaces_before_their_use_do_the_same",
+        "tests/integration/window/statements/test_replaced_programs.py::test_programs_that_the_log_replaces_before_their_use_do_the_same",
     ),
     *REPLACED_PROGRAMS,
     refused(
@@ -385,7 +385,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "applied where a key of their tables settles the order, else refused unless `allow_unsafe` is set",
         "PrecheckError",
         _ROW_ORDER,
-        "tests/integration/window/test_row_order.py::test_what_a_key_or_the_text_settles_is_applied_as_it_is",
+        "tests/integration/window/rows/test_row_order.py::test_what_a_key_or_the_text_settles_is_applied_as_it_is",
     ),
     refused(
         "A column that ALTER TABLE adds with UUID(), RAND(), NEXTVAL() and the like as its default (MariaDB, and MySQL "
@@ -412,7 +412,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
         "Foreign keys to keys that are not unique, onto MySQL 8.4 and later",
         "made and altered whatever restrict_fk_on_non_standard_key is on the target",
-        "tests/integration/window/test_foreign_keys.py"
+        "tests/integration/window/rows/test_foreign_keys.py"
         "::test_a_window_makes_and_changes_tables_with_a_foreign_key_to_a_key_that_is_not_unique",
     ),
     refused(
@@ -427,24 +427,24 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "A rows event that is longer than the target's max_allowed_packet takes as a BINLOG statement",
         "named with the packet size that it needs",
         _UNSUPPORTED,
-        "tests/integration/window/test_refusals.py"
+        "tests/integration/window/control/test_refusals.py"
         "::test_a_rows_event_larger_than_the_target_takes_is_refused_with_the_packet_that_it_needs",
     ),
     supported(
         "MariaDB's TIME, DATETIME and TIMESTAMP in the old format (mysql56_temporal_format = OFF), onto columns in "
         "today's",
         "the target converts them, as its own replica does",
-        "tests/integration/window/test_temporal_formats.py::test_rows_of_tables_that_the_window_makes_are_converted",
-        "tests/integration/window/test_temporal_formats.py"
+        "tests/integration/window/ddl/test_temporal_formats.py::test_rows_of_tables_that_the_window_makes_are_converted",
+        "tests/integration/window/ddl/test_temporal_formats.py"
         "::test_a_column_with_fractions_on_the_target_is_none_of_today_s_form",
     ),
     supported(
         "The same with fractions, as MariaDB 5.3 made them, onto columns of this format",
         "no log tells their length: counted if every length gives the same number of rows, never folded, and read by "
         "the target, as its own replica does",
-        "tests/integration/window/test_temporal_formats.py"
+        "tests/integration/window/ddl/test_temporal_formats.py"
         "::test_rows_with_fractions_in_the_old_format_are_read_by_a_target_with_that_format",
-        "tests/integration/window/test_temporal_formats.py"
+        "tests/integration/window/ddl/test_temporal_formats.py"
         "::test_another_precision_on_the_target_is_refused_before_anything_is_written",
     ),
     refused(
@@ -452,9 +452,9 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "SQL writer or under on_conflict = overwrite",
         "named with the table, and what to do",
         "PrecheckError",
-        "tests/integration/window/test_temporal_formats.py"
+        "tests/integration/window/ddl/test_temporal_formats.py"
         "::test_a_target_that_makes_the_format_of_today_is_named_before_anything_is_written",
-        "tests/integration/window/test_temporal_formats.py"
+        "tests/integration/window/ddl/test_temporal_formats.py"
         "::test_rows_with_fractions_that_binlane_would_have_to_read_are_refused",
     ),
     refused(
@@ -467,7 +467,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "Rows of the server's own tables (mysql.*)",
         "the table is named; accounts change by statements alone",
         "PrecheckError",
-        "tests/integration/window/test_refusals.py"
+        "tests/integration/window/control/test_refusals.py"
         "::test_rows_of_the_server_s_own_tables_are_named_before_anything_is_written",
     ),
     supported(
@@ -475,21 +475,21 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "utf32 session; the DROP of a failed CREATE OR REPLACE ... SELECT; DEFAULT '' of a TEXT that MySQL leaves out; "
         "user variables that hold a geometry; LIMIT 0; MySQL 8's GRANT ... ON with names that came in latin1 or gbk",
         "as on the source",
-        "tests/integration/window/test_odd_statements.py::test_a_window_of_them_is_applied",
-        "tests/integration/window/test_odd_statements.py"
+        "tests/integration/window/statements/test_odd_statements.py::test_a_window_of_them_is_applied",
+        "tests/integration/window/statements/test_odd_statements.py"
         "::test_a_default_that_mysql_has_left_out_is_not_given_to_a_mariadb_column",
     ),
     supported(
         "A database's defaults, altered or made anew by another session than the one that makes tables in it",
         "a lane's session uses the changed defaults",
-        "tests/integration/window/test_database_defaults.py"
+        "tests/integration/window/ddl/test_database_defaults.py"
         "::test_a_lane_that_is_in_the_database_sees_what_another_lane_has_altered",
         "tests/integration/apply/test_session_state.py::test_cached_session_state_is_read_again_after_a_change_by_another_session",
     ),
     supported(
         "Statements in autocommit mode with an XID and without BEGIN (MySQL 5.0 and 5.1)",
         "each statement is a transaction",
-        "tests/integration/window/test_old_logs.py::test_statements_in_autocommit_mode_without_begin_are_transactions",
+        "tests/integration/window/source/test_old_logs.py::test_statements_in_autocommit_mode_without_begin_are_transactions",
     ),
     supported(
         "A statement that commits implicitly while a temporary table exists",

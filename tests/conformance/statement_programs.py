@@ -6,9 +6,9 @@ from typing import Final
 
 from tests.conformance.rows import Row, refused, supported
 
-_PROGRAMS: Final = "tests/integration/window/test_stored_programs.py"
-_REPLACED: Final = "tests/integration/window/test_replaced_programs.py"
-_FIRED: Final = "tests/integration/window/test_fired_triggers.py"
+_PROGRAMS: Final = "tests/integration/window/statements/test_stored_programs.py"
+_REPLACED: Final = "tests/integration/window/statements/test_replaced_programs.py"
+_FIRED: Final = "tests/integration/window/statements/test_fired_triggers.py"
 
 REPLACED_PROGRAMS: Final[tuple[Row, ...]] = (
     supported(

@@ -7,7 +7,7 @@ from typing import Final
 from tests.conformance import proofs
 from tests.conformance.rows import Row, refused, supported
 
-_LEFT: Final = "tests/integration/window/test_temporary_routines.py"
+_LEFT: Final = "tests/integration/window/statements/test_temporary_routines.py"
 STATEMENT_TEMPORARY: Final[tuple[Row, ...]] = (
     supported(
         "Temporary tables in statement format",
@@ -72,17 +72,17 @@ STATEMENT_TEMPORARY: Final[tuple[Row, ...]] = (
         "error",
         "known exactly by the target's GTIDs while it keeps running (MySQL with a binlog), else a question to the "
         "operator before the lane goes on, with what to look at; needs `apply.allow_nontransactional`",
-        "tests/integration/window/test_nontransactional.py::"
+        "tests/integration/window/statements/test_nontransactional.py::"
         "test_a_transaction_that_the_target_keeps_a_part_of_is_a_question",
         "tests/chaos/test_killed_in_kept_changes.py::"
         "test_kill_9_of_the_target_at_a_file_operation_of_a_change_that_stays",
-        "tests/integration/window/test_nontransactional.py::"
+        "tests/integration/window/statements/test_nontransactional.py::"
         "test_runs_that_are_killed_between_the_changes_lose_and_double_nothing",
     ),
     supported(
         "A statement on a table without transactions whose routine or trigger makes a temporary table (MySQL)",
         "runs once, between BEGIN and COMMIT under its GTID, with `apply.allow_nontransactional`",
-        "tests/integration/window/test_nontransactional.py::"
+        "tests/integration/window/statements/test_nontransactional.py::"
         "test_runs_that_are_killed_between_statements_that_make_temporary_tables_lose_and_double_nothing",
     ),
     supported(

@@ -6,9 +6,9 @@ from typing import Final
 
 from tests.conformance.rows import Row, Verdict, refused, supported
 
-MIXED: Final = "tests/integration/window/test_mixed.py"
-BETWEEN: Final = "tests/integration/window/test_versions.py"
-HISTORIES: Final = "tests/integration/window/test_transaction_histories.py"
+MIXED: Final = "tests/integration/window/servers/test_mixed.py"
+BETWEEN: Final = "tests/integration/window/servers/test_versions.py"
+HISTORIES: Final = "tests/integration/window/rows/test_transaction_histories.py"
 CORPORA: Final = "tests/unit/binlog/test_corpora.py"
 TRIED: Final = {"mariadb": "10.11", "mysql": "9.7"}
 """By family: the series whose servers the tests ran against when the page was made."""
@@ -76,13 +76,13 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "A database whose default collation differs on the target, and DDL that depends on it",
         "named, with the ALTER DATABASE that is needed; checked for a live source only",
         "PrecheckError",
-        "tests/integration/window/test_database_defaults.py::test_a_table_that_would_get_another_character_set_is_named",
+        "tests/integration/window/ddl/test_database_defaults.py::test_a_table_that_would_get_another_character_set_is_named",
     ),
     supported(
         "A collation that the target lacks (utf8mb4_0900_ai_ci onto MariaDB), with a rule of [collations]",
         "tables, columns, databases, views, functions and sessions get the collation of the rule; columns in "
         "keys are reported",
-        "tests/integration/window/test_collations.py::"
+        "tests/integration/window/statements/test_collations.py::"
         "test_a_plain_mysql_schema_is_applied_with_the_collation_that_the_channel_chose",
         "tests/unit/plan/transaction/test_collations.py::test_only_collations_and_bare_character_sets_change",
     ),

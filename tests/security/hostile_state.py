@@ -17,8 +17,8 @@ from sqlalchemy import Column, Table
 
 from binlane.state.carried.temporary_tables import copy_name
 from binlane.state.tables import metadata, migrations
+from tests.integration.window.board.test_board import API, EDIT, client_of, half_way
 from tests.integration.window.conftest import CHANNEL, Channel
-from tests.integration.window.test_board import API, EDIT, client_of, half_way
 from tests.security.test_recorded_folders import SMALL
 
 Rows = tuple[tuple[Any, ...], ...]

@@ -16,7 +16,7 @@ import pytest
 from binlane.errors import StateSchemaError
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
-from tests.integration.window.test_xa import end, insert, prepare
+from tests.integration.window.xa.test_xa import end, insert, prepare
 from tests.security.witness import Witness
 
 NAMES: Final[tuple[Callable[[Path], str], ...]] = (

@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 from binlane.state.json_columns import text_of
 from binlane.state.records.bootstraps import CopyResult
 from tests.conftest import requires_mysql
+from tests.integration.window.board.test_board import API, EDIT, READ, client_of, half_way
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_board import API, EDIT, READ, client_of, half_way
 
 SECRET: Final = "s3cret-value"
 _RESULT: Final = CopyResult(1, 1, 0, 1, 0, 0, (f"account 'a'@'%': GRANT .. IDENTIFIED BY '{SECRET}'",), 1, ((), False))

@@ -16,8 +16,8 @@ from binlane.state.tables import windows
 from binlane.work.files import WorkFolder
 from lab.traffic import Mix
 from tests.conftest import requires_mysql
+from tests.integration.window.board.test_board import API, EDIT, client_of, half_way
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_board import API, EDIT, client_of, half_way
 from tests.security.witness import Witness
 
 Place = Callable[[Channel, Witness], str]

@@ -10,7 +10,7 @@ import pytest
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, run_on
-from tests.integration.window.test_beginnings import (
+from tests.integration.window.source.test_beginnings import (
     OPENED,
     TABLES,
     assert_goes_on,

@@ -17,7 +17,7 @@ from lab.servers import PrivateServer
 from tests.emptied import empty_target
 from tests.integration.source.helpers import purge_to
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
-from tests.integration.window.test_beginnings import TABLES, beginning
+from tests.integration.window.source.test_beginnings import TABLES, beginning
 from tests.trials.test_beginnings import gtids, log_end
 
 __all__ = ["beginning"]

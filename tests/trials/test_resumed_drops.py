@@ -7,7 +7,7 @@ import pytest
 from tests.chaos.faults import Fault, When
 from tests.chaos.worker import run_window, was_killed
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
-from tests.integration.window.test_resumed_drops import (
+from tests.integration.window.ddl.test_resumed_drops import (
     BEFORE,
     BEHIND,
     DROPS,

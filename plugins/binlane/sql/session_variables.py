@@ -3,7 +3,7 @@
 A log has some of them with each statement. Of the others a replica has its own server's values, whatever the source's
 session had, and so have lanes (``apply.session.cached_state``): where the two servers differ, so would the data, in
 silence. Each was tried on MySQL 9.7, MariaDB 10.11 and 11.8, with the server's own replica beside binlane; decision 25
-has the table. ``tests/integration/window/test_session_variables.py`` tries each of them again.
+has the table. ``tests/integration/window/statements/test_session_variables.py`` tries each of them again.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from tests.integration.window.conftest import (
     fresh_channel,
     run_on,
 )
-from tests.integration.window.test_every_type import SESSION, changes, definition, types_of
+from tests.integration.window.rows.test_every_type import SESSION, changes, definition, types_of
 
 __all__ = ["channel_of", "clean_servers"]
 

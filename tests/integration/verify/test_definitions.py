@@ -22,7 +22,7 @@ from tests.integration.window.conftest import (
     clean_servers,
     run_on,
 )
-from tests.integration.window.test_whole_server import (
+from tests.integration.window.ddl.test_whole_server import (
     ACCOUNTS,
     ACCOUNTS_OF_FAMILY,
     CHANGES,

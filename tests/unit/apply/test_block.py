@@ -1,6 +1,6 @@
 """What keeps a block's transaction from being committed, although no statement of it failed.
 
-The target is played; ``integration/window/test_nontransactional.py`` and ``test_together.py`` run it.
+The target is played; ``integration/window/statements/test_nontransactional.py`` and ``test_together.py`` run it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The lane that applies the shares of all lanes: its files, its errors, and what the others are told of it.
 
-The transaction is played; ``integration/window/test_together.py`` runs it.
+The transaction is played; ``integration/window/readers/test_together.py`` runs it.
 """
 
 from __future__ import annotations

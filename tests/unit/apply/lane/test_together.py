@@ -1,7 +1,7 @@
 """When a lane executes its share, commits it and steps back, by what the others show it.
 
-The signals have tests of their own (``integration/state/test_meetings.py``); ``integration/window/test_together.py``
-runs whole lanes.
+The signals have tests of their own (``integration/state/test_meetings.py``);
+``integration/window/readers/test_together.py`` runs whole lanes.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def test_a_rename_of_both_kinds_of_tables_is_a_stretch_of_its_own(rename: str, n
     ],
 )
 def test_the_last_rename_of_a_name_says_whose_it_is(renames: str, temporary: tuple[bool, ...]) -> None:
-    """As MariaDB's statements do in integration/window/test_temporary_commits.py."""
+    """As MariaDB's statements do in integration/window/statements/test_temporary_commits.py."""
     pairs = [tuple(TableKey("a", name) for name in pair.split(">")) for pair in renames.split(", ")]
     found = which_are_temporary([(before, after) for before, after in pairs], lambda key: key.table.lower() == "tmp")
     assert found == temporary

@@ -21,8 +21,8 @@ from binlane.state.records.journal import record_error
 from binlane.verify.outcome import Options
 from binlane.verify.scope import Scope
 from lab.traffic import Mix
+from tests.integration.window.board.test_board import API, client_of, get, half_way
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
-from tests.integration.window.test_board import API, client_of, get, half_way
 from tests.one_runner import apply_alone
 
 ROWS = Mix(cross_database=0.0, reference=0.0, ddl=0.0, accounts=0.0, statements=0.0)

@@ -18,7 +18,7 @@ import pytest
 
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_ended_from_outside import WAITING
+from tests.integration.window.control.test_ended_from_outside import WAITING
 from tests.waiting import wait_until
 
 BANKS: Final = ("bank_0", "bank_1", "bank_2", "bank_3")

@@ -13,9 +13,9 @@ from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
-from tests.integration.window.test_load_data import file, load
-from tests.integration.window.test_temporary import life, session
-from tests.integration.window.test_xa import end, prepare
+from tests.integration.window.statements.test_load_data import file, load
+from tests.integration.window.statements.test_temporary import life, session
+from tests.integration.window.xa.test_xa import end, prepare
 
 ENDS = ("source", "target")
 CASES = [

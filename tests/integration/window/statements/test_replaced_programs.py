@@ -9,7 +9,7 @@ import pytest
 
 from binlane.errors import DriftError, PrecheckError
 from tests.integration.window.conftest import CHANNEL, ChannelOf, database_of, run_on
-from tests.integration.window.test_stored_programs import (
+from tests.integration.window.statements.test_stored_programs import (
     CALL,
     CALLS_P,
     FAMILIES,

@@ -10,7 +10,7 @@ from binlane.errors import ConfigError, PrecheckError
 from binlane.model import Flavor
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
-from tests.integration.window.test_families import verified
+from tests.integration.window.servers.test_families import verified
 
 pytestmark = requires_mysql
 OURS, THEIRS = "utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci"

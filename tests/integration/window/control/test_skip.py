@@ -15,7 +15,7 @@ from binlane.orchestration.plan_file import read_plan
 from binlane.servers.engines import engine_of
 from binlane.state.orders.skips import read_skip
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
-from tests.integration.window.test_stop import apply_all, channel, planned
+from tests.integration.window.control.test_stop import apply_all, channel, planned
 
 __all__ = ["channel"]
 

@@ -20,7 +20,7 @@ from binlane.orchestration.commands.windows_in_turn import FollowRequest, Pace, 
 from binlane.orchestration.lane_processes import LaneProcesses
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_ended_from_outside import SECONDS, WAITING, lanes
+from tests.integration.window.control.test_ended_from_outside import SECONDS, WAITING, lanes
 from tests.waiting import wait_until
 
 INTERRUPTED = 130

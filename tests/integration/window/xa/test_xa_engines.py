@@ -19,7 +19,7 @@ from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, database_of, in_database, run_on
-from tests.integration.window.test_xa_statements import TABLES, fill, made, mixing, session
+from tests.integration.window.xa.test_xa_statements import TABLES, fill, made, mixing, session
 
 __all__ = ["mixing"]
 TO_INNODB = "ALTER TABLE tenant_1.kept ENGINE=InnoDB"

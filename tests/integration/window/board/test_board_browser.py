@@ -18,7 +18,7 @@ import pytest
 
 from binlane.board.host import COOKIE
 from lab.servers import private_server
-from tests.integration.window.board_scene import (
+from tests.integration.window.board.board_scene import (
     EDITOR,
     FAILED,
     HOSTILE,

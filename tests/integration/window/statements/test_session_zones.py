@@ -14,7 +14,7 @@ from lab.programs import has_mysql
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import ChannelOf, fresh_channel, run_on
-from tests.integration.window.test_session_variables import MADE, STATEMENTS, global_value
+from tests.integration.window.statements.test_session_variables import MADE, STATEMENTS, global_value
 
 
 @pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=requires_mysql), "mariadb"])

@@ -23,7 +23,7 @@ from binlane.servers.catalog import read_partitioned, read_schema
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
-from tests.integration.window.test_read_once import CHANGES, altering, extracted, pair, with_one_row
+from tests.integration.window.ddl.test_read_once import CHANGES, altering, extracted, pair, with_one_row
 
 __all__ = ["pair"]
 Read = list[tuple[int, frozenset[str]]]

@@ -20,7 +20,7 @@ from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_stop import apply_all, planned
+from tests.integration.window.control.test_stop import apply_all, planned
 
 RENAME = '[rename]\n"tenant_*" = "tenants_dr_*"\ntenant = "tenants_main"\n'
 TABLES = (

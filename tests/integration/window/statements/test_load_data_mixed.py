@@ -21,7 +21,7 @@ from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
-from tests.integration.window.test_load_data import file
+from tests.integration.window.statements.test_load_data import file
 
 pytestmark = requires_mysql
 

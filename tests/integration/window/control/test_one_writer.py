@@ -10,7 +10,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.plan_file import read_plan
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_stop import apply_all, planned
+from tests.integration.window.control.test_stop import apply_all, planned
 
 pytestmark = requires_mysql
 _TABLES = (

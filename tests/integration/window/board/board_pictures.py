@@ -19,9 +19,9 @@ from binlane.state.leases import bootstrap_lease
 from binlane.state.orders.stops import request_stop
 from binlane.verify.outcome import Options
 from lab.servers import private_server
-from tests.integration.window.board_scene import EDITOR, FAILED, FRESH, RUNNING, Scene, scene_of
+from tests.integration.window.board.board_scene import EDITOR, FAILED, FRESH, RUNNING, Scene, scene_of
+from tests.integration.window.board.test_board_browser import CHROMIUM, WIDTHS, Theme
 from tests.integration.window.conftest import Channel, run_on
-from tests.integration.window.test_board_browser import CHROMIUM, WIDTHS, Theme
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.values.types import SCHEMA_TYPES, TYPES, Type
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
-from tests.integration.window.test_overwrite import OVERWRITE
-from tests.integration.window.test_stop import channel
+from tests.integration.window.control.test_stop import channel
+from tests.integration.window.rows.test_overwrite import OVERWRITE
 
 __all__ = ["channel"]
 

@@ -17,8 +17,8 @@ import pytest
 from lab.dumps import dump_command
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
-from tests.integration.window.test_ended_from_outside import SECONDS, WAITING
-from tests.integration.window.test_readers import ALL, BANKS, EPOCH, State, families, prepared
+from tests.integration.window.control.test_ended_from_outside import SECONDS, WAITING
+from tests.integration.window.readers.test_readers import ALL, BANKS, EPOCH, State, families, prepared
 from tests.waiting import wait_until
 
 ROW: Final = re.compile(r"INSERT INTO `(\w+)` VALUES \((\d+)(?:,(\d+))?\);")

@@ -23,7 +23,7 @@ from lab.compare import compare
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, database_of, run_on
-from tests.integration.window.test_xa import end, prepare
+from tests.integration.window.xa.test_xa import end, prepare
 
 KEYED: Final = "(first DOUBLE, computed TIME(1) GENERATED ALWAYS AS (first) VIRTUAL, KEY k (computed))"
 STORED: Final = "(first DOUBLE, computed TIME(1) GENERATED ALWAYS AS (first) STORED)"

@@ -10,8 +10,8 @@ import pytest
 
 from binlane.safe_text import one_line, printable
 from tests.conftest import requires_mysql
+from tests.integration.window.board.test_board import API, client_of
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, channel_of, clean_servers, run_on
-from tests.integration.window.test_board import API, client_of
 
 __all__ = ["channel_of", "clean_servers"]
 

@@ -10,7 +10,7 @@ import pytest
 from binlane.orchestration import steps
 from binlane.orchestration.plan_file import read_plan
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
-from tests.integration.window.test_stop import apply_all, planned
+from tests.integration.window.control.test_stop import apply_all, planned
 
 HALF_A_DAY = 43_200
 BEGIN = 1_790_000_000

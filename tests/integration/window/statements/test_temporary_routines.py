@@ -12,7 +12,7 @@ from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, run_on
-from tests.integration.window.test_temporary import prepared, session
+from tests.integration.window.statements.test_temporary import prepared, session
 
 HEAD = "CREATE FUNCTION tenant_1.{}() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN "
 GROWS = (

@@ -19,7 +19,7 @@ from binlane.servers.engines import engine_of
 from binlane.state.records.conflicts import read_conflicts, record_conflicts
 from tests.forked import process
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_stop import apply_all, channel, planned
+from tests.integration.window.control.test_stop import apply_all, channel, planned
 
 __all__ = ["channel"]
 

@@ -34,8 +34,8 @@ from lab.servers import PrivateServer
 from tests.chaos.faults import Fault, Faults, When
 from tests.chaos.worker import was_killed
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
-from tests.integration.window.test_divided import TOGETHER, apply_all, configure, lanes_of_both, planned, start
-from tests.integration.window.test_ended_from_outside import WAITING
+from tests.integration.window.control.test_ended_from_outside import WAITING
+from tests.integration.window.readers.test_divided import TOGETHER, apply_all, configure, lanes_of_both, planned, start
 from tests.waiting import wait_until
 
 LANES: Final = 3

@@ -6,7 +6,7 @@ import pytest
 
 from binlane.apply.rows import row_images
 from tests.integration.window.conftest import Channel, run_on
-from tests.integration.window.test_stop import channel
+from tests.integration.window.control.test_stop import channel
 
 __all__ = ["channel"]
 
