@@ -1,4 +1,5 @@
-"""Texts that a session prepares in one sql_mode and executes in another: the log has the second mode alone."""
+"""Texts that a session prepares in one sql_mode, or client character set, and executes in another: the log has the
+second one alone."""
 
 from __future__ import annotations
 
@@ -12,17 +13,51 @@ from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import ChannelOf, run_on
 
-_OTHER = "d JOIN other.victim v SET v.n = 666"
+_OTHER = rb"d JOIN other.victim v SET v.n = 666"
+_USUAL = ("SET sql_mode = ''", "SET NAMES utf8mb4")
+_HIDDEN = rb"' AS x) d SET t.k = 1 -- ' AS x) " + _OTHER
 ATTACKS = {
-    "backslash": ("NO_BACKSLASH_ESCAPES", rf"UPDATE t, (SELECT '\' AS x) d SET t.k = 1 -- ' AS x) {_OTHER}"),
-    "quotation-mark": ("ANSI_QUOTES", rf'UPDATE t, (SELECT 1 AS "\") d SET t.k = 1 -- ") {_OTHER}'),
+    "backslash": (
+        ("SET sql_mode = 'NO_BACKSLASH_ESCAPES'",),
+        rb"UPDATE t, (SELECT '\' AS x) d SET t.k = 1 -- ' AS x) " + _OTHER,
+        _USUAL,
+    ),
+    "quotation-mark": (
+        ("SET sql_mode = 'ANSI_QUOTES'",),
+        rb'UPDATE t, (SELECT 1 AS "\") d SET t.k = 1 -- ") ' + _OTHER,
+        _USUAL,
+    ),
+    "definition": (
+        ("SET sql_mode = 'NO_BACKSLASH_ESCAPES'",),
+        rb"CREATE TABLE c (m VARCHAR(9) COMMENT '\') -- ') SELECT n AS m FROM other.victim",
+        _USUAL,
+    ),
+    "gbk": (("SET NAMES gbk",), b"UPDATE t, (SELECT '\xbf\\" + _HIDDEN, _USUAL),
+    "gbk-client-alone": (("SET character_set_client = gbk",), b"UPDATE t, (SELECT '\xbf\\" + _HIDDEN, _USUAL),
+    "sjis": (("SET NAMES sjis",), b"UPDATE t, (SELECT '\x83\\" + _HIDDEN, ("SET NAMES latin1",)),
+    "big5": (("SET NAMES big5",), b"UPDATE t, (SELECT '\xa4\\" + _HIDDEN, ("SET NAMES latin1",)),
+    "backquote": (
+        ("SET NAMES latin1",),
+        b"UPDATE t, (SELECT 1 AS `\xbf`) d SET t.k = 1 -- `) " + _OTHER,
+        ("SET NAMES gbk",),
+    ),
+    "executed-in-gbk": (
+        ("SET NAMES latin1",),
+        b"UPDATE t, (SELECT '\xbf\\' AS x) " + _OTHER + b" -- ' AS x) d SET t.k = 1",
+        ("SET NAMES gbk",),
+    ),
+    "name": (("SET NAMES latin1",), "UPDATE `é` SET k = 1".encode(), _USUAL),
 }
-"""The mode of PREPARE, by which the text names one table; EXECUTE has none."""
+"""The settings in which a text is prepared, the text, which is about one table there, and those of EXECUTE."""
+SPELLED = ("CREATE TABLE app.`é` (k INT)", "CREATE TABLE app.`Ã©` (k INT)", "INSERT INTO app.`é` VALUES (42)")
+"""The bytes of the first name are the second one in latin1."""
 HARMLESS = (
     ("", r"INSERT INTO t (n, v, w) VALUES (1, 'it\'s', 'a \"b\" c\\')"),
     ("", r"""INSERT INTO t (n, v, w) VALUES (2, "o'clock", '"'), (3, 'say "it"', "\"")"""),
     ("ANSI_QUOTES", """INSERT INTO "t" ("n", "v") VALUES (4, 'a"b')"""),
     ("NO_BACKSLASH_ESCAPES", r"INSERT INTO t (n, v) VALUES (5, 'C:\dir\')"),
+    ("", r"INSERT INTO `t` (n, v) VALUES (6, '中\\'), (7, 'café\'s'), (8, '中文`')"),
+    ("", "INSERT INTO `t` (n, v) SELECT 10 AS `中`, '中' AS `中文` UNION SELECT 11, `k` FROM `t` WHERE `k` IS NULL"),
 )
 """What applications write."""
 
@@ -61,21 +96,20 @@ def test_a_text_about_other_tables_in_the_mode_that_prepared_it_is_refused(
     )
     try:
         assert channel.run() is not None
+        for server in (channel.source, channel.target) if attack == "name" else ():
+            run_on(server, *SPELLED, log=False)
         as_user(channel.source, *(each for mode, text in HARMLESS for each in (f"SET sql_mode = '{mode}'", text)))
         assert channel.run() is not None
         channel.assert_equal()
-        prepared, text = ATTACKS[attack]
+        prepared, text, executed = ATTACKS[attack]
         as_user(
-            channel.source,
-            "SET @text = '" + text.replace("\\", "\\\\").replace("'", "\\'") + "'",
-            f"SET sql_mode = '{prepared}'",
-            "PREPARE s FROM @text",
-            "SET sql_mode = ''",
-            "EXECUTE s",
+            channel.source, f"SET @text = X'{text.hex()}'", *prepared, "PREPARE s FROM @text", *executed, "EXECUTE s"
         )
         with pytest.raises(BinlaneError, match=re.escape("[other-modes]")):
             channel.run()
     finally:
         run_on(channel.source, "SET GLOBAL binlog_format = ROW", "DROP USER test_p@'%'")
     assert channel.source.query("SELECT n FROM other.victim") == [(42,)]
+    if attack == "name":
+        assert channel.target.query("SELECT k FROM app.`é`") == [(42,)]
     assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
