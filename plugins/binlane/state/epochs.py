@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from binlane.state.tables import UTC_NOW
+
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 _NEWEST: Final = "SELECT number, seqno FROM binlane.epochs WHERE channel = %s ORDER BY seqno DESC LIMIT 1"
 _RECORD: Final = (
     "INSERT INTO binlane.epochs (channel, seqno, number, window_id, source_identity, source_file, source_offset, "
-    "gtid_set, source_time, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+    f"gtid_set, source_time, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, {UTC_NOW})"
 )
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select
 from binlane.errors import PositionError
 from binlane.model import RowCounts
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.tables import NOW, positions
+from binlane.state.tables import NOW, UTC_NOW, positions
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -54,7 +54,7 @@ class Counted:
 
 # ascending lanes, so that two runners that move several positions cannot deadlock
 _MOVE: Final = (
-    "UPDATE binlane.positions SET seqno = %s, updated_at = UTC_TIMESTAMP(6) "
+    f"UPDATE binlane.positions SET seqno = %s, updated_at = {UTC_NOW} "
     "WHERE channel = %s AND lane IN ({lanes}) AND seqno = %s AND window_id = %s AND digest = %s ORDER BY lane"
 )
 _SETTLE: Final = (

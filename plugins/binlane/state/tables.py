@@ -1,8 +1,8 @@
 """The tables of the schema ``binlane`` on the target, in this build's version; ``migrations`` creates them.
 
 Times are UTC by the target's clock; source times are seconds since the epoch. A BINLOG statement changes
-``@@timestamp`` of its session, which UTC_TIMESTAMP follows: a lane's connection runs ``SET timestamp = DEFAULT`` before
-it writes a row.
+``@@timestamp`` of its session, which UTC_TIMESTAMP follows, and in MariaDB a thread never goes back from there, whoever
+uses it next: state rows have the time of SYSDATE.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from binlane.state.stored_values import checked_type
 SCHEMA: Final = OWN_SCHEMA
 VERSION: Final = 1
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
-NOW: Final = text("UTC_TIMESTAMP(6)")
+UTC_NOW: Final = "TIMESTAMP'1970-01-01 00:00:00' + INTERVAL UNIX_TIMESTAMP(SYSDATE(6)) SECOND"
+"""The server's clock, in whatever time zone a session is."""
+NOW: Final = text(UTC_NOW)
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
 _WINDOW_ID = VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin")
 _SEQNO = BIGINT(unsigned=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.model import TableKey
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.stored_values import unexpected
-from binlane.state.tables import temporary
+from binlane.state.tables import UTC_NOW, temporary
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -84,7 +84,7 @@ def add_copy(cursor: Cursor, channel: str, copy: Copy) -> None:
     """Record a copy, in the transaction that fills it."""
     cursor.execute(
         "INSERT INTO binlane.temporary (channel, number, seqno, thread_id, database_name, table_name, definition, "
-        "column_names, copy, copied_rows, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))",
+        f"column_names, copy, copied_rows, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, {UTC_NOW})",
         (
             *(channel, copy.number, copy.seqno, copy.thread_id, copy.table.database, copy.table.table),
             *(copy.definition, text_of(copy.columns), copy.name, copy.rows),

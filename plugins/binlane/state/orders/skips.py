@@ -18,7 +18,7 @@ from binlane.model import LogPosition
 from binlane.state.channels import read_channel
 from binlane.state.orders.giving import giving_order
 from binlane.state.positions import lane_positions
-from binlane.state.tables import NOW, positions, skipped_events, skips
+from binlane.state.tables import NOW, UTC_NOW, positions, skipped_events, skips
 from binlane.state.windows import Window, required_window
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def mark_skipped(cursor: Cursor, channel: str, seqno: int, *, has_changes: bool)
     for the others: until the first lane with changes has skipped it, the order can be cancelled.
     """
     cursor.execute(
-        "UPDATE binlane.skips SET state = 'skipped', state_at = UTC_TIMESTAMP(6) WHERE channel = %s AND seqno = %s "
+        f"UPDATE binlane.skips SET state = 'skipped', state_at = {UTC_NOW} WHERE channel = %s AND seqno = %s "
         "AND (lane <> %s OR %s)",
         (channel, seqno, ALL_LANES, has_changes),
     )
@@ -93,7 +93,7 @@ def mark_replayed(cursor: Cursor, channel: str, seqno: int) -> bool:
     """Record that the transaction is replayed, in the transaction that replays it. False if it was not skipped."""
     return (
         cursor.execute(
-            "UPDATE binlane.skips SET state = 'replayed', state_at = UTC_TIMESTAMP(6) "
+            f"UPDATE binlane.skips SET state = 'replayed', state_at = {UTC_NOW} "
             "WHERE channel = %s AND seqno = %s AND state = 'skipped'",
             (channel, seqno),
         )

@@ -16,7 +16,7 @@ from binlane.state.channels import Watermark, read_channel
 from binlane.state.orders.giving import giving_order
 from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.positions import lane_positions
-from binlane.state.tables import NOW, channels, positions, windows
+from binlane.state.tables import NOW, UTC_NOW, channels, positions, windows
 from binlane.state.windows import Window, check_lanes, move_watermark, read_open_window, required_window
 
 
@@ -58,7 +58,7 @@ def request_stop(
                 f"{at} to stop at; end the next window with --until instead"
             )
         how = "now" if now else f"at seqno {seqno}"
-        said = func.concat(f"{how}, by {by} at ", text("UTC_TIMESTAMP()"), " UTC")
+        said = func.concat(f"{how}, by {by} at ", text(f"CAST({UTC_NOW} AS DATETIME)"), " UTC")
         connection.execute(
             update(channels).where(channels.c.channel == channel).values(stopped=said, stopped_at=NOW, updated_at=NOW)
         )

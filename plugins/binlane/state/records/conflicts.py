@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select
 
 from binlane.model import TableKey
 from binlane.state.json_columns import optional_value_of, value_of
-from binlane.state.tables import conflicts
+from binlane.state.tables import UTC_NOW, conflicts
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _ADD: Final = (
     "INSERT INTO binlane.conflicts (channel, window_id, lane, seqno, database_name, table_name, change_kind, kind, "
-    "row_key, found, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+    f"row_key, found, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, {UTC_NOW})"
 )
 Values = Mapping[str, str | None]
 """A row's values as text, by column; None is NULL, bytes are hexadecimal after 0x."""

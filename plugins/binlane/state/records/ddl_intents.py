@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, delete, select, update
 
 from binlane.errors import PositionError
 from binlane.state.stored_values import checked
-from binlane.state.tables import NOW, ddl
+from binlane.state.tables import NOW, UTC_NOW, ddl
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -66,7 +66,7 @@ def write_intent(
     """Record that a statement is about to run; replaces an earlier intent of its seqno. ``state``: INTENT or BEGUN."""
     cursor.execute(
         "REPLACE INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
-        "VALUES (%s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))",
+        f"VALUES (%s, %s, %s, %s, %s, %s, {UTC_NOW})",
         (channel, seqno, lane, statement.decode("utf-8", "backslashreplace"), fingerprint, state),
     )
 
