@@ -21,7 +21,7 @@ from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.order_proof import is_settled
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.lexer import Token
-from binlane.sql.parse.made_table import MadeTable, made_table
+from binlane.sql.parse.made_table import MadeTable, altered_table, made_table
 from binlane.sql.parse.row_effects import writes
 from binlane.sql.parse.row_order import (
     OrderedPart,
@@ -39,7 +39,7 @@ _FELT: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What every statement has that may feel the order of rows by its own text."""
-_MAKES: Final = re.compile(rb"\b(?:CREATE|ALTER)\b.*\bTABLE\b", re.IGNORECASE | re.DOTALL)
+_MAKES: Final = re.compile(rb"\b(?:CREATE|ALTER|RENAME)\b.*\bTABLE\b", re.IGNORECASE | re.DOTALL)
 _FULL_GROUP_BY: Final = 1 << 5
 """The bit of ONLY_FULL_GROUP_BY in ``sql_mode``, on both families."""
 _MOST_FINDINGS: Final = 20
@@ -139,19 +139,30 @@ class _RowOrder:
 
     @cached_property
     def _made(self) -> Mapping[tuple[str, str], Sequence[Table]]:
-        """The tables that the window makes, temporary ones, too, by their CREATE TABLE. One that is made otherwise, or
-        altered, has a definition without columns."""
+        """The tables that the window makes, temporary ones, too, by their CREATE TABLE and what adds to it, under all
+        their names. One that is made or altered otherwise has a definition without columns."""
         found = dict[tuple[str, str], list[Table]]()
-        for logged, _ in self.situation.transactions_with(_MAKES):
+        making = (logged for logged, _ in self.situation.transactions_with(_MAKES))
+        for logged in sorted(making, key=lambda each: each.header.first_seqno):
             header = logged.header
             text = LoggedText.of(header.first_seqno, header.source, logged.item, self.situation.plan.flavor)
-            if text is None or text.words[:1] not in (("CREATE",), ("ALTER",)) or text.facts.first is None:
+            verb = "" if text is None or text.facts.first is None else text.words[0]
+            if text is None or text.facts.first is None or verb not in ("CREATE", "ALTER", "RENAME"):
                 continue
             key = text.facts.first
-            if text.words[:1] == ("ALTER",) and _any_case(key) not in found:
-                continue
-            like = self._like(text) if "LIKE" in text.words else None
-            found.setdefault(_any_case(key), []).append(like or _definition(key, made_table(text.tokens)))
+            if verb == "CREATE":
+                like = self._like(text) if "LIKE" in text.words else None
+                found.setdefault(_any_case(key), []).append(like or _definition(key, made_table(text.tokens)))
+            elif verb == "ALTER" and _any_case(key) in found:
+                before = found[_any_case(key)][-1]
+                altered = altered_table(_as_made(before), text.tokens) if before.columns else None
+                found[_any_case(key)].append(_definition(key, altered))
+            for old, new in text.facts.renames:
+                if _any_case(old) in found:
+                    # each name has had the definitions of both
+                    found.setdefault(_any_case(new), []).extend(
+                        replace(each, key=new) for each in found[_any_case(old)]
+                    )
         return found
 
     def _like(self, text: LoggedText) -> Table | None:
@@ -195,8 +206,10 @@ class _RowOrder:
             if made:
                 # of several of one name, each has the rows of some statement
                 known = situation.tables.table(key)
-                alike = {_primary(each) for each in (*made, *(() if known is None else (known,)))}
-                return made[0] if len(alike) == 1 else None
+                every = (*made, *(() if known is None else (known,)))
+                if len(set(map(_primary, every))) > 1 or not all(each.columns for each in every):
+                    return None
+                return max(made, key=lambda each: len(each.columns))
             target = situation.tables.table(key)
             if target is not None and not situation.plan.altered.before(key, seqno):
                 return target
@@ -214,6 +227,11 @@ def _any_case(key: TableKey) -> tuple[str, str]:
 def _primary(table: Table) -> tuple[str, ...]:
     key = table.primary_key
     return () if key is None else tuple((part.name or "").lower() for part in key.columns)
+
+
+def _as_made(table: Table) -> MadeTable:
+    columns = tuple((column.name, column.data_type) for column in table.columns)
+    return MadeTable(columns, (_primary(table),) if table.primary_key is not None else ())
 
 
 def _definition(key: TableKey, made: MadeTable | None) -> Table:

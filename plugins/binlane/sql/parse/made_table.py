@@ -48,6 +48,35 @@ def made_table(tokens: Sequence[Token]) -> MadeTable | None:
     return MadeTable(tuple(columns), tuple(key for key in keys if key))
 
 
+def altered_table(made: MadeTable, tokens: Sequence[Token]) -> MadeTable | None:
+    """The table behind an ALTER TABLE or CREATE INDEX that adds columns, keys and options; None behind any other."""
+    words = [token.upper if token.kind is TokenKind.WORD else "" for token in tokens]
+    if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:
+        return None
+    at = words.index("TABLE") + 1
+    at += 3 if at + 1 < len(tokens) and is_symbol(tokens[at + 1], ".") else 1
+    columns, keys = list(made.columns), list(made.keys)
+    for item in items(tokens[at:]):
+        names = [token.upper if token.kind is TokenKind.WORD else "" for token in item]
+        if names[:1] != ["ADD"]:
+            if names[0] not in _HARMLESS and names[:2] not in _HARMLESS_PAIRS:
+                return None
+            continue
+        rest = item[2:] if names[1:2] == ["COLUMN"] else item[1:]
+        if len(rest) < 2 or is_symbol(rest[0], "(") or "PRIMARY" in names or "PARTITION" in names or "IF" in names:
+            return None
+        if rest[0].kind is not TokenKind.WORD or rest[0].upper not in _NO_COLUMN:
+            columns.append((rest[0].text, rest[1].text.lower()))
+    return MadeTable(tuple(columns), tuple(keys))
+
+
+_HARMLESS: Final = frozenset({"ENGINE", "COMMENT", "AUTO_INCREMENT", "ROW_FORMAT", "FORCE", "ALGORITHM", "LOCK"})
+_HARMLESS_PAIRS: Final = (
+    *(["DROP", "INDEX"], ["DROP", "KEY"], ["DROP", "FOREIGN"], ["RENAME", "TO"], ["RENAME", "AS"], ["RENAME", "INDEX"]),
+    ["RENAME", "KEY"],
+)
+
+
 def _listed(item: Sequence[Token]) -> tuple[str, ...]:
     """The columns in the first parentheses; none if one is there with a prefix or as an expression."""
     begin = next((at for at, token in enumerate(item) if is_symbol(token, "(")), len(item))

@@ -81,6 +81,35 @@ def test_what_no_log_tells_is_refused_by_name_before_the_first_write(channel_of:
 
 
 @FAMILIES
+def test_a_table_that_the_window_makes_has_its_key_also_altered_and_renamed(
+    channel_of: ChannelOf, family: Flavor
+) -> None:
+    channel = channel_of(family, family)
+    made(channel)
+    run_on(
+        channel.source,
+        "USE tenant_1",
+        "SET binlog_format = STATEMENT",
+        *("CREATE TABLE n (id INT PRIMARY KEY, v INT)", "INSERT INTO n VALUES (2, 1), (1, 1)"),
+        *("ALTER TABLE n ADD COLUMN w INT DEFAULT 7, ADD KEY (v), ENGINE = InnoDB", "RENAME TABLE n TO o"),
+        "INSERT INTO given SELECT v, w FROM o ORDER BY id LIMIT 1",
+        "ALTER TABLE o RENAME TO q, DROP KEY v",
+        "DELETE FROM q ORDER BY id LIMIT 1",
+    )
+    assert channel.run() is not None
+    assert channel.target.query("SELECT * FROM tenant_1.q") == channel.source.query("SELECT * FROM tenant_1.q") != []
+    run_on(
+        channel.source,
+        "USE tenant_1",
+        "SET binlog_format = STATEMENT",
+        *("CREATE TABLE r (v INT)", "ALTER TABLE r ADD COLUMN w INT", "INSERT INTO r VALUES (1, 2), (1, 1)"),
+        "INSERT INTO given SELECT v, w FROM r ORDER BY v LIMIT 1",
+    )
+    with pytest.raises(PrecheckError, match="LIMIT for rows in an order that no key settles"):
+        channel.run()
+
+
+@FAMILIES
 def test_what_a_key_or_the_text_settles_is_applied_as_it_is(channel_of: ChannelOf, family: Flavor) -> None:
     channel = channel_of(family, family)
     made(channel)
