@@ -5,13 +5,13 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo quick test trials sweeps chaos servers pictures trial suites histories mutations lint compiled conformance configuration structure compose-check compose-test cluster-test dist release clean
+.PHONY: help setup demo quick test trials sweeps chaos servers pictures trial suites histories mutations lint classes sanitized conformance configuration structure compose-check compose-test cluster-test dist release clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  \1\t/'
 
-setup: ## install what is missing: uv, .venv, MariaDB's programs, Java
+setup: ## install what is missing: uv, .venv with compiled kernels, MariaDB's programs, Java
 	@lab/setup.sh
 
 demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves it running, the next call applies the next window
@@ -22,7 +22,7 @@ demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves 
 SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 
 test: setup ## lint, types and all tests that a change may break, on private servers
-	@$(MAKE) --no-print-directory -j2 lint compiled
+	@$(MAKE) --no-print-directory -j2 lint classes
 	@$(PYTHON) -m tests --tier test $(SPREAD) tests/chaos tests
 
 quick: setup ## units and some windows of MariaDB, for the time between two commits
@@ -38,11 +38,13 @@ option = $(if $($(1)),--$(call lower,$(1)) $($(1)))
 servers: ## MySQL and other series of MariaDB for the tests, unpacked from Debian's or Ubuntu's archive beside the system's
 	@lab/server_programs.sh
 
-# machine code, the archive of classes and the bytecode of all tests, once: without them every process of the tests would
-# spend half a minute on the first, every JVM eight seconds on the second, and each worker ten on the third
-compiled: setup
-	@$(PYTHON) -m pytest -q tests -k "test_simple_transactions or test_a_jvm_reads_its_classes_from_the_archive \
-	  or test_a_window_is_folded_over_segments_and_each_block_comes_apart_again"
+# the archive of classes and the bytecode of all tests, once: without them every JVM would spend eight seconds on the
+# first, and each worker ten on the second
+classes: setup
+	@$(PYTHON) -m pytest -q tests -k "test_a_jvm_reads_its_classes_from_the_archive"
+
+sanitized: setup ## damaged logs through kernels that check every access to memory (address and undefined behaviour)
+	@$(PYTHON) -m lab.sanitized
 
 sweeps: setup ## the sweeps of the trials as a whole, several hours: every global variable, every column of the state with hostile values
 	BINLANE_SWEEP=all $(PYTHON) -m pytest tests/trials --timeout=0

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import numpy as np
 import typer
 
 from benchmarks import machine
@@ -82,15 +81,6 @@ def fill(server: PrivateServer, orders: int) -> int:
         )
         [count] = cursor.fetchone() or [0]
     return int(count)
-
-
-def compile_kernel() -> None:
-    """The first run after an installation compiles its machine code once, for some seconds; the others load it."""
-    from binlane.bootstrap.row_kernel import spell_rows
-    from binlane.bootstrap.row_stream import arrays_of
-
-    empty = np.zeros(16, np.uint8)
-    spell_rows(empty, 0, 0, *arrays_of(()), False, empty, 0, 0, 0)
 
 
 def binlane(jobs: int) -> Way:
@@ -247,7 +237,6 @@ def main(
                 if copies.has(way)
             }
             found: dict[str, dict[str, Any]] = {name: {"runs": []} for name in ways}
-            compile_kernel()
             for _ in range(runs):
                 for name, way in ways.items():
                     found[name]["runs"].append(copies.measure(name, way))

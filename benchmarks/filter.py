@@ -136,8 +136,8 @@ def _read_by_peer(login: dict[str, Any], first: str) -> float:
 
 
 def start_cpu_seconds(uri: str) -> dict[str, float]:
-    """CPU of what workers are forked from, once an executor, its machine code compiled before, until it is ready; and
-    what a worker's first segment takes more than its next."""
+    """CPU of what workers are forked from, once an executor, until it is ready; and what a worker's first segment
+    takes more than its next."""
     folder = WorkFolder(uri)
     inputs = read_inputs(folder)
     name = min(inputs.manifest.segments, key=lambda segment: segment.bytes).name

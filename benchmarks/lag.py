@@ -137,7 +137,6 @@ def measure(
         for number in range(_DATABASES):
             source.query(f"CREATE DATABASE tenant_{number}")
             source.query(_TABLE.format(number))
-        # machine code may have to be compiled for the first window
         _becomes_equal(source, target, 180)
         before, began = _cpu(processes()), time.monotonic()
         time.sleep(_WARM_SECONDS)

@@ -12,13 +12,12 @@ import time
 
 
 def main(uri: str, key: str, name: str) -> None:
-    """Prints the CPU seconds until all modules are imported and their machine code is loaded, and those that a forked
+    """Prints the CPU seconds until all modules are imported, and those that a forked
     worker's first segment takes more than its next."""
     began = time.process_time()
     # the imports are what is measured
     from binlane.work.files import CONTEXT, WorkFolder
     from binlane.work.plan_inputs import WorkerInputs
-    from binlane.work.plan_job import warm  # noqa: F401
     from binlane.work.plan_job.tasks import map_task, scan_task
 
     ready = time.process_time() - began

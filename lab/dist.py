@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--airflow", choices=sorted(RELEASES), help="with an older minor release; none: as locked")
     release = parser.parse_args(arguments).airflow
     shutil.rmtree(DIST, ignore_errors=True)
-    built = wheel.build(DIST)
+    built = wheel.audited(wheel.build(DIST))
     (DIST / "constraints.txt").write_text(wheel.constraints())
     for file in sorted(DIST.iterdir()):
         print(f"{file.relative_to(wheel.PROJECT)}: {file.stat().st_size:,} bytes")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install what the demo and the tests need and is missing: uv, the locked .venv, MariaDB's server programs, Java 17 or newer.
+# Install what the demo and the tests need and is missing: uv, the locked .venv, MariaDB's server programs, Java 17 or newer,
+# and what compiles binlane's kernels: a C compiler, Python's headers, ISA-L.
 # System packages come from Debian's or Ubuntu's own archive and start no service: mariadb-server-core holds the programs only.
 # Exit 0: everything is there. Exit 2: this account may not install packages; the command to run is printed.
 set -euo pipefail
@@ -63,10 +64,11 @@ if java_is_missing; then
   install "a Java runtime, 17 or newer," "openjdk-17-jre-headless|default-jre-headless"
 fi
 
-# The stamp names the lock that .venv was made from.
+# The stamp names the lock that .venv was made from, and the kernels that were compiled into it.
+kernels=plugins/binlane/kernels
 stamp=.venv/binlane.lock
-locked=$(cat pyproject.toml uv.lock | sha256sum)
-if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$locked" ]; then exit 0; fi
+locked=$(cat pyproject.toml uv.lock hatch_build.py $kernels/*.pyx $kernels/*.pxd | sha256sum)
+if [ -x .venv/bin/python ] && [ -e $kernels/framing.abi3.so ] && [ "$(cat "$stamp" 2>/dev/null)" = "$locked" ]; then exit 0; fi
 
 if ! uv --version >/dev/null 2>&1; then
   command -v python3 >/dev/null || install "Python" python3
@@ -80,6 +82,17 @@ if ! uv --version >/dev/null 2>&1; then
     .binlane/tools/bin/pip install -q uv
   fi
 fi
-say "installing the locked packages into .venv (some 1.2 GB where no cache has them)"
-uv sync --frozen --all-extras
+
+# uv takes the interpreter of .venv or PATH; where there is none it brings one, which has its headers
+headers_are_missing() {
+  local python
+  python=$(uv python find --no-python-downloads 2>/dev/null) || return 1
+  "$python" -c 'import pathlib, sys, sysconfig; sys.exit((pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists())'
+}
+if ! command -v cc >/dev/null; then install "a C compiler" gcc libc6-dev; fi
+if headers_are_missing; then install "Python's headers" libpython3-dev; fi
+if ! echo '#include <isa-l/crc.h>' | cc -E - >/dev/null 2>&1; then install "ISA-L, for checksums," libisal-dev; fi
+
+say "installing the locked packages into .venv (some 1.1 GB where no cache has them), compiling the kernels (25 s of CPU)"
+uv sync --frozen --all-extras --reinstall-package binlane
 echo "$locked" > "$stamp"

@@ -32,10 +32,23 @@ class Built:
 
 
 def build(folder: Path, project: Path = PROJECT) -> Built:
-    """Build both into ``folder`` with the hatchling of this environment: no registry is asked. Raises LabError."""
+    """Build both into ``folder`` with the hatchling and Cython of this environment: no registry is asked. Raises
+    LabError."""
     run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=project)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return Built(wheel, sdist)
+
+
+def audited(built: Built) -> Built:
+    """With the wheel replaced by one that has the libraries of its compiled modules, and a name that says which systems
+    it is for (``manylinux``). Raises LabError."""
+    programs = Path(sys.executable).parent
+    path = os.pathsep.join((str(programs), os.environ.get("PATH", "")))
+    folder = built.wheel.parent
+    run([str(programs / "auditwheel"), "repair", "-w", str(folder), str(built.wheel)], env={**os.environ, "PATH": path})
+    built.wheel.unlink()
+    (wheel,) = folder.glob("*.whl")
+    return Built(wheel, built.sdist)
 
 
 def wheel_of(sdist: Path, folder: Path) -> Path:

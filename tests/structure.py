@@ -45,14 +45,14 @@ LAYERS: Final = (
         ("spark_jobs", "spark_engine", "spark_daemon", "work"),
     ),
     Layer("plan", "transactions -> shards -> lanes -> blocks; no I/O", ("plan", "shards")),
-    Layer("log", "bytes -> events -> statements and rows; no I/O", ("sql", "schema", "binlog")),
+    Layer("log", "bytes -> events -> statements and rows; no I/O", ("sql", "schema", "binlog", "kernels")),
     Layer("channel", "a channel's file, and connections", ("driver", "connections", "config")),
     Layer(
         "base",
         "values and errors that all share",
         (
             *("json_codec", "formats", "extension", "server_proof", "session_pins", "view_guard", "errors", "model"),
-            *("choices", "rename_rules", "collation_rules", "compression", "garbage", "machine_code", "safe_text", ""),
+            *("choices", "rename_rules", "collation_rules", "compression", "garbage", "blas_threads", "safe_text", ""),
         ),
     ),
 )  # fmt: skip

@@ -40,7 +40,7 @@ _QUICK_FILES: Final = {
     *("window/servers/test_mixed.py", "window/rows/test_overwrite.py", "window/ddl/test_renames.py"),
 }
 """Below tests/integration: a little of each part, on one family."""
-_LONG_UNITS: Final = {"binlog/test_every_byte.py", "test_machine_code.py"}
+_LONG_UNITS: Final = {"binlog/test_every_byte.py"}
 """Below tests/unit: what a tenth of the time of all units goes to."""
 
 _divisor = 1
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark, and set how many examples are generated where a test says nothing."""
     global _divisor
     _divisor = _FEWER.get(config.getoption("--tier"), 1)
-    # how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
+    # how long a case takes says nothing about whether it is right
     settings.register_profile("tier", deadline=None, max_examples=examples(100))
     settings.load_profile("tier")
     config.addinivalue_line("markers", "trial: takes longer than each change should wait for: `make trials` runs it")

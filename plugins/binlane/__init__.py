@@ -3,6 +3,7 @@
 Layers, each importing only those before it::
 
     errors, model        values and the error tree
+    kernels              whole segments at once, compiled
     binlog               bytes -> events -> transactions
     shards               transaction -> databases -> shard -> lane
     plan                 transactions -> blocks, barriers, the window's plan; pure
@@ -11,11 +12,4 @@ Layers, each importing only those before it::
     orchestration, cli   the steps of a window, and their callers
 """
 
-from pathlib import Path
-
-from binlane.machine_code import choose_cache
-
 __version__ = "0.1.0"
-
-# before any module imports numba, which reads the setting at its import
-choose_cache(Path(__file__).parent)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from pyspark.daemon import manager
 
-from binlane.machine_code import one_blas_thread
+from binlane.blas_threads import one_blas_thread
 
 with one_blas_thread():
-    from binlane.work.plan_job import warm  # noqa: F401 -- for its import
+    from binlane.work.plan_job import tasks  # noqa: F401 -- for its import
 
 if __name__ == "__main__":
     manager()

@@ -254,7 +254,7 @@ def test_a_wrong_channel_leaves_the_schedules_of_the_others(tmp_path: Path) -> N
 
 def test_parsing_loads_no_driver_and_no_parser(tmp_path: Path) -> None:
     """Every task process parses the file: what the steps need is theirs to load."""
-    heavy = ("pymysql", "pyarrow", "numba", "numpy", "sqlglot", "fsspec", "pyspark", "binlane.orchestration.steps")
+    heavy = ("pymysql", "pyarrow", "numpy", "sqlglot", "fsspec", "pyspark", "binlane.orchestration.steps")
     code = (
         "import sys, airflow.sdk, airflow.providers.apache.spark.operators.spark_submit\n"
         "before = set(sys.modules)\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tomllib
 import venv
@@ -63,6 +64,14 @@ def test_the_wheel_and_the_one_made_of_the_sdist_hold_the_package_and_nothing_el
     assert files_of(wheel.wheel_of(built.sdist, tmp_path)) == found
 
 
+def test_the_wheel_of_a_release_needs_no_library_of_the_system(built: wheel.Built, tmp_path: Path) -> None:
+    given = wheel.Built(Path(shutil.copy(built.wheel, tmp_path)), built.sdist)
+    found = wheel.audited(given)
+    assert "-cp311-abi3-manylinux" in found.wheel.name
+    assert any("libisal" in name for name in files_of(found.wheel))
+    assert not given.wheel.exists()
+
+
 def test_the_constraints_pin_every_package_that_the_wheel_and_its_extras_name() -> None:
     pins = [Requirement(line) for line in wheel.constraints().splitlines()]
     assert all(str(pin.specifier).startswith("==") for pin in pins)
@@ -105,7 +114,7 @@ def test_the_command_line_runs_a_window_where_only_its_dependencies_are(built: w
 
 def environment(file: Path, folder: Path) -> Path:
     """A virtual environment with the wheel's metadata, links to what it depends on without extras, and the checkout's
-    package, whose machine code is compiled already; its programs."""
+    package; its programs."""
     venv.create(folder, symlinks=True)
     packages = next(folder.glob("lib/python*/site-packages"))
     for entry in sorted(needed()):

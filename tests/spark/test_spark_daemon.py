@@ -28,7 +28,7 @@ def test_a_worker_begins_with_what_its_tasks_need(of_spark: bool) -> None:
     with daemon(module) as port, socket.create_connection(("127.0.0.1", port), timeout=60) as worker:
         pid = number(worker.makefile("rb"))
         loaded = Path(f"/proc/{pid}/maps").read_text("utf-8")
-    assert [("llvmlite" in loaded), ("pyarrow" in loaded)] == [not of_spark] * 2
+    assert [("binlane/kernels" in loaded), ("pyarrow" in loaded)] == [not of_spark] * 2
 
 
 def test_a_channel_has_the_last_word() -> None:

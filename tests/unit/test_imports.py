@@ -29,7 +29,7 @@ BASE: Final = (
     "json_codec",
 )
 CONFIG: Final = ("config", "connections")
-LOG: Final = (*BASE, "binlog.types", "binlog", "binlog.vector")
+LOG: Final = (*BASE, "binlog.types", "binlog", "kernels", "binlog.vector")
 STATEMENTS: Final = ("sql.parse", "schema", "sql", "sql.programs")
 TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
@@ -39,8 +39,8 @@ PRECHECK: Final = ("precheck.account", "precheck.definitions", "precheck")
 VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "garbage", "work", *STATE, "source", *APPLY)
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("machine_code",),
-    "machine_code": (),
+    "": (),
+    "blas_threads": (),
     "garbage": (),
     "safe_text": (),
     "errors": ("safe_text",),
@@ -60,7 +60,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "driver": ("errors", "model", "compression", "session_pins", "view_guard", "server_proof"),
     "binlog.types": BASE,
     "binlog": (*BASE, "binlog.types"),
-    "binlog.vector": (*BASE, "binlog.types", "binlog"),
+    "kernels": ("binlog",),
+    "binlog.vector": (*BASE, "binlog.types", "binlog", "kernels"),
     "sql.parse": BASE,
     "schema": (*BASE, "rename_rules", "binlog", "binlog.types", "sql.parse"),
     "sql": (*BASE, "binlog", "binlog.types", "sql.parse", "schema"),
@@ -73,8 +74,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "plan.window": PLAN,
     "plan.advice": (*PLAN, "plan.window"),
     "work": PLAN,
-    "work.plan_job": (*PLAN, "garbage", "machine_code", "plan.window", "work"),
-    "spark_daemon": ("machine_code", "work.plan_job"),
+    "work.plan_job": (*PLAN, "garbage", "blas_threads", "plan.window", "work"),
+    "spark_daemon": ("blas_threads", "work.plan_job"),
     "spark_engine": ("errors", "work", "work.plan_job"),
     "spark_jobs": ("errors", "work", "work.plan_job", "spark_engine"),
     "state": (*BASE, "plan", "work"),
@@ -139,7 +140,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration.plan_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
-        *(*BASE, *CONFIG, "garbage", "machine_code", "verify", "bootstrap", "health", "state.records", "orchestration"),
+        *(*BASE, *CONFIG, "garbage", "blas_threads", "verify", "bootstrap", "health", "state.records", "orchestration"),
         *(
             "orchestration.extraction",
             "orchestration.plan_job",
@@ -369,4 +370,4 @@ def test_commands_that_read_no_log_start_without_what_reads_logs() -> None:
     imports = "; ".join(f"import binlane.orchestration.commands.{name}" for name in names)
     code = f"{imports}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numba", "numpy", "pandas", "pyarrow", "pyspark", "airflow"} & set(done.stdout.split())
+    assert not {"numpy", "pandas", "pyarrow", "pyspark", "airflow"} & set(done.stdout.split())

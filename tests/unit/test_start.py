@@ -19,20 +19,20 @@ from importlib import import_module
 from typer.main import get_command
 get_command(app).commands["run"].make_context("run", ["shop"])
 from binlane.orchestration.commands import run
-from binlane.orchestration.plan_job.engines import SERVED, WORKERS
-for module in (*WORKERS, *SERVED):
+from binlane.orchestration.plan_job.engines import LANES, WORKERS
+for module in (*WORKERS, *LANES):
     import_module(module)
 print(json.dumps(sorted(sys.modules)))
 """
 """Arguments, and all up to the moment when the command forks its workers' server and begins to read the log."""
 NEEDED: Final = {
-    *("blake3", "cryptography", "fsspec", "numba", "numpy", "pyarrow", "pymysql", "rich", "sqlalchemy", "typer"),
+    *("blake3", "cryptography", "fsspec", "numpy", "pyarrow", "pymysql", "rich", "sqlalchemy", "typer"),
     "pybase64",
     "zstandard",
 }
 """The packages of pyproject.toml that a window of rows needs; theirs come with them."""
 THEIRS: Final = {
-    *("annotated_doc", "annotated_types", "click", "llvmlite", "markdown_it", "mdurl", "pygments", "shellingham"),
+    *("annotated_doc", "annotated_types", "click", "markdown_it", "mdurl", "pygments", "shellingham"),
     *("cffi", "greenlet", "pycparser", "typing_extensions", "yaml"),
     *("_cffi_backend", "_yaml", "colorama"),
 }
@@ -40,7 +40,7 @@ THEIRS: Final = {
 PARTS: Final = {
     *("", "apply", "apply.ddl", "apply.lane", "apply.lane.ways", "apply.rows", "apply.session"),
     *("binlog", "binlog.types", "binlog.vector"),
-    *("cli", "config", "json_codec", "orchestration", "orchestration.announcing"),
+    *("cli", "config", "json_codec", "kernels", "orchestration", "orchestration.announcing"),
     *("orchestration.commands", "orchestration.extraction", "orchestration.plan_job", "plan", "plan.block"),
     *("plan.segment", "plan.transaction", "plan.window", "precheck", "precheck.account", "precheck.definitions"),
     *("schema", "servers", "shards", "source", "sql", "sql.parse", "sql.programs", "state"),

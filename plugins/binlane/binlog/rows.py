@@ -3,7 +3,8 @@
 Formats: v1 (codes 23-25: MySQL 5.1 to 5.5, MariaDB), v2 (30-32: MySQL 5.6 and newer), MariaDB's compressed ones
 (166-171), MySQL's PARTIAL_UPDATE_ROWS (39). Sources: MySQL ``libs/mysql/binlog/event/rows_event.h`` (Rows_event),
 ``sql/log_event.cc`` (Rows_log_event::pack_row), MariaDB ``sql/log_event.cc`` (binlog_buf_uncompress).
-``vector.frame_kernels`` does the same for whole segments; tests compare it with this module, which is plain Python.
+``kernels.framing`` and ``kernels.rows`` do the same for whole segments; tests compare them with this module, which is
+plain Python.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.types.sql_values import Literal
-from binlane.bootstrap import row_kernel as kernel
-from binlane.bootstrap.row_kernel import Bytes, Ints
+from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.bootstrap.sessions import Session
 from binlane.errors import SourceError
+from binlane.kernels import result_sets as kernel
 
 _BUFFER: Final = 1 << 20
 _DRAINED: Final = 256 << 20

@@ -16,7 +16,7 @@ def program() -> NoReturn:
     """Run the command of the arguments, and end the process without freeing what it has imported.
 
     Otherwise it ends as Python does: same exit code, functions of ``atexit`` called, output written. Freeing a million
-    objects and the compiler of the kernels takes 0.05 to 0.1 s, as long as a window's check.
+    objects takes 0.05 to 0.1 s, as long as a window's check.
     """
     code: str | int | None = 0
     try:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from binlane.blas_threads import one_blas_thread
 from binlane.cli.fleet import of_each
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, MaybeChannel, Tag, out
 from binlane.errors import ConfigError
 from binlane.garbage import kept_imports
-from binlane.machine_code import one_blas_thread
 from binlane.model import plural
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from binlane.blas_threads import one_blas_thread
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, EngineName, err, out
 from binlane.garbage import kept_imports
-from binlane.machine_code import one_blas_thread
 
 Until = Annotated[
     str | None,

@@ -23,7 +23,6 @@ import fsspec
 import zstandard
 
 from binlane.binlog.reader import ENCRYPTION, INNODB_LOG, check_first_type, check_magic, encrypted
-from binlane.binlog.vector import frame_kernels
 from binlane.binlog.vector.frames import as_array
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC, type_name
 from binlane.errors import (
@@ -35,6 +34,7 @@ from binlane.errors import (
     TruncatedEventError,
     UnsupportedEventError,
 )
+from binlane.kernels import framing
 from binlane.model import LogPosition
 from binlane.source.identity import described
 from binlane.source.protocol import (
@@ -340,8 +340,8 @@ class _FileReader:
 
     def _whole_events(self, data: bytes, position: int) -> int:
         """Bytes of whole events at the beginning of ``data``."""
-        end, code = frame_kernels.whole_events(as_array(data), HEADER.size)
-        if code == frame_kernels.SMALL_SIZE:
+        end, code = framing.whole_events(as_array(data), HEADER.size)
+        if code == framing.SMALL_SIZE:
             size = _SIZE.unpack_from(data, end + _AT_SIZE)[0]
             raise BinlogError(
                 f"{self._where}:{position + end}: event_size {size} is smaller than a header; the file is damaged here"

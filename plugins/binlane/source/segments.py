@@ -20,12 +20,12 @@ from binlane.binlog.events import Rotate, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
 from binlane.binlog.reader import check_type
-from binlane.binlog.vector import frame_kernels
 from binlane.binlog.vector.decompress import largest_inflated
 from binlane.binlog.vector.frames import Frames, frame
 from binlane.binlog.vector.simple_transactions import IS_INSIDE, NumberedTransactions, numbered
 from binlane.binlog.wire import EventType, RawEvent, check_crc, type_name, where
 from binlane.errors import BinlogError, SourceIdentityError
+from binlane.kernels import framing
 from binlane.model import Epoch, LogPosition
 from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest
@@ -305,13 +305,13 @@ class Extraction:
         """The chunk's events, their sizes and checksums verified."""
         name = self._boundaries.name
         frames = frame(chunk.data, 0, self._format.checksum.length, self._format.header_length)
-        if frames.error != frame_kernels.OK:
+        if frames.error != framing.OK:
             raise BinlogError(
                 f"{where(name, chunk.offset + frames.end)}event_size is smaller than the smallest possible "
                 "event; the log is damaged here: check the source's disk, or fetch the file again"
             )
         if frames.checksum_length:
-            bad = frame_kernels.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
+            bad = framing.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
             if bad < frames.offset.size:
                 at = int(frames.offset[bad])
                 check_crc(frames.data.data[at : at + int(frames.size[bad])], name, chunk.offset + at)

@@ -23,8 +23,9 @@ from pymysql.err import raise_mysql_exception
 from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType, type_name
 from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
+from binlane.kernels import copying
 from binlane.model import Flavor, LogPosition
-from binlane.source import packets, server
+from binlane.source import server
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.protocol import EVERY_SESSION, LARGEST_EVENT, LOG_START, LogChunk, LogState, too_large
 from binlane.source.server import translated
@@ -252,7 +253,7 @@ class Dump:
         """Take the whole packets in the buffer; False at the log's end."""
         while True:
             if not self._is_searching:
-                self._at, self._taken, self._last = packets.take(
+                self._at, self._taken, self._last = copying.take(
                     self._array, self._at, self._filled, _SPECIAL_TYPES, self._events, self._taken, self._last
                 )
             if self._at + 4 > self._filled:

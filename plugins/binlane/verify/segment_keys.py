@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -16,11 +16,10 @@ from binlane.binlog.types.columns import Column as LoggedColumn
 from binlane.binlog.types.readers import Reader
 from binlane.binlog.types.type_codes import LengthRule
 from binlane.binlog.vector.arrays import Bytes, Ints
-from binlane.binlog.vector.frames import Frames, TableIndex, frame, index_rows, row_images, table_layouts
-from binlane.binlog.vector.row_kernels import value_ranges
-from binlane.binlog.wire import CHECKSUM_LENGTH, EventType
+from binlane.binlog.vector.frames import Frames, TableIndex, row_images, table_layouts
+from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
-from binlane.garbage import kept_imports
+from binlane.kernels.rows import value_ranges
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import Key, key_text
 from binlane.verify.rows.keys import IntegerKeys, Integers
@@ -83,18 +82,6 @@ def _integers(data: Bytes, start: Ints, column: LoggedColumn) -> Integers:
     values, unused = raw.view("<u8" if column.unsigned else "<i8").ravel(), 64 - 8 * size
     integers: Integers = values << unused >> unused
     return integers
-
-
-@cache
-def load() -> None:
-    """Load the machine code of this module; it takes longer where it must be compiled first."""
-    with kept_imports():
-        frames = frame(b"", 0, CHECKSUM_LENGTH)
-        index = index_rows(frames, "")
-        row_images(frames.select(index.first), index.number, table_layouts(()), "")
-        value_ranges(
-            frames.data, index.first, 1, np.zeros(1, _RULE[0]), np.zeros(1, _RULE[1]), 0, np.empty((0, 2), np.int64)
-        )
 
 
 def can_read(frames: Frames) -> bool:

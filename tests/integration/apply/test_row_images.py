@@ -17,7 +17,6 @@ from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.session.connection import LaneSession
 from binlane.binlog.rows_payload import events_of, is_table_map
-from binlane.binlog.vector import narrow_rows
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
@@ -229,7 +228,7 @@ CASES = {
 
 @pytest.fixture(autouse=True)
 def _every_row_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("_WIDE", "_WORTH_READING", "_WORTH_LOADING"):
+    for limit in ("_WIDE", "_WORTH_READING"):
         monkeypatch.setattr(row_images, limit, 0)
 
 
@@ -294,7 +293,6 @@ def test_rows_of_a_table_that_the_window_alters_keep_whole_images(pair: Pair) ->
     recorder.run(FILL)
     [item] = recorder.run("UPDATE t SET n = n + 1").items
     key = TableKey(DATABASE, "t")
-    narrow_rows.load()
     with reader(pair.target) as tables:
         for altered, is_short in ((Alterations(), True), (Alterations({key: (3,)}), False)):
             guard = TableGuard(altered, pair.source.flavor, tables.read)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from binlane.binlog.types.sql_values import Literal
-from binlane.bootstrap import row_kernel as kernel
 from binlane.bootstrap.row_stream import arrays_of
+from binlane.kernels import result_sets as kernel
 
 Row = tuple[bytes | None, ...]
 LITERALS = (Literal(), Literal(exponent=True), Literal(b"_binary'", b"'", escapes=True), Literal(b"'", b"'"))
@@ -108,7 +108,7 @@ def test_a_small_output_buffer_is_not_overrun() -> None:
 
 
 def test_a_changed_byte_never_leads_out_of_the_buffers() -> None:
-    """NUMBA_BOUNDSCHECK is not needed: the output would differ in length from its guard, or the process would crash."""
+    """the output would differ in length from its guard, or the process would crash."""
     data = b"".join(map(packet, (*ROWS[:4], ROWS[5]))) + END
     dice = random.Random(7)
     for _ in range(4_000):

@@ -15,11 +15,11 @@ import pytest
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
-from binlane.binlog.vector import frame_kernels
 from binlane.binlog.vector.decompress import largest_inflated
 from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import MAGIC
 from binlane.errors import BinlogError, UnsupportedEventError
+from binlane.kernels import framing
 from binlane.model import LogPosition
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilLogEnd
@@ -50,13 +50,13 @@ def test_an_archive_looks_at_each_byte_of_a_large_event_once_or_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at = list[int]()
-    whole_events = frame_kernels.whole_events
+    whole_events = framing.whole_events
 
     def counted(data: Any, *arguments: Any) -> Any:
         looked_at.append(data.size)
         return whole_events(data, *arguments)
 
-    monkeypatch.setattr(frame_kernels, "whole_events", counted)
+    monkeypatch.setattr(framing, "whole_events", counted)
     log = HEAD + large(100) + large(15 * MIB) + large(200)
     source = archive(tmp_path / "logs", log)
     chunks = list(source.read_log(LogPosition("binlog.000001", 4)))

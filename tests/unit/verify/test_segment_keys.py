@@ -8,12 +8,11 @@ from dataclasses import replace
 import pytest
 
 from binlane.binlog.table_map import columns_of
-from binlane.binlog.vector import frame_kernels, row_kernels
 from binlane.binlog.vector.frames import frame, index_rows, table_maps
 from binlane.binlog.wire import CHECKSUM_LENGTH, LOG_BEGIN
 from binlane.model import Flavor
 from binlane.schema.model import Column
-from binlane.verify.segment_keys import KeyColumns, distinct_keys, load, statements
+from binlane.verify.segment_keys import KeyColumns, distinct_keys, statements
 from tests.unit.binlog.cases import T, query, wire
 from tests.unit.plan.logs import rows, segment_of
 
@@ -44,10 +43,7 @@ def test_every_statement_but_begin_is_read(name: str) -> None:
     assert statements(frame(log, 0, 0), 13).tolist() == ([1] if name in READ else [])
 
 
-def test_what_is_loaded_is_what_a_segment_needs() -> None:
-    """A kernel that is loaded for other types than those of a log would be loaded, or compiled, a second time."""
-    load()
-    loaded = signatures()
+def test_the_distinct_keys_of_a_segment_are_found_once_each() -> None:
     data, _ = segment_of((rows(1, "a", count=3), rows(2, "a", count=2)))
     frames = frame(data, LOG_BEGIN, CHECKSUM_LENGTH)
     index = index_rows(frames, "log")
@@ -57,16 +53,6 @@ def test_what_is_loaded_is_what_a_segment_needs() -> None:
     found = distinct_keys(frames, index, maps, [key], "log")
     assert found is not None
     assert list(found[0]) == [("0",), ("1",), ("2",)]
-    assert signatures() == loaded
     # by its definition, a column behind the key is longer than the log says: the rows are read one by one
     longer = replace(key, rules=(*key.rules[:-1], (0, 6)))
     assert distinct_keys(frames, index, maps, [longer], "log") is None
-
-
-def signatures() -> dict[str, int]:
-    return {
-        f"{module.__name__}.{name}": len(each.signatures)
-        for module in (frame_kernels, row_kernels)
-        for name, each in vars(module).items()
-        if hasattr(each, "signatures")
-    }

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from binlane.errors import PlanError
-from binlane.machine_code import cache_folder
 from binlane.work.files import WorkFolder, private_file
 
 
@@ -87,17 +86,3 @@ def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     shared.chmod(0o770)
     WorkFolder(str(shared)).write_once("w1/manifest.json", b"{}")
     assert shared.stat().st_mode & 0o777 == 0o770
-
-
-@pytest.mark.parametrize("mask", [0o022, 0o000])
-def test_compiled_kernels_can_be_changed_by_nobody_else(tmp_path: Path, mask: int) -> None:
-    package = tmp_path / "binlane"
-    (package / "binlog").mkdir(parents=True)
-    (package / "source").mkdir()
-    before = os.umask(mask)
-    try:
-        found = cache_folder(package)
-    finally:
-        os.umask(before)
-    assert found is not None
-    assert found.stat().st_mode & 0o777 == 0o700

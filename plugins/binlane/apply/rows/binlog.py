@@ -41,8 +41,6 @@ class BinlogRows:
     def prepare(self, format_event: bytes) -> None:
         """Send the FORMAT_DESCRIPTION of the next block's events; outside of a transaction."""
         self.session.use_format(format_event)
-        if self.short_images is not None:
-            self.short_images.prepare()
 
     def forget_tables(self) -> None:
         """Read the properties of tables anew."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.binlog.rows_payload import DEFINITION
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import Frames, TableIndex, frame, index_rows, table_layouts
-from binlane.binlog.vector.narrow_rows import is_loaded, load, narrowed
+from binlane.binlog.vector.narrow_rows import narrowed
 from binlane.binlog.wire import HEADER
 from binlane.model import RowCounts, TableKey
 from binlane.schema.model import REDUCIBLE_ENGINES, Table
@@ -30,8 +30,6 @@ them."""
 _WORTH_READING: Final = 4 << 20
 """Bytes of payloads with tables that are not known yet, before definitions are read, of all of them together: reading
 costs the target as much as short images of so many bytes save."""
-_WORTH_LOADING: Final = 32 << 20
-"""Bytes of wide rows before machine code is loaded for them: that costs a lane as much as short images save."""
 _NAME: Final = "block"
 _BTREE: Final = "BTREE"
 
@@ -47,13 +45,6 @@ class ShortImages:
     """Tables whose definitions are not read yet."""
     _unread: int = 0
     """Bytes of payloads with such tables, since definitions were read."""
-    _wide: int = 0
-    """Bytes of payloads with wide rows."""
-
-    def prepare(self) -> None:
-        """Load the machine code once there is enough to do for it; between two blocks, because it may be compiled."""
-        if self._wide >= _WORTH_LOADING and not is_loaded():
-            load()
 
     def forget_tables(self) -> None:
         """Read the tables anew, after a DDL."""
@@ -67,9 +58,6 @@ class ShortImages:
         """
         images = 2 * rows.updates + rows.deletes
         if images == 0 or len(payload) < _WIDE * (images + rows.inserts):
-            return payload
-        self._wide += len(payload)
-        if not is_loaded():
             return payload
         frames = frame(payload, 0, 0)
         frames.check(_NAME)

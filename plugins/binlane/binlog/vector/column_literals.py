@@ -19,7 +19,7 @@ from binlane.binlog.types.literals import introducer, literal
 from binlane.binlog.types.sql_types import SQL_TYPES, reader_of
 from binlane.binlog.types.type_codes import ColumnType, LengthRule
 from binlane.binlog.vector.arrays import Bytes, Ints
-from binlane.binlog.vector.compiled import kernel
+from binlane.kernels import rows as row_kernels
 from binlane.model import Flavor
 
 _C: Final = ColumnType
@@ -72,7 +72,7 @@ class ColumnLiterals:
         images); start is -1 for NULL. ``columns``: only the first ones."""
         found = len(self.spellers) if columns is None else columns
         start, end = np.empty((found, images.size), np.int64), np.empty((found, images.size), np.int64)
-        _places(data, images, len(self.spellers), self.rule, self.length, start, end)
+        row_kernels.places(data, images, len(self.spellers), self.rule, self.length, start, end)
         return start, end
 
     def column(self, number: int, data: Bytes, start: Ints, end: Ints) -> list[str]:
@@ -287,22 +287,3 @@ def _is_date(year: Ints, month: Ints, day: Ints) -> bool:
 
 def _lists(*parts: Ints) -> list[list[int]]:
     return [part.tolist() for part in parts]
-
-
-@kernel
-def _places(data: Bytes, images: Ints, width: int, rule: Bytes, length: Ints, start: Ints, end: Ints) -> None:
-    """Fills ``start`` and ``end`` of the first columns' values in each full image of ``width`` columns."""
-    for row in range(images.size):
-        nulls = images[row]
-        at = nulls + ((width + 7) >> 3)
-        for column in range(start.shape[0]):
-            if (data[nulls + (column >> 3)] >> (column & 7)) & 1:
-                start[column, row] = end[column, row] = -1
-                continue
-            size = length[column]
-            for byte in range(rule[column]):
-                size |= np.int64(data[at + byte]) << (8 * byte)
-            at += rule[column]
-            start[column, row] = at
-            at += size
-            end[column, row] = at

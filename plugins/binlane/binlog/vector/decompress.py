@@ -15,26 +15,17 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
-from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
-from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Sizes
-from binlane.binlog.vector.compiled import kernel
-from binlane.binlog.vector.frame_kernels import little, packed, put
+from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets, as_array
 from binlane.binlog.wire import HEADER, EventType
+from binlane.kernels import payloads
 
 _ANY: Final = 1 << 62
 _PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD)
-_ZSTD: Final = int(Compression.ZSTD)
-_SIZE, _COMPRESSION, _INFLATED = 1, 2, 3
-"""Fields of a TRANSACTION_PAYLOAD's head."""
-_LONGEST, _LONGEST_WIDTH = 8, 3
-"""Maximum bytes of a length-encoded field in that head, and of a rows event's number of columns."""
 _HEADER: Final = HEADER.size
 _CODE_AT: Final = 4
 _SIZE_AT: Final = 9
-_ROWS_HEAD: Final = TABLE_ID_AND_FLAGS
 _PLAIN: Final = np.zeros(256, np.uint8)
 """The type of the uncompressed rows event, by the compressed one's."""
 _BITMAPS: Final = np.zeros(256, np.uint8)
@@ -67,7 +58,7 @@ def open_payloads(frames: Frames, most: int, budget: int) -> Opened | None:
     if count == 0:
         return None
     found = np.empty((count, 4), np.int64)
-    used = _payload_heads(
+    used = payloads.payload_heads(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
         most, budget, found,
     )  # fmt: skip
@@ -102,8 +93,17 @@ def open_rows(frames: Frames, most: int, budget: int) -> Opened | None:
     if count == 0 or frames.header_length != _HEADER:
         return None
     found = np.empty((count, 5), np.int64)
-    used = _rows_heads(
-        frames.data, frames.offset, frames.type_code, frames.size, frames.checksum_length, most, budget, found
+    used = payloads.rows_heads(
+        frames.data,
+        frames.offset,
+        frames.type_code,
+        frames.size,
+        _BITMAPS,
+        _EXTRA,
+        frames.checksum_length,
+        most,
+        budget,
+        found,
     )
     view = frames.data.data
     kept, pieces = [], []
@@ -127,14 +127,23 @@ def largest_inflated(frames: Frames) -> tuple[int, int]:
     found = np.empty((int(np.count_nonzero(frames.type_code == _PAYLOAD)), 4), np.int64)
     used = 0
     if found.size:
-        used = _payload_heads(
+        used = payloads.payload_heads(
             frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
             _ANY, _ANY, found,
         )  # fmt: skip
     rows = np.empty((int(np.count_nonzero(_BITMAPS[frames.type_code])), 5), np.int64)
     if rows.size and frames.header_length == _HEADER:
-        used = _rows_heads(
-            frames.data, frames.offset, frames.type_code, frames.size, frames.checksum_length, _ANY, _ANY, rows
+        used = payloads.rows_heads(
+            frames.data,
+            frames.offset,
+            frames.type_code,
+            frames.size,
+            _BITMAPS,
+            _EXTRA,
+            frames.checksum_length,
+            _ANY,
+            _ANY,
+            rows,
         )
         found = rows
     if used == 0:
@@ -166,164 +175,11 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
     chosen = np.flatnonzero(wanted)
     start, end, event = opened.start[chosen], opened.start[chosen + 1], opened.event[chosen]
     tail = frames.checksum_length
-    inside = _events(opened.data, start, end)
+    inside = payloads.count_events(opened.data, start, end)
     replaced = int(frames.size[event].sum(dtype=np.int64))
     room = frames.data.size - replaced + int((end - start).sum()) + tail * inside
     # pieces: each decompressed event, the bytes before each compressed one, and the rest
     at, source = np.empty((2, inside + event.size + 1), np.int64)
     out = np.empty(room, np.uint8)
-    _lay_out(frames.data, frames.offset, frames.size, event, opened.data, start, end, tail, out, at, source)
+    payloads.lay_out(frames.data, frames.offset, frames.size, event, opened.data, start, end, tail, out, at, source)
     return as_array(out), BufferOffsets(at), SegmentOffsets(source)
-
-
-@kernel
-def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """(offset of the zstd stream in the body [at, end), decompressed size); (-1, -1) for an unusual head."""
-    size = compression = inflated = -1
-    while True:
-        field, at = packed(data, at, end, _LONGEST)
-        if field == 0:
-            break
-        length, at = packed(data, at, end, _LONGEST)
-        if field < 0 or length < 0 or length > end - at:
-            return -1, -1
-        if field <= _INFLATED:
-            value, _ = packed(data, at, at + length, _LONGEST)
-            if field == _SIZE:
-                size = value
-            elif field == _COMPRESSION:
-                compression = value
-            elif field == _INFLATED:
-                inflated = value
-        at += length
-    # zstandard raises for an empty stream
-    if end == at or size != end - at or compression != _ZSTD or inflated <= 0:
-        return -1, -1
-    return at, inflated
-
-
-@kernel
-def _payload_heads(
-    data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, most: int, room: int, found: Ints
-) -> int:
-    """Fills ``found``: (event, offset and length of its stream, decompressed size); returns their number."""
-    count = 0
-    for event in range(offset.size):
-        if kind[event] != _PAYLOAD:
-            continue
-        end = offset[event] + size[event] - tail
-        at, declared = _payload_head(data, offset[event] + header_len, end)
-        if at >= 0 and declared <= min(most, room):
-            found[count, 0], found[count, 1], found[count, 2], found[count, 3] = event, at, end - at, declared
-            room -= declared
-            count += 1
-    return count
-
-
-@kernel
-def _rows_head(data: Bytes, at: int, end: int, bitmaps: int, has_extra: bool) -> int:
-    """Offset of the compressed part in the rows body [at, end); -1 for an unusual head."""
-    at += _ROWS_HEAD
-    if has_extra:
-        if end - at < 2:
-            return -1
-        length = little(data, at, 2)
-        if length < 2:
-            return -1
-        at += length
-    width, at = packed(data, at, end, _LONGEST_WIDTH)
-    if width < 0:
-        return -1
-    at += ((width + 7) >> 3) * bitmaps
-    return at if at < end else -1
-
-
-@kernel
-def _rows_heads(
-    data: Bytes, offset: Ints, kind: Bytes, size: Sizes, tail: int, most: int, room: int, found: Ints
-) -> int:
-    """Fills ``found``: (event, offsets of its compressed part, its stream and its end, decompressed size of the
-    stream).
-
-    Compressed part: 0x80 + length of the size, the size big-endian, a zlib stream.
-    """
-    count = 0
-    for event in range(offset.size):
-        bitmaps = int(np.int64(_BITMAPS[kind[event]]))
-        if bitmaps == 0:
-            continue
-        end = offset[event] + size[event] - tail
-        head = _rows_head(data, offset[event] + _HEADER, end, bitmaps, _EXTRA[kind[event]])
-        if head < 0:
-            continue
-        length = np.int64(data[head]) - 0x80
-        if not 1 <= length <= 4 or end - head <= length:
-            continue
-        declared = 0
-        for byte in range(length):
-            declared = declared << 8 | int(np.int64(data[head + 1 + byte]))
-        if declared <= min(most, room):
-            found[count, 0], found[count, 1], found[count, 2] = event, head, head + 1 + length
-            found[count, 3], found[count, 4] = end, declared
-            room -= declared
-            count += 1
-    return count
-
-
-@kernel
-def plain_inside(data: Bytes, start: Ints, first: int, last: int, between: Flags, is_plain: Flags) -> None:
-    """Fills ``is_plain``: whether [start[n], start[n + 1]) consists of whole events of the allowed types."""
-    for place in range(start.size - 1):
-        at, end, count = start[place], start[place + 1], 0
-        while end - at >= _HEADER:
-            code, size = np.int64(data[at + _CODE_AT]), little(data, at + _SIZE_AT, 4)
-            if size < _HEADER or size > end - at:
-                break
-            if at + size == end:
-                at = end if code == last else -1
-                break
-            if not (code == first if count == 0 else between[code]):
-                break
-            count += 1
-            at += size
-        is_plain[place] = count > 0 and at == end
-
-
-@kernel
-def _events(data: Bytes, start: Ints, end: Ints) -> int:
-    """The number of events."""
-    count = 0
-    for place in range(start.size):
-        at = start[place]
-        while at < end[place]:
-            at += little(data, at + _SIZE_AT, 4)
-            count += 1
-    return count
-
-
-@kernel
-def _lay_out(
-    data: Bytes, offset: Ints, size: Sizes, event: Ints, inner: Bytes, start: Ints, end: Ints, tail: int,
-    out: Bytes, at: Ints, source: Ints,
-) -> None:  # fmt: skip
-    used, copied, piece = 0, 0, 0
-    for place in range(event.size + 1):
-        until = offset[event[place]] if place < event.size else data.size
-        at[piece], source[piece] = used, copied
-        piece += 1
-        used = put(data, copied, until, out, used)
-        if place == event.size:
-            break
-        copied = until + size[event[place]]
-        begin = start[place]
-        while begin < end[place]:
-            length = little(inner, begin + _SIZE_AT, 4)
-            at[piece], source[piece] = used, until
-            piece += 1
-            put(inner, begin, begin + length, out, used)
-            for byte in range(4):
-                out[used + _SIZE_AT + byte] = ((length + tail) >> (8 * byte)) & 0xFF
-            for byte in range(tail):
-                out[used + length + byte] = 0
-            used += length + tail
-            begin += length

@@ -1,6 +1,6 @@
 """A whole segment as arrays: its events, their tables, and the number of rows that they change.
 
-Checks shapes, calls ``frame_kernels``, and turns their codes into errors. All functions take milliseconds for a
+Checks shapes, calls the kernels, and turns their codes into errors. All functions take milliseconds for a
 segment; ``events`` and ``rows`` parse single events at the offsets found here.
 """
 
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from binlane.binlog import rows as plain
 from binlane.binlog.table_map import FLAGS_IN_BODY, TableMap
 from binlane.binlog.types.type_codes import LengthRule
-from binlane.binlog.vector import frame_kernels, row_kernels
 from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.binlog.wire import (
     CHECKSUM_LENGTH,
@@ -31,6 +30,8 @@ from binlane.binlog.wire import (
     where,
 )
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
+from binlane.kernels import copying, framing
+from binlane.kernels import rows as row_kernels
 from binlane.model import Flavor, plural
 
 BufferOffsets = NewType("BufferOffsets", np.ndarray[tuple[int, ...], np.dtype[np.int64]])
@@ -43,22 +44,22 @@ _HIDDEN: Final = np.zeros(256, np.bool_)
 """Event types without plain row images in the log."""
 _HIDDEN[[EventType.PARTIAL_UPDATE_ROWS, *plain.COMPRESSED_ROWS]] = True
 _ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
-    frame_kernels.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
-    frame_kernels.SMALL_SIZE: (
+    framing.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
+    framing.SMALL_SIZE: (
         BinlogError,
         "event_size is smaller than a header and checksum; the file is damaged here",
     ),
-    frame_kernels.SHORT_EVENT: (TruncatedEventError, "the bytes end inside the event"),
-    frame_kernels.SHORT_BODY: (TruncatedEventError, "the event ends before its head does; it is damaged"),
-    frame_kernels.UNMAPPED: (BinlogError, "its table id has no TABLE_MAP in its statement; the log is damaged"),
-    frame_kernels.REFUSED: (UnsupportedEventError, "rows in a form that this version cannot read"),
-    frame_kernels.BAD_EXTRA: (BinlogError, "extra data shorter than its own length; the event is damaged"),
-    frame_kernels.BAD_WIDTH: (BinlogError, "its number of columns is not that of its TABLE_MAP; the log is damaged"),
-    frame_kernels.OVERRUN: (BinlogError, f"a row image reaches over the event's end; {plain.OVERRUN_HINT}"),
-    frame_kernels.NO_IMAGES: (BinlogError, "no row images; the event is damaged"),
-    frame_kernels.NO_COLUMNS: (BinlogError, "bytes of rows that have no columns; the event is damaged"),
-    frame_kernels.UNKNOWN_LENGTH: (UnsupportedEventError, "a column of a length that the log does not tell"),
-    frame_kernels.BAD_OPTIONS: (UnsupportedEventError, "value options other than partial JSON"),
+    framing.SHORT_EVENT: (TruncatedEventError, "the bytes end inside the event"),
+    framing.SHORT_BODY: (TruncatedEventError, "the event ends before its head does; it is damaged"),
+    framing.UNMAPPED: (BinlogError, "its table id has no TABLE_MAP in its statement; the log is damaged"),
+    framing.REFUSED: (UnsupportedEventError, "rows in a form that this version cannot read"),
+    framing.BAD_EXTRA: (BinlogError, "extra data shorter than its own length; the event is damaged"),
+    framing.BAD_WIDTH: (BinlogError, "its number of columns is not that of its TABLE_MAP; the log is damaged"),
+    framing.OVERRUN: (BinlogError, f"a row image reaches over the event's end; {plain.OVERRUN_HINT}"),
+    framing.NO_IMAGES: (BinlogError, "no row images; the event is damaged"),
+    framing.NO_COLUMNS: (BinlogError, "bytes of rows that have no columns; the event is damaged"),
+    framing.UNKNOWN_LENGTH: (UnsupportedEventError, "a column of a length that the log does not tell"),
+    framing.BAD_OPTIONS: (UnsupportedEventError, "value options other than partial JSON"),
 }
 
 
@@ -82,7 +83,7 @@ class Frames:
 
     def check(self, name: str) -> None:
         """Raise the error that stopped framing, if any: TruncatedEventError or BinlogError."""
-        if self.error != frame_kernels.OK:
+        if self.error != framing.OK:
             kind, text = _ERRORS[self.error]
             raise kind(f"{where(name, self.end)}{text} ({self.data.size - self.end} bytes are left)")
 
@@ -144,7 +145,7 @@ class TableLayouts:
 
 
 def as_array(data: Buffer | Bytes) -> Bytes:
-    """``data`` (bytes, an mmap, an array) as the type of array that the kernels are compiled for; copies nothing."""
+    """``data`` (bytes, an mmap, an array) as the type of array that the kernels take; copies nothing."""
     array = np.asarray(data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8))
     if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
         raise ValueError(f"expected contiguous bytes, got {array.dtype} of {array.ndim} dimensions")
@@ -162,7 +163,7 @@ def frame(data: Buffer | Bytes, start: int, checksum_length: int, header_length:
     # np.empty does not touch memory, so unused parts of the arrays cost nothing
     offset, kind, size = np.empty(room, np.int64), np.empty(room, np.uint8), np.empty(room, np.uint32)
     time, flags = np.empty(room, np.uint32), np.empty(room, np.uint16)
-    count, error, end = frame_kernels.frame(
+    count, error, end = framing.frame(
         array, start, header_length, checksum_length, offset, kind, size, time, flags
     )  # fmt: skip
     return Frames(
@@ -183,7 +184,7 @@ def verify_checksums(frames: Frames, name: str) -> None:
     """Raises ChecksumError for the first event with a wrong CRC32; a no-op without checksums."""
     if frames.checksum_length == 0:
         return
-    bad = frame_kernels.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
+    bad = framing.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
     if bad < frames.offset.size:
         at = int(frames.offset[bad])
         check_crc(frames.data.data[at : at + int(frames.size[bad])], name, at)
@@ -198,7 +199,7 @@ def index_rows(frames: Frames, name: str) -> TableIndex:
     number, first = np.empty(frames.offset.size, np.int32), np.empty(maps, np.int64)
     # a power of two, at most half full, so that a probe always ends at a free slot
     capacity = 1 << (2 * maps + 1).bit_length()
-    count, code, event = frame_kernels.index(
+    count, code, event = framing.index(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
         number, first,
         np.full(capacity, -1, np.int32), np.empty(maps, np.uint64), np.empty((maps, 2), np.int64),
@@ -307,7 +308,7 @@ def _counted(
 def first_appearances(number: NDArray[np.int32], tables: int) -> tuple[Ints, Ints]:
     """The table numbers of some events in the order in which they appear, and the first event of each."""
     used, first = np.empty(tables, np.int64), np.empty(tables, np.int64)
-    count = frame_kernels.appearances(number, np.full(tables, -1, np.int32), used, first)
+    count = framing.appearances(number, np.full(tables, -1, np.int32), used, first)
     return used[:count], first[:count]
 
 
@@ -318,7 +319,7 @@ def gather(data: Buffer | Bytes, offsets: Ints, lengths: Ints) -> bytes:
     if lengths.size and int(lengths.min()) < 0:
         raise ValueError(f"a length of {int(lengths.min())}")
     out = np.empty(int(lengths.sum()), np.uint8)
-    used = frame_kernels.gather(
+    used = copying.gather(
         as_array(data), np.ascontiguousarray(offsets, np.int64), np.ascontiguousarray(lengths, np.int64), out
     )
     if used < 0:
@@ -337,14 +338,14 @@ def strip_events(frames: Frames, events: Ints) -> bytes:
         raise ValueError(f"event numbers {wanted.min()} to {wanted.max()} of {frames.offset.size} events")
     surplus = frames.header_length - HEADER.size + frames.checksum_length
     out = np.empty(int(frames.size[wanted].sum(dtype=np.int64)) - surplus * wanted.size, np.uint8)
-    frame_kernels.strip(
+    copying.strip(
         frames.data, frames.offset, frames.size, wanted, frames.header_length, frames.checksum_length, out
     )  # fmt: skip
     return out.tobytes()
 
 
 def _raise_at(code: int, frames: Frames, event: int, name: str) -> None:
-    if code != frame_kernels.OK:
+    if code != framing.OK:
         kind, text = _ERRORS[code]
         place = where(name, int(frames.offset[event]))
         raise kind(f"{place}{type_name(int(frames.type_code[event]))}: {text}")

@@ -12,9 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from binlane.binlog.vector.decompress import lay_out, open_payloads, open_rows, plain_inside
+from binlane.binlog.vector.decompress import lay_out, open_payloads, open_rows
 from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets
 from binlane.binlog.wire import HEADER, BufferOffset, EventType, SegmentOffset
+from binlane.kernels import payloads
 
 _T = EventType
 _MOST: Final = 16 << 20
@@ -54,7 +55,7 @@ def inflated(frames: Frames) -> Inflated | None:
     # a log has only one of the two, by its server's family
     if (opened := open_payloads(frames, _MOST, _BUDGET)) is not None:
         wanted = np.empty(opened.event.size, np.bool_)
-        plain_inside(opened.data, opened.start, int(_T.QUERY), int(_T.XID), _ROWS, wanted)
+        payloads.plain_inside(opened.data, opened.start, int(_T.QUERY), int(_T.XID), _ROWS, wanted)
     elif (opened := open_rows(frames, _MOST, _BUDGET)) is not None:
         wanted = np.ones(opened.event.size, np.bool_)
     if opened is None or not wanted.any():

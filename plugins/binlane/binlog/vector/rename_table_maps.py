@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.vector.arrays import Bytes, Ints, Sizes
-from binlane.binlog.vector.compiled import kernel
+from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER
+from binlane.kernels import copying
 
 NAME_AT: Final = 8
 """Offset of the length of the database's name in a TABLE_MAP's body, behind table id and flags; one byte."""
-_HEADER_LENGTH: Final = HEADER.size
 
 
 class NewNames:
@@ -50,58 +49,8 @@ class NewNames:
         surplus = frames.header_length - HEADER.size + frames.checksum_length
         size = int(frames.size[wanted].sum(dtype=np.int64)) - surplus * wanted.size
         out = np.empty(size + int(self.longer[wanted].sum()), np.uint8)
-        _strip(
+        copying.strip_renamed(
             *(frames.data, frames.offset, frames.size, wanted, frames.header_length, frames.checksum_length),
             *(self._which, self._data, self._edges, out),
         )
         return out.tobytes()
-
-
-@kernel
-def _strip(
-    data: Bytes,
-    offset: Ints,
-    size: Sizes,
-    wanted: Ints,
-    header_len: int,
-    tail: int,
-    which: Ints,
-    names: Bytes,
-    edges: Ints,
-    out: Bytes,
-) -> int:
-    """As ``frame_kernels.strip``, with new database names: ``which`` is each event's index in ``edges``, or -1."""
-    used = 0
-    for index in range(wanted.size):
-        event = wanted[index]
-        at = offset[event]
-        body = size[event] - header_len - tail
-        kept = body
-        begin = at + header_len
-        name = which[event]
-        length = body + _HEADER_LENGTH
-        if name >= 0:
-            kept = 8
-            length += edges[name + 1] - edges[name] - data[begin + 8]
-        for byte in range(9):
-            out[used + byte] = data[at + byte]
-        for byte in range(4):
-            out[used + 9 + byte] = (length >> (8 * byte)) & 0xFF
-            out[used + 13 + byte] = 0
-        out[used + 17] = data[at + 17]
-        out[used + 18] = data[at + 18]
-        to = used + _HEADER_LENGTH
-        for byte in range(kept):
-            out[to + byte] = data[begin + byte]
-        if name >= 0:
-            to += kept
-            out[to] = edges[name + 1] - edges[name]
-            to += 1
-            for byte in range(edges[name], edges[name + 1]):
-                out[to] = names[byte]
-                to += 1
-            for byte in range(9 + data[begin + 8], body):
-                out[to] = data[begin + byte]
-                to += 1
-        used += length
-    return used

@@ -13,12 +13,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.rows import RowsFlag
-from binlane.binlog.vector.arrays import Bytes, Flags, Ints
-from binlane.binlog.vector.compiled import kernel, prefetch_row
-from binlane.binlog.vector.frame_kernels import put
+from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
+from binlane.kernels import row_events as kernels
 from binlane.model import RowCounts
 
 DELETE, UPDATE, INSERT = range(3)
@@ -31,9 +29,6 @@ _CODES: Final = np.array(
     ],
     np.uint8,
 )
-_TYPE_AT: Final = 4
-_SIZE_AT: Final = 9
-_LOG_POS_AT: Final = 13
 _HEADER: Final = HEADER.size
 _POST_HEADER: Final = 8
 """Bytes of a rows event's table id and flags."""
@@ -41,7 +36,6 @@ _NO_EXTRA: Final = 2
 """The length of version 2's extra data, which counts itself."""
 _PACKED_IN_ONE: Final = 251
 """Numbers of columns below this are one byte."""
-_STMT_END: Final = int(RowsFlag.STMT_END)
 _ID_BYTES: Final = 6
 _OF_BYTE: Final = 256 ** np.arange(_ID_BYTES, dtype=np.int64)
 """The weight of each byte of a table id."""
@@ -113,18 +107,18 @@ def payloads(
     length = np.where(rows.images[:, 0] >= 0, rows.images[:, 1] - rows.images[:, 0], 0)
     length += np.where(rows.images[:, 2] >= 0, rows.images[:, 3] - rows.images[:, 2], 0)
     first = np.empty(rows.table.size, np.int64)
-    first = first[: _cut(rows.table, rows.kind, length, event_bytes, first)]
+    first = first[: kernels.cut(rows.table, rows.kind, length, event_bytes, first)]
     table, kind = rows.table[first], rows.kind[first]
     map_size = fronts.map_size
     bitmaps = ((fronts.width + 7) >> 3)[table] * np.where(kind == UPDATE, 2, 1)
     size = fronts.head[table] + bitmaps + np.add.reduceat(length, first)
     payload, has_map = np.empty(first.size, np.int64), np.empty(first.size, np.bool_)
-    _pack(table, size, map_size, payload_bytes, payload, has_map)
+    kernels.pack(table, size, map_size, payload_bytes, payload, has_map)
     end = np.cumsum(size + np.where(has_map, map_size[table], 0))
     last = np.append(np.flatnonzero(np.diff(payload)), first.size - 1)
     is_last = np.append(np.diff(_statements(payload, has_map)) > 0, True)
     out = np.empty(int(end[-1]), np.uint8)
-    _write(
+    kernels.write(
         data, rows.images, np.append(first, rows.table.size), table, _CODES[fronts.is_v2.astype(np.int64)[table], kind],
         size, has_map, is_last, np.append(-1, np.flatnonzero(is_last)),
         fronts.maps(), np.cumsum(map_size) - map_size, map_size, fronts.width, fronts.is_v2, out,
@@ -141,90 +135,3 @@ def _statements(payload: Ints, has_map: NDArray[np.bool_]) -> Ints:
     maps = np.cumsum(has_map)
     before = maps[np.flatnonzero(np.diff(payload, prepend=-1))] - 1
     return np.asarray(payload * (maps[-1] + 1) + (maps - 1 - before[payload]) // TABLES)
-
-
-@kernel
-def _cut(table: Ints, kind: Ints, length: Ints, limit: int, first: Ints) -> int:
-    """Fills the first row of each event; returns the number of events."""
-    count, used = 0, 0
-    for row in range(table.size):
-        if row == 0 or table[row] != table[row - 1] or kind[row] != kind[row - 1] or used + length[row] > limit:
-            first[count] = row
-            count += 1
-            used = 0
-        used += length[row]
-    return count
-
-
-@kernel
-def _pack(table: Ints, size: Ints, map_size: Ints, limit: int, payload: Ints, has_map: Flags) -> None:
-    """Fills, per event: its payload's number, and whether a TABLE_MAP precedes it."""
-    number, used = 0, 0
-    for event in range(table.size):
-        needed = map_size[table[event]] + size[event]
-        is_full = used > 0 and used + needed > limit
-        if is_full:
-            number += 1
-            used = 0
-        payload[event] = number
-        has_map[event] = event == 0 or is_full or table[event] != table[event - 1]
-        used += needed if has_map[event] else size[event]
-
-
-@kernel
-def _little(value: int, length: int, out: Bytes, at: int) -> int:
-    for byte in range(length):
-        out[at + byte] = (value >> (8 * byte)) & 0xFF
-    return at + length
-
-
-@kernel
-def _head(
-    maps: Bytes, begin: int, code: int, size: int, flags: int, width: int, is_v2: bool, out: Bytes, at: int
-) -> int:
-    """Writes a rows event up to its bitmaps; log_pos and the header's flags are 0. ``begin``: of its TABLE_MAP."""
-    put(maps, begin, begin + _HEADER, out, at)
-    out[at + _TYPE_AT] = code
-    _little(size, 4, out, at + _SIZE_AT)
-    _little(0, _HEADER - _LOG_POS_AT, out, at + _LOG_POS_AT)
-    put(maps, begin + _HEADER, begin + _HEADER + 6, out, at + _HEADER)
-    at = _little(flags, 2, out, at + _HEADER + 6)
-    if is_v2:
-        at = _little(_NO_EXTRA, _NO_EXTRA, out, at)
-    if width < _PACKED_IN_ONE:
-        return _little(width, 1, out, at)
-    return _little(width, 2, out, _little(252, 1, out, at))
-
-
-@kernel
-def _write(
-    data: Bytes, images: Ints, first: Ints, table: Ints, code: Bytes, size: Ints, has_map: Flags, is_last: Flags,
-    group: Ints, maps: Bytes, map_at: Ints, map_size: Ints, width: Ints, is_v2: Flags, out: Bytes,
-) -> None:  # fmt: skip
-    """Writes all events; ``first`` has one entry more than the number of events.
-
-    ``group``: -1, then the last event of each group; a group begins with the TABLE_MAPs of its events.
-    """
-    at, place = 0, 0
-    for event in range(table.size):
-        if event == group[place] + 1:
-            place += 1
-            for other in range(event, group[place] + 1):
-                if has_map[other]:
-                    start, length = map_at[table[other]], map_size[table[other]]
-                    at = put(maps, start, start + length, out, at)
-        number = table[event]
-        flags = _STMT_END if is_last[event] else 0
-        at = _head(maps, map_at[number], code[event], size[event], flags, width[number], is_v2[number], out, at)
-        both = images[first[event], 0] >= 0 and images[first[event], 2] >= 0
-        for _ in range(2 if both else 1):
-            for column in range(0, width[number], 8):
-                left = width[number] - column
-                out[at] = 255 if left >= 8 else (1 << left) - 1
-                at += 1
-        for row in range(first[event], first[event + 1]):
-            prefetch_row(data, images, row)
-            for half in range(0, 4, 2):
-                start, end = images[row, half], images[row, half + 1]
-                if start >= 0:
-                    at = put(data, start, end, out, at)

@@ -40,7 +40,6 @@ from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.row_text import changed_values, key_values, words
 from binlane.verify.rows.sides import Pair, source_side, target_side
 from binlane.verify.run import Verifier
-from binlane.verify.segment_keys import load as load_machine_code
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +58,7 @@ def verify(named: str | DeclaredChannel, folder: Path, options: Options, *, reso
 
 def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> Outcome:
     """Compare a channel's servers. Raises ConfigError for a channel that reads an archive."""
-    # the keys of a window's log are found in machine code, which is loaded while the servers tell their definitions
-    loading = contextlib.nullcontext() if options.full else in_background(load_machine_code)
-    with loading, compared_servers(channel, endpoints) as found:
+    with compared_servers(channel, endpoints) as found:
         rules = rules_of(channel, found.schemas[1])
         scope = options.scope.resolved(shards_of(channel, found.schemas[1])) if options.scope.shards else options.scope
         return Verifier(

@@ -35,18 +35,16 @@ log = logging.getLogger(__name__)
 
 REMOTE: Final = "SPARK_REMOTE"
 """Environment variable with the URL of a Spark Connect server, as Spark itself reads it."""
-LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.runner", "binlane.apply.lane.warm")
+LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.runner")
 """Modules that the fork server imports, because lanes are forked later from the same server as the plan job's
 processes."""
-SERVED: Final = ("binlane.work.plan_job.kernels", *LANES)
-"""Modules that the fork server of a command imports by itself, besides those of the command."""
 
 
 def begin_processes(word: str) -> None:
     """Start what an engine on this machine needs, before a command has connections and threads. ``word``: may be
     "auto", which takes this machine for all but large windows."""
     if word != PlanEngine.SPARK:
-        fork_server_here(*SERVED, shared=WORKERS)
+        fork_server_here(*LANES, shared=WORKERS)
 
 
 def plan_here(channel: ChannelConfig, work: WorkFolder, scanned: Scanned | None = None) -> None:

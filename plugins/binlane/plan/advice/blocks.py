@@ -10,15 +10,19 @@ import numpy as np
 
 from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.vector import write_sets
 from binlane.binlog.vector.arrays import Ints, Words
 from binlane.binlog.vector.frames import TableLayouts, row_images, table_layouts
 from binlane.binlog.wire import EventType
+from binlane.kernels import write_sets
 from binlane.model import TableKey
 from binlane.plan.advice.hot_keys import HotKeys, shown_key
 from binlane.plan.advice.table_keys import KeyLayout, KeyOfRow, TableKeys
 from binlane.plan.segment.columns import INSERT, Run, SegmentColumns
 
+SIZES: Final = (10, 100, 1000)
+"""Transactions in a row. Each divides the next, so that a block begins only where all smaller ones do."""
+KEYS: Final = 1 << 20
+"""Most keys of a block that are remembered; of a block with more, less is known."""
 _HIDDEN: Final = np.zeros(256, np.bool_)
 """Events whose row images are not in the log as they are."""
 _HIDDEN[[EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS]] = True
@@ -62,7 +66,7 @@ class BlockCounts:
 class WriteSets:
     """Counts the blocks of a log, segment by segment; memory does not grow with the log."""
 
-    def __init__(self, keys: TableKeys, first_seqno: int, sizes: Sequence[int] = write_sets.SIZES) -> None:
+    def __init__(self, keys: TableKeys, first_seqno: int, sizes: Sequence[int] = SIZES) -> None:
         """``sizes``: each divides the next."""
         self.hot = HotKeys()
         self.unkeyed: set[TableKey] = set()
@@ -70,15 +74,15 @@ class WriteSets:
         self.unknown: set[TableKey] = set()
         """Tables of which not all keys are known."""
         self._keys, self._sizes = keys, np.array(sizes, np.int64)
-        self._blocks = np.zeros((len(sizes), write_sets.SUM_ALL_ROWS + 1), np.int64)
+        self._blocks = np.zeros((len(sizes), write_sets.FACTS), np.int64)
         self._blocks[:, write_sets.BEGIN] = first_seqno
         self._depth = np.zeros((len(sizes), sizes[-1]), np.int64)
         self._numbers: dict[TableKey, int] = {}
         self._opened = np.empty((len(sizes), 0), np.int64)
         # the kernel touches few of these pages unless a block has many keys
-        self._slots = np.zeros(4 * write_sets.KEYS, np.uint64)
-        self._who = np.empty((4 * write_sets.KEYS, 3), np.int64)
-        self._used = np.zeros(write_sets.KEYS + 1, np.int64)
+        self._slots = np.zeros(4 * KEYS, np.uint64)
+        self._who = np.empty((4 * KEYS, 3), np.int64)
+        self._used = np.zeros(KEYS + 1, np.int64)
 
     def add(self, columns: SegmentColumns, unknown: Sequence[int]) -> None:
         """Add the next segment. ``unknown``: seqnos of transactions with changes besides rows. Raises

@@ -11,7 +11,7 @@ import numpy as np
 
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.arrays import Flags, Ints, Words
-from binlane.binlog.vector.write_sets import KEY, REFERENCE, WHOLE_ROW
+from binlane.kernels.write_sets import KEY, REFERENCE, WHOLE_ROW
 from binlane.model import TableKey
 from binlane.schema.letter_case import lower
 from binlane.schema.model import ForeignKey, Generated, Key, Schema, Table

@@ -6,12 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.row_events import DELETE, INSERT, UPDATE, Rows
+from binlane.kernels import folding
 from binlane.plan.block.selected_rows import SelectedRows
 
 _KIND_OF_PHASE: Final = np.array([DELETE, INSERT, DELETE, UPDATE, INSERT], np.int64)
-"""By phase of ``fold_rows``."""
+"""By phase of the kernel."""
 
 
 class Folding:
@@ -35,20 +35,20 @@ class Folding:
         self._kept, was_absent = np.zeros((len(keys), 3), np.int64), np.empty(rows, np.uint8)
         highest, written = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
         misfit = np.zeros(len(keys), np.uint8)
-        self._count = fold_rows.fold(
+        self._count = folding.fold(
             data, selected.images, selected.table, tables, layouts.rule, layouts.length, all_tables.flags, counters,
             slots, hashes, image, self._entry_table, self._before, self._now, self._kept, highest,
             was_absent, misfit,
         )  # fmt: skip
         self._left, unsure = np.empty(self._count, np.int64), np.zeros(len(keys), np.uint8)
-        fold_rows.judge(
+        folding.judge(
             data, self._count, self._entry_table, self._before, self._now, tables, layouts.rule, layouts.length,
             all_tables.flags, counters, was_absent, self._left, written, unsure,
         )  # fmt: skip
         # a before-image and an after-image from two events may be too long for one event
         length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]
         too_long = length > selected.room
-        self._left[(self._left == fold_rows.UPDATE) & too_long] = fold_rows.SPLIT
+        self._left[(self._left == folding.UPDATE) & too_long] = folding.SPLIT
         # the highest AUTO_INCREMENT value was inserted and deleted: write both, so that the target's counter moves
         self._restored = highest[:, 1] > np.maximum(highest[:, 0], written)
         self.misfits = {keys[table] for table in np.flatnonzero(misfit).tolist()} | {
@@ -59,14 +59,14 @@ class Folding:
 
     def _stays(self, entry: int) -> bool:
         """Whether the entry's row exists on the target after the deletes."""
-        return int(self._before[entry, 0]) >= 0 and int(self._left[entry]) not in (fold_rows.DELETE, fold_rows.SPLIT)
+        return int(self._before[entry, 0]) >= 0 and int(self._left[entry]) not in (folding.DELETE, folding.SPLIT)
 
     def rows_left(self) -> Rows:
         """The remaining changes by table and phase; within a phase in the order of their keys' first events."""
         left, tables = self._left, self._entry_table[: self._count]
-        ends = np.zeros(len(self.selected.key_ids) * fold_rows.PHASES, np.int64)
-        count = fold_rows.places(left, tables, self._restored, ends)
+        ends = np.zeros(len(self.selected.key_ids) * folding.PHASES, np.int64)
+        count = folding.places(left, tables, self._restored, ends)
         bucket, images = np.empty(count, np.int64), np.full((count, 4), -1, np.int64)
-        fold_rows.arrange(left, tables, self._before, self._now, self._restored, self._kept, ends, bucket, images)
-        table, phase = np.divmod(bucket, fold_rows.PHASES)
+        folding.arrange(left, tables, self._before, self._now, self._restored, self._kept, ends, bucket, images)
+        table, phase = np.divmod(bucket, folding.PHASES)
         return Rows(table, _KIND_OF_PHASE[phase], images)

@@ -1,6 +1,6 @@
 """The reducer: a range of row events becomes its net effect, in as few many-row events as possible.
 
-A range holds row events only. Row images of one key are folded as bytes (``fold_rows`` has the algebra). The
+A range holds row events only. Row images of one key are folded as bytes (``kernels.folding`` has the algebra). The
 remaining changes are written table by table: deletes (and the old half of each update that changes a unique key), then
 updates, then inserts. This order violates no key: the source's final state satisfies all keys, and the rows left after
 the deletes are part of both the first and the final state. Tables that must not be folded keep their events in order,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.unlogged_lengths import may_have_fractions
-from binlane.binlog.vector import fold_rows, frame_kernels
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import (
     Frames,
@@ -23,6 +22,8 @@ from binlane.binlog.vector.frames import (
     table_layouts,
 )
 from binlane.binlog.vector.frames import table_maps as parsed_maps
+from binlane.binlog.wire import HEADER
+from binlane.kernels import folding
 from binlane.model import TableKey
 from binlane.plan.block.reducible_tables import TableRule
 
@@ -94,8 +95,8 @@ def _flags(rule: TableRule | None) -> NDArray[np.uint8]:
     if rule is None:
         return _NO_FLAGS
     flags = np.zeros(rule.width, np.uint8)
-    flags[[*rule.unique]] |= fold_rows.UNIQUE
-    flags[[*rule.primary]] |= fold_rows.PRIMARY
+    flags[[*rule.unique]] |= folding.UNIQUE
+    flags[[*rule.primary]] |= folding.PRIMARY
     return flags
 
 
@@ -139,7 +140,7 @@ class RowRange:
     def lengths(self) -> Ints:
         """Bytes of each event in a BINLOG payload, which has the shortest header and no checksum."""
         frames = self.tables.frames
-        surplus = frames.header_length - frame_kernels.HEADER_LENGTH + frames.checksum_length
+        surplus = frames.header_length - HEADER.size + frames.checksum_length
         return frames.size[self.events].astype(np.int64) - surplus
 
     def payload(self) -> bytes:

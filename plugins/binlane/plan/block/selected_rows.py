@@ -9,12 +9,11 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
-from binlane.binlog.vector import key_lanes
 from binlane.binlog.vector.arrays import Ints
-from binlane.binlog.vector.fold_rows import PRIMARY
 from binlane.binlog.vector.frames import Frames, strip_events
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
 from binlane.binlog.wire import EventType
+from binlane.kernels import folding
 from binlane.model import RowCounts, TableKey
 from binlane.plan.block.deal import Deal
 from binlane.plan.block.row_range import RowRange
@@ -69,7 +68,7 @@ class SelectedRows:
         self._maps = strip_events(tables.frames, map_events)
         self._map_size = RowRange(tables, map_events).lengths()
         self.room = largest_bytes - int(self._map_size.max()) - _HEAD_BYTES
-        # one memory layout for any number of tables: the kernel is compiled anew for each layout
+        # the kernels take contiguous arrays
         self._width = np.ascontiguousarray(of_map[:, 1])
 
     def saved(self, written: Rows) -> dict[TableKey, RowCounts]:
@@ -93,7 +92,7 @@ class SelectedRows:
         most, layouts = 2 * self.table.size, self.ranged.layouts
         table, kind = np.empty(most, np.int64), np.empty(most, np.int64)
         images = np.empty((most, 4), np.int64)
-        count = key_lanes.by_key(
+        count = folding.by_key(
             self.data, self.images, _KIND_OF[self._codes], self.table, self.columns, layouts.rule, layouts.length,
             self.ranged.flags, table, kind, images,
         )  # fmt: skip
@@ -105,9 +104,9 @@ class SelectedRows:
         seeds = np.array([zlib.crc32(str(key).encode()) for key in keys], np.int64)
         columns = [deal.ranged_column(key) for key in keys]
         ranged, flags = np.array([-1 if one is None else one for one in columns], np.int64), self.ranged.flags.copy()
-        flags[(self.columns[:, 2] + ranged)[ranged >= 0]] &= ~np.uint8(PRIMARY)
+        flags[(self.columns[:, 2] + ranged)[ranged >= 0]] &= ~np.uint8(folding.PRIMARY)
         found, layouts = np.empty(rows.table.size, np.int64), self.ranged.layouts
-        key_lanes.lanes_of(
+        folding.lanes_of(
             self.data, rows.images, rows.table, self.columns, layouts.rule, layouts.length, flags, ranged, seeds,
             deal.lanes, found,
         )  # fmt: skip

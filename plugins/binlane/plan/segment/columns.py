@@ -16,7 +16,6 @@ from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
 from binlane.binlog.unlogged_lengths import count_rows_of_any_length, may_have_fractions
 from binlane.binlog.vector.arrays import Ints
-from binlane.binlog.vector.frame_kernels import OK
 from binlane.binlog.vector.frames import (
     Frames,
     count_events,
@@ -32,6 +31,7 @@ from binlane.binlog.vector.rename_table_maps import NewNames
 from binlane.binlog.vector.simple_transactions import IS_BETWEEN, of_one_database
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventType
 from binlane.errors import BinlogError
+from binlane.kernels import framing
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition
 from binlane.plan.block.builder import transaction_header
 from binlane.plan.manifest import Segment
@@ -261,7 +261,7 @@ class SegmentColumns:
 def segment_columns(data: Buffer, segment: Segment, settings: PlanSettings) -> SegmentColumns:
     """The segment as arrays; compressed plain transactions are decompressed first. Raises BinlogError."""
     closed = _framed(data, segment)
-    laid_out = inflated(closed[1]) if closed[1].error == OK else None
+    laid_out = inflated(closed[1]) if closed[1].error == framing.OK else None
     if laid_out is not None:
         # rows are counted here: after an error the compressed form is read, and errors then name a log position
         with contextlib.suppress(BinlogError):

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
-from binlane.binlog.vector import row_kernels
 from binlane.binlog.vector.arrays import Flags
 from binlane.binlog.wire import EventType
+from binlane.kernels import rows as row_kernels
 from binlane.model import TableKey
 from binlane.plan.segment.columns import SegmentColumns
 

@@ -1,10 +1,10 @@
 """``reduce = "window"``: a lane's changes between two barriers become their net effect, across blocks and segments.
 
 The row events of a folded block, followed by those of the next, are row events in an order that the target's keys
-allow. The algebra of ``fold_rows`` is closed, so folding them again equals folding the source's own events. Blocks are
-gathered up to ``bound`` bytes and folded; the result is kept, and the next blocks are gathered behind it. A result of
-more than half of ``bound`` becomes a block. So a row that changes often needs memory for its last images only, and
-memory never grows with the window.
+allow. The algebra of ``kernels.folding`` is closed, so folding them again equals folding the source's own events.
+Blocks are gathered up to ``bound`` bytes and folded; the result is kept, and the next blocks are gathered behind it. A
+result of more than half of ``bound`` becomes a block. So a row that changes often needs memory for its last images
+only, and memory never grows with the window.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A program has one such server for its whole life. ``begin_fork_server`` starts it as an interpreter of its own, which
 imports what the workers need: safe from any program. A command that has imported the same modules forks it from itself
-instead, by ``fork_server_here``: no module is imported twice, and no machine code is loaded twice.
+instead, by ``fork_server_here``: no module is imported twice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from importlib import import_module
 from multiprocessing import connection, forkserver, get_context, resource_tracker, util
 from typing import Any, Final
 
+from binlane.blas_threads import one_blas_thread
 from binlane.garbage import kept_imports
-from binlane.machine_code import one_blas_thread
 
 _STDERR: Final = 2
 _SERVER: Final[Any] = forkserver._forkserver

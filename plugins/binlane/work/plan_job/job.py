@@ -39,7 +39,7 @@ from binlane.work.plan_job.tasks import fold_task, map_task, scan_task, unpacked
 Task = Callable[[str], bytes]
 Scanned = Callable[[PlanSettings], Mapping[Segment, bytes]]
 """Rows of ``scan_task`` that are there already, by their segments, for a window of these settings."""
-WORKERS: Final = (__name__, "binlane.work.plan_job.warm")
+WORKERS: Final = (__name__,)
 """Modules that the server of the processes imports for the plan job's workers."""
 _BATCH_BYTES: Final = 64 << 20
 """A batch of several segments is no larger than a segment of the usual size."""
@@ -77,7 +77,7 @@ class InProcess:
 class LocalProcesses:
     """A pool of processes on this machine, without a JVM: for rolling a backup forward on one machine.
 
-    They are forked from a server that has imported ``warm`` and ``preload``. A process has one such server for its
+    They are forked from a server that has imported ``WORKERS`` and ``preload``. A process has one such server for its
     whole life, so a program that forks other workers later names their imports, too.
     """
 

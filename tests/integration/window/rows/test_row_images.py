@@ -34,8 +34,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         return found
 
     monkeypatch.setattr(row_images.ShortImages, "of", of)
-    for limit in ("_WORTH_READING", "_WORTH_LOADING"):
-        monkeypatch.setattr(row_images, limit, 0)
+    monkeypatch.setattr(row_images, "_WORTH_READING", 0)
     return sizes
 
 

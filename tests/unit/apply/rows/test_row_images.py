@@ -10,7 +10,6 @@ import pytest
 from binlane.apply.rows import row_images
 from binlane.apply.rows.row_images import ShortImages, key_of_short_images
 from binlane.apply.rows.table_guard import TableGuard
-from binlane.binlog.vector import narrow_rows
 from binlane.binlog.wire import EventType, build_event
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
@@ -86,7 +85,6 @@ def shortener(altered: Alterations | None = None, table: Table | None = PLAIN) -
 
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow_rows.load()
     monkeypatch.setattr(row_images, "_WORTH_READING", 0)
 
 
@@ -121,7 +119,6 @@ def test_a_definition_is_read_once_until_tables_are_forgotten() -> None:
 
 
 def test_definitions_are_read_together_once_enough_of_their_rows_were_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow_rows.load()
     monkeypatch.setattr(row_images, "_WORTH_READING", 3 * len(payload()))
     together, one_by_one = list[frozenset[str]](), list[TableKey]()
 
@@ -141,19 +138,3 @@ def test_definitions_are_read_together_once_enough_of_their_rows_were_seen(monke
     assert together == [{"db", "de"}]
     assert images.of(payload(name="df"), ONE) == payload(name="df")
     assert one_by_one == []
-
-
-def test_machine_code_is_loaded_between_blocks_once_enough_wide_rows_were_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = list[bool]()
-    monkeypatch.setattr(row_images, "is_loaded", lambda: bool(loaded))
-    monkeypatch.setattr(row_images, "load", lambda: loaded.append(True))
-    monkeypatch.setattr(row_images, "_WORTH_READING", 0)
-    monkeypatch.setattr(row_images, "_WORTH_LOADING", 2 * len(payload()))
-    images, _ = shortener()
-    assert images.of(payload(), ONE) == payload()
-    images.prepare()
-    assert images.of(payload(), ONE) == payload()
-    assert not loaded
-    images.prepare()
-    assert loaded
-    assert images.of(payload(), ONE) != payload()

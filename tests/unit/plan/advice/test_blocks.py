@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from binlane.binlog.vector import write_sets
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
-from binlane.plan.advice import hot_keys
+from binlane.plan.advice import blocks, hot_keys
 from binlane.plan.advice.blocks import BlockCounts, WriteSets, seqnos
 from binlane.plan.advice.table_keys import TableKeys
 from binlane.plan.segment.columns import SegmentColumns, segment_columns
@@ -289,7 +288,7 @@ def test_rows_that_lack_columns_are_not_told() -> None:
 
 
 def test_a_block_with_more_keys_than_are_remembered_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_sets, "KEYS", 4)
+    monkeypatch.setattr(blocks, "KEYS", 4)
     log = [(Change("c", None, (number, 0, 0)),) for number in range(12)]
     found, _ = counted([*log, (Change("c", (0, 0, 0), None),), *[()] * 11])
     assert [(each.free, each.shared, each.unknown) for each in found] == [(8, 0, 4), (4, 0, 2), (1, 0, 1)]

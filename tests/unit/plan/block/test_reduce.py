@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlane.binlog.rows_payload import check_self_contained
-from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.join_statements import joined
 from binlane.binlog.wire import EventType
 from binlane.errors import PlanError
+from binlane.kernels import folding
 from binlane.model import BlockHeader, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.block.builder import BlockBuilder, BlockLimits
 from binlane.plan.block.deal import Deal
@@ -343,13 +343,13 @@ def test_however_many_tables_do_not_fit_the_rows_are_folded_twice(monkeypatch: p
         statements.append([(fine, None, A1), (fine, A1, B1)])
     mixed = [changes[at] for at in range(4) for changes in statements if at < len(changes)]
     folds: list[int] = []
-    real = fold_rows.fold
+    real = folding.fold
 
     def counted_fold(*given: Any) -> int:
         folds.append(len(given[1]))
         return int(real(*given))
 
-    monkeypatch.setattr(fold_rows, "fold", counted_fold)
+    monkeypatch.setattr(folding, "fold", counted_fold)
     found = built(logged(*mixed), rules)
     assert folds == [len(mixed), 2 * tables]
     assert {key.database for key in found.saved} == {f"fine{number}" for number in range(tables)}
