@@ -13,13 +13,13 @@ from binlane.choices import Reduce
 from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.orchestration import steps
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.plan_job.engines import LANES
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import OLDEST, begin
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import LocalProcesses, run_plan_job
 

@@ -87,7 +87,7 @@ def binlane(jobs: int) -> Way:
     """The first copy."""
 
     def run(source: PrivateServer, target: PrivateServer, folder: Path) -> None:
-        from binlane.bootstrap.run import Options
+        from binlane.bootstrap.first_copy import Options
         from binlane.config import load_channel
         from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 

@@ -27,7 +27,7 @@ from binlane.model import ItemKind, SessionContext
 from binlane.plan import database_activity, manifest, routing, settings, window_facts, window_plan
 from binlane.precheck import results
 from binlane.precheck.definitions import noted as definitions
-from binlane.precheck.definitions import programs
+from binlane.precheck.definitions import program_checks as programs
 from binlane.repair import plan as repair_plan
 from binlane.schema import codec as schema_codec
 from binlane.schema.model import Schema

@@ -26,12 +26,12 @@ from binlane.config.keys import SegmentsConfig
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.errors import BinlaneError, WindowOpenError
 from binlane.orchestration import steps
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.tables import databases
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job

@@ -17,7 +17,7 @@ from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.runner import run_lane
 from binlane.errors import UndecidableError
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
 from binlane.state.tables import SCHEMA, metadata, migrations

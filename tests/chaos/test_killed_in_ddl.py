@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from binlane.model import Flavor
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from lab.servers import PrivateServer, private_server
 from tests.chaos.faults import plain_engine
 from tests.chaos.rounds import some, survived

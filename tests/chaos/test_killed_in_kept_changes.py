@@ -18,7 +18,7 @@ import pytest
 
 from binlane.errors import UndecidableError
 from binlane.model import Flavor
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
 from lab.servers import PrivateServer, private_server

@@ -17,7 +17,7 @@ from binlane.errors import (
     DriftError,
 )
 from binlane.health.airflow_runs import AirflowRuns
-from binlane.health.facts import Facts, Limits
+from binlane.health.channel_facts import Facts, Limits
 from binlane.health.health import Health, health_of
 from binlane.orchestration import commands
 from binlane.orchestration.airflow import run_outcome

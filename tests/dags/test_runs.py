@@ -10,7 +10,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowSkipException
 
-from binlane.bootstrap.run import Options, Outcome
+from binlane.bootstrap.first_copy import Options, Outcome
 from binlane.errors import (
     BinlaneError,
     PrecheckError,

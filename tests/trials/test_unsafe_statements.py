@@ -11,8 +11,8 @@ import pymysql
 import pytest
 
 from binlane.model import Flavor
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.parse.statements import analyze
 from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows
 from lab.servers import PrivateServer, private_server
 

@@ -16,7 +16,7 @@ from binlane.server_proof import TargetProof
 from binlane.servers.engines import engine_of
 from binlane.state.channels import has_channel, read_channel, refuse_older
 from binlane.state.migrations.check import require_current
-from binlane.state.migrations.run import bring_up
+from binlane.state.migrations.upgrade import bring_up
 from binlane.state.target_record import place_of, recorded
 
 

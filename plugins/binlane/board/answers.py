@@ -9,7 +9,7 @@ from binlane.board import models
 from binlane.board.gate import HIDDEN, gated
 from binlane.health import coverage
 from binlane.health.airflow_runs import Run
-from binlane.health.facts import ALIVE_SECONDS
+from binlane.health.channel_facts import ALIVE_SECONDS
 from binlane.health.health import Finding, Health
 from binlane.health.look import Look
 from binlane.health.ways_out import way_out

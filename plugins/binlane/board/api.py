@@ -18,10 +18,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from binlane.board import models, record_models
+from binlane.board.board_reader import BoardReader, NotFound, Place
 from binlane.board.gate import ReaderError
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.metrics import CONTENT_TYPE, exposition
-from binlane.board.reading import BoardReader, NotFound, Place
 from binlane.board.records import Records
 from binlane.board.verifying import start_verification
 from binlane.choices import VerifyScope

@@ -10,7 +10,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from binlane.health.facts import Facts
+from binlane.health.channel_facts import Facts
 from binlane.health.health import Health, State
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

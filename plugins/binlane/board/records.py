@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from binlane.apply.target_state import SchemaChecks
 from binlane.board import record_models as models
+from binlane.board.board_reader import BoardReader, NotFound, folder_of, plan_of
 from binlane.board.gate import as_user_may_read, gated
 from binlane.board.host import Host
-from binlane.board.reading import BoardReader, NotFound, folder_of, plan_of
 from binlane.config import ChannelConfig, DeclaredChannel, load_channel
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from binlane.board.board_reader import BoardReader, Place
 from binlane.board.host import Host
-from binlane.board.reading import BoardReader, Place
 from binlane.choices import VerifyScope
 from binlane.errors import ConfigError, WindowBusyError
 

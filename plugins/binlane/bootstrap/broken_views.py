@@ -17,13 +17,13 @@ from typing import Final
 
 from binlane.apply.refusals import target_errors
 from binlane.binlog.types.literals import identifier
-from binlane.bootstrap.definitions import Definition, make
+from binlane.bootstrap.definition_copy import Definition, make
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError, TargetUnavailableError
 from binlane.model import Flavor, TableKey
 from binlane.servers.names import among, literals
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
-from binlane.sql.parse.statements import analyze
 
 _MARK: Final = "binlane: stands in for what a view needs"
 _OPENS: Final = frozenset({"(", "{"})

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from binlane.bootstrap.computed_columns import RowCopy
-from binlane.bootstrap.rows import by_key, in_transaction, max_packet, name_of, rows_of
+from binlane.bootstrap.row_copy import by_key, in_transaction, max_packet, name_of, rows_of
 from binlane.bootstrap.sessions import Session
 from binlane.errors import MissingLogError, SourceIdentityError
 from binlane.model import SchemaObject, TableKey

@@ -18,7 +18,7 @@ from typing import Final
 import pymysql
 
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
-from binlane.bootstrap.definitions import Definition
+from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.sessions import Session
 from binlane.errors import WindowBusyError
 from binlane.model import SchemaObject

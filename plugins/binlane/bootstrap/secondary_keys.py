@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import Final
 
 from binlane.binlog.types.literals import identifier, quoted
-from binlane.bootstrap.definitions import Definition
-from binlane.bootstrap.rows import name_of
+from binlane.bootstrap.definition_copy import Definition
+from binlane.bootstrap.row_copy import name_of
 from binlane.bootstrap.sessions import Session
 from binlane.model import TableKey
 from binlane.schema.model import Table

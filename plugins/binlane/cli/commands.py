@@ -225,7 +225,7 @@ def bootstrap(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Copy databases from the live source to an empty target, and create the channel at the place of the copy."""
-    from binlane.bootstrap.run import Options
+    from binlane.bootstrap.first_copy import Options
     from binlane.bootstrap.throttle import Limits
     from binlane.orchestration.commands.copies import bootstrap as bootstrapping
     from binlane.orchestration.commands.copies.physical import begin_at_copy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from binlane.bootstrap.progress import CopyState, standing_of
+from binlane.bootstrap.copy_progress import CopyState, standing_of
 from binlane.health.durations import span
 from binlane.model import plural, size_text
 from binlane.state.leases import bootstrap_lease, holder

@@ -12,8 +12,8 @@ from math import isinf
 from typing import Final
 
 from binlane.health.airflow_runs import Run
+from binlane.health.channel_facts import VERIFY_TASK, Facts, Limits
 from binlane.health.durations import span
-from binlane.health.facts import VERIFY_TASK, Facts, Limits
 from binlane.health.unshown import told, ways_out
 from binlane.health.ways_out import way_out
 from binlane.model import plural

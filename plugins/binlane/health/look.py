@@ -15,7 +15,7 @@ from binlane.config.rules_digest import rules_digest
 from binlane.connections import resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PositionError, TargetError
 from binlane.health.airflow_runs import AirflowRuns
-from binlane.health.facts import Limits, facts_of
+from binlane.health.channel_facts import Limits, facts_of
 from binlane.health.first_copy import beginning_copy, read_first_copy
 from binlane.health.health import Health, State, health_of, unknown
 from binlane.state.records.history import read_snapshot

@@ -15,7 +15,7 @@ from binlane.state.records.history import Snapshot, seconds_of
 from binlane.state.records.progress import RunStep, StepRow
 from binlane.state.window_folders import WindowFolders
 from binlane.work.files import WorkFolder
-from binlane.work.plan_job.progress import plan_progress
+from binlane.work.plan_job.job_progress import plan_progress
 
 QUIET_SECONDS: Final = 30.0
 """Extraction writes its progress every two seconds, a lane its heartbeat every five: what is older was left by a run

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import repeat
 from typing import Any
 
-from binlane.json_codec.columns import Columns, Read, flag
+from binlane.json_codec.columnar import Columns, Read, flag
 from binlane.json_codec.layout import LISTS, MAPPINGS, Layout, Mismatch, hints_of
 
 Typed = tuple[Any, Read]

@@ -24,7 +24,7 @@ from binlane.garbage import uncollected
 from binlane.model import CLOCKS_DIFFER, plural
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
-from binlane.orchestration.extraction.reading import WindowReading, source_of
+from binlane.orchestration.extraction.window_reading import WindowReading, source_of
 from binlane.orchestration.inputs import settings_before, write_inputs
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.plan_file import read_plan

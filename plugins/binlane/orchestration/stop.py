@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from binlane.errors import ConfigError
-from binlane.orchestration.extraction.reading import start_of
+from binlane.orchestration.extraction.window_reading import start_of
 from binlane.orchestration.request import GTID
 from binlane.servers.engines import engine_of
 from binlane.source.position_at import place_of

@@ -16,7 +16,7 @@ from typing import Final
 from binlane.model import OWN_SCHEMA, Flavor
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
-from binlane.precheck.statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
+from binlane.precheck.window_statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import lower
 from binlane.schema.programs import SECURITY, Program

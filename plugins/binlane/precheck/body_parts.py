@@ -7,7 +7,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from binlane.model import TableKey
 from binlane.precheck.situation import Situation
-from binlane.precheck.statements import may_reach_programs, programs_made_by, reach_of_window, reaching_statements
+from binlane.precheck.window_statements import (
+    may_reach_programs,
+    programs_made_by,
+    reach_of_window,
+    reaching_statements,
+)
 from binlane.schema.programs import SECURITY, Program
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Token

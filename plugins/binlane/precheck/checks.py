@@ -18,7 +18,6 @@ from binlane.precheck import (
     account_programs,
     definers,
     encryption,
-    engines,
     generated_columns,
     grants,
     loadable_functions,
@@ -31,10 +30,15 @@ from binlane.precheck import (
     session_variables,
     sql_writer,
     statement_kinds,
-    statements,
     tables,
     unsafe_bodies,
     visibility,
+)
+from binlane.precheck import (
+    storage_engines as engines,
+)
+from binlane.precheck import (
+    window_statements as statements,
 )
 from binlane.precheck.finding import Finding, raise_if_fatal
 from binlane.precheck.results import keep_for_lanes, keep_for_next_window

@@ -14,7 +14,7 @@ from binlane.precheck.body_parts import Body, BodyPart, reaching
 from binlane.precheck.facts import called_from_libraries
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
-from binlane.precheck.statements import programs_made_by
+from binlane.precheck.window_statements import programs_made_by
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import shown
 from binlane.sql.parse.cursor import is_symbol

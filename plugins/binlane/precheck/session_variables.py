@@ -20,7 +20,7 @@ from binlane.model import Flavor, ItemKind, SessionContext, TableKey
 from binlane.plan.block.computed_modes import TIME_ZONE, computed
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
-from binlane.precheck.statements import first_reached, reach_of_window
+from binlane.precheck.window_statements import first_reached, reach_of_window
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.schema.programs import Program

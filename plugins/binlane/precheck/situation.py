@@ -38,7 +38,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.precheck.account.row_writer import writer_of, written_by_sql
 from binlane.precheck.definitions.noted import read_definitions, source_as_it_is, source_schema_of, target_as_it_is
-from binlane.precheck.definitions.programs import read_known
+from binlane.precheck.definitions.program_checks import read_known
 from binlane.precheck.facts import Source, Target
 from binlane.precheck.parser import ParserAnswers, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for

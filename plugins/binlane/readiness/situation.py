@@ -14,9 +14,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine
 
 from binlane.apply.refusals import driver_errors
-from binlane.bootstrap.accounts import Accounts, names_of, read_accounts
-from binlane.bootstrap.checks import chosen_databases
-from binlane.bootstrap.definitions import Definition, read_programs, read_tables
+from binlane.bootstrap.account_copy import Accounts, names_of, read_accounts
+from binlane.bootstrap.copy_checks import chosen_databases
+from binlane.bootstrap.definition_copy import Definition, read_programs, read_tables
 from binlane.bootstrap.sessions import read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
@@ -32,8 +32,8 @@ from binlane.shards.selection import Extent, Selection
 from binlane.source.protocol import EventSource
 from binlane.source.server import translated
 from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
-from binlane.sql.parse.statements import analyze
 from binlane.sql.requirements import Requirement, requirements_of
 from binlane.state.records.bootstraps import has_bootstrap
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from binlane.apply.refusals import target_errors
-from binlane.bootstrap.definitions import make, read_definition, set_sequence
+from binlane.bootstrap.definition_copy import make, read_definition, set_sequence
 from binlane.bootstrap.sessions import Session
 from binlane.errors import PlanError, TargetError, TargetUnavailableError
 from binlane.model import SchemaObject
 from binlane.repair.plan import DefinitionRepair
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
+from binlane.verify.definitions.definition_reader import ORDER
 from binlane.verify.definitions.object_mends import replacing
-from binlane.verify.definitions.reader import ORDER
 
 
 @dataclass(frozen=True, slots=True)

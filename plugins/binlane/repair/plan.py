@@ -19,7 +19,7 @@ from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import Suspect
 from binlane.verify.definitions.comparison import DefinitionDifference
-from binlane.verify.definitions.reader import SEQUENCE
+from binlane.verify.definitions.definition_reader import SEQUENCE
 from binlane.verify.rows.column_text import Key, Row
 from binlane.verify.rows.row_text import Changes, Values, changed_values, key_values, words
 

@@ -16,7 +16,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine
 
 from binlane.binlog.types.literals import identifier
-from binlane.bootstrap.rows import Chunk, count_rows, insert_rows
+from binlane.bootstrap.row_copy import Chunk, count_rows, insert_rows
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, DriftError, PositionError
 from binlane.model import TableKey, plural

@@ -29,7 +29,7 @@ from binlane.servers.names import among, folded_values, values_of
 from binlane.servers.packed import PackedRow, PackedView, read_names, whole_texts
 from binlane.servers.variables import global_variables, server_version, session_variable, version_number
 from binlane.session_pins import SessionKind, pinned
-from binlane.sql.parse.statements import analyze
+from binlane.sql.parse.analyze import analyze
 from binlane.state.tables import SCHEMA
 
 SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", SCHEMA})

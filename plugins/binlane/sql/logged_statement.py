@@ -10,9 +10,9 @@ from typing import Final
 from binlane.model import Flavor, Item, LogPosition, SessionContext
 from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled, without_host
 from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
-from binlane.sql.parse.statements import analyze
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)

@@ -15,7 +15,7 @@ from binlane.model import FolderRecord, LogPosition
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_at
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.windows import WindowBounds, open_window, set_plan
 from lab.servers import PrivateServer, private_server
 from tests.emptied import drop_databases, empty_target

@@ -13,7 +13,7 @@ from binlane.apply.session.context import ContextSetter
 from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import ApplyError, PositionError
 from binlane.model import Flavor
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from lab.servers import PrivateServer
 from tests.chaos.faults import plain_engine
 

@@ -10,9 +10,9 @@ import pytest
 from pymysql.constants import COMMAND
 
 from binlane.binlog.types.sql_values import Literal
-from binlane.bootstrap.definitions import read_definitions
-from binlane.bootstrap.progress import CopyState
-from binlane.bootstrap.run import Options
+from binlane.bootstrap.copy_progress import CopyState
+from binlane.bootstrap.definition_copy import read_definitions
+from binlane.bootstrap.first_copy import Options
 from binlane.bootstrap.throttle import Limits
 from binlane.bootstrap.values import selected
 from binlane.model import Flavor, TableKey
@@ -186,7 +186,7 @@ def test_a_ddl_waits_for_the_copy_and_is_of_the_next_window(either: Channel, mon
             waited.append("yes")
         return read_definitions(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("binlane.bootstrap.run.read_definitions", swap)
+    monkeypatch.setattr("binlane.bootstrap.first_copy.read_definitions", swap)
     assert bootstrap(either) == 0
     assert waited == ["yes"]
     run_on(either.source, "ALTER TABLE shop.bare ADD COLUMN c INT")  # the lock is gone
@@ -321,7 +321,7 @@ def test_a_row_that_the_target_would_change_fails_by_name(
         expression, spell = selected(table, column)
         return expression, Literal(b"'x", b"'") if column.name == "a" else spell
 
-    monkeypatch.setattr("binlane.bootstrap.rows.selected", damaged)
+    monkeypatch.setattr("binlane.bootstrap.row_copy.selected", damaged)
     assert bootstrap(mariadb) == 1
     assert "the target would not store the source's value unchanged" in capsys.readouterr().err
 

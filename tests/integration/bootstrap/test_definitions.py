@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.bootstrap.broken_views import StandIns, ViewText
-from binlane.bootstrap.definitions import Definition, make, make_behind_rows
+from binlane.bootstrap.definition_copy import Definition, make, make_behind_rows
 from binlane.bootstrap.sessions import write_session
 from binlane.errors import TargetError, TargetUnavailableError
 from binlane.session_pins import WRITE_MODE

@@ -15,9 +15,9 @@ import pymysql
 import pytest
 from sqlalchemy import select, update
 
-from binlane.bootstrap import accounts
-from binlane.bootstrap.definitions import make_behind_rows
-from binlane.bootstrap.run import Options, Outcome
+from binlane.bootstrap import account_copy as accounts
+from binlane.bootstrap.definition_copy import make_behind_rows
+from binlane.bootstrap.first_copy import Options, Outcome
 from binlane.bootstrap.sessions import Session
 from binlane.errors import PrecheckError, TargetUnavailableError
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
@@ -188,12 +188,12 @@ def test_one_first_copy_of_a_channel_runs_at_a_time(
     make_objects(mariadb)
 
     def again(*arguments: object) -> list[str]:
-        monkeypatch.setattr("binlane.bootstrap.run._LEASE_SECONDS", 1)
+        monkeypatch.setattr("binlane.bootstrap.first_copy._LEASE_SECONDS", 1)
         assert bootstrap(mariadb) == 1
         assert "another first copy of this channel is running" in capsys.readouterr().err
         return make_behind_rows(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("binlane.bootstrap.run.make_behind_rows", again)
+    monkeypatch.setattr("binlane.bootstrap.first_copy.make_behind_rows", again)
     assert bootstrap(mariadb) == 0
 
 
@@ -208,7 +208,7 @@ def test_a_channel_created_during_a_first_copy_is_not_taken_for_its_own(
         mariadb.init()
         return make_behind_rows(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("binlane.bootstrap.run.make_behind_rows", meanwhile)
+    monkeypatch.setattr("binlane.bootstrap.first_copy.make_behind_rows", meanwhile)
     assert bootstrap(mariadb) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert "was created by somebody else while its first copy ran" in said
@@ -233,7 +233,7 @@ def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Chan
     run_on(mariadb.target, "CREATE DATABASE shop", "CREATE TABLE shop.mine (id INT)")
     for order in ("first", "second"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("binlane.bootstrap.run.create_channel", broken_off)
+            patch.setattr("binlane.bootstrap.first_copy.create_channel", broken_off)
             with pytest.raises(TargetUnavailableError):
                 attempt(order)
         with engine_of(mariadb.endpoints.target).connect() as connection:

@@ -13,11 +13,13 @@ from typing import Final
 
 import pytest
 
-from binlane.bootstrap import catch_up, rows, run
+from binlane.bootstrap import catch_up
+from binlane.bootstrap import first_copy as run
+from binlane.bootstrap import row_copy as rows
 from binlane.model import TableKey
 from binlane.servers.engines import engine_of
 from binlane.state.leases import bootstrap_lease
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.records.bootstraps import ObjectProgress, read_bootstrap
 from tests.integration.bootstrap.test_bootstrap import bootstrap
 from tests.integration.window.conftest import CHANNEL, Channel, run_on

@@ -14,7 +14,7 @@ from binlane.precheck.checks import CHECKS, run_checks
 from binlane.precheck.situation import Needs
 from binlane.servers.catalog import read_schema
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Requirement
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
 from tests.integration.precheck.test_grants import logged, may

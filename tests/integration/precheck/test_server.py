@@ -20,7 +20,7 @@ from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding, raise_if_fatal
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
-from binlane.servers.accounts import read_accounts
+from binlane.servers.account_fingerprints import read_accounts
 from binlane.servers.variables import version_number
 from lab.servers import PrivateServer, private_server
 from tests.integration.precheck.helpers import asked, connected, run, schema_of, setting

@@ -11,7 +11,7 @@ from pymysql.cursors import Cursor
 from sqlalchemy import Engine, NullPool
 
 from binlane.servers.engines import engine_at
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.tables import SCHEMA
 from lab.servers import PrivateServer
 from tests.emptied import empty_target

@@ -19,9 +19,10 @@ from binlane.servers.engines import engine_at
 from binlane.state import tables
 from binlane.state.channels import Watermark
 from binlane.state.json_columns import text_of
-from binlane.state.migrations import check, run
-from binlane.state.migrations.run import create
+from binlane.state.migrations import check
+from binlane.state.migrations import upgrade as run
 from binlane.state.migrations.steps import VIEW, AddColumn, AddTable, Step
+from binlane.state.migrations.upgrade import create
 from binlane.state.tables import windows
 from binlane.state.windows import OPEN
 from lab.servers import PrivateServer

@@ -14,7 +14,7 @@ from binlane.servers.snapshots import TargetReader
 from binlane.state.channels import create_channel
 from binlane.state.epochs import record_epoch
 from binlane.state.migrations.check import require_current
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.orders.orders import begin_ddl
 from binlane.state.orders.stops import request_stop
 from binlane.state.positions import move_position

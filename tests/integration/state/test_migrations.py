@@ -18,7 +18,7 @@ from binlane.servers.engines import engine_at
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.leases import bootstrap_lease, lease_name, take
 from binlane.state.migrations.check import require_current, require_version
-from binlane.state.migrations.run import bring_up, create
+from binlane.state.migrations.upgrade import bring_up, create
 from binlane.state.positions import lane_positions
 from binlane.state.tables import VERSION
 from binlane.state.windows import read_open_window, read_window

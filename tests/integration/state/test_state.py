@@ -26,7 +26,7 @@ from binlane.model import BlockHeader, FolderRecord, LogPosition, RowCounts
 from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.servers.engines import engine_at
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.orders.orders import begin_ddl, end_ddl
 from binlane.state.orders.stops import clear_stop, request_stop, settle_stop
 from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle

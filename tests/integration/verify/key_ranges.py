@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from binlane.bootstrap.run import Options as CopyOptions
+from binlane.bootstrap.first_copy import Options as CopyOptions
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.verify.outcome import Options

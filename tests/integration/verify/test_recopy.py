@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from binlane.bootstrap.rows import insert_rows
+from binlane.bootstrap.row_copy import insert_rows
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError, DriftError, WindowBusyError

@@ -14,9 +14,9 @@ from binlane.orchestration import steps
 from binlane.orchestration.commands import repair
 from binlane.orchestration.commands.repair import StoredPlan, apply_plan, make_plan, read_stored
 from binlane.orchestration.request import WindowRequest
-from binlane.repair import run as run_module
+from binlane.repair import execution as run_module
+from binlane.repair.execution import RepairResult
 from binlane.repair.plan import Action, RepairPlan
-from binlane.repair.run import RepairResult
 from binlane.state.records.repairs import save_repair
 from binlane.verify.outcome import Options
 from lab.servers import PrivateServer

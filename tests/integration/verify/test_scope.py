@@ -10,8 +10,8 @@ from binlane.errors import ConfigError
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.state.records.verifications import Suspect
 from binlane.verify.outcome import Options
-from binlane.verify.run import Verifier
 from binlane.verify.scope import Scope
+from binlane.verify.verification import Verifier
 from tests.integration.verify.scene import ONE_OF_EACH, found, tables
 from tests.integration.window.conftest import (
     CHANNEL,

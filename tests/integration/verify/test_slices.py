@@ -15,7 +15,7 @@ from binlane.orchestration.commands.verify import outcome_text, verify_channel
 from binlane.state.records.verifications import Suspect
 from binlane.verify.outcome import Options
 from binlane.verify.rows.sides import Difference, Pair
-from binlane.verify.run import Verifier
+from binlane.verify.verification import Verifier
 from tests.forked import process
 from tests.integration.verify.scene import ONE_OF_EACH, found, tables
 from tests.integration.window.conftest import (

@@ -16,7 +16,7 @@ from binlane.orchestration.commands.verify import verify_after, verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.records.verifications import Counts, save_progress, verified_through
-from binlane.verify import run as run_module
+from binlane.verify import verification as run_module
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.column_text import as_text
 from lab.servers import PrivateServer

@@ -20,7 +20,7 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoints, environment_resolver, resolve_endpoints
 from binlane.model import Flavor
 from binlane.orchestration import steps
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.source.older_sessions import highest_older_session

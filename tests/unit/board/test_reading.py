@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from binlane.board.board_reader import BoardReader
 from binlane.board.host import Host, TriggeredRun
-from binlane.board.reading import BoardReader
 from binlane.connections import Endpoint, endpoint
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import State

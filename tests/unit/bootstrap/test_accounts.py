@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from binlane.bootstrap.accounts import Accounts, make_accounts, names_of, no_accounts
+from binlane.bootstrap.account_copy import Accounts, make_accounts, names_of, no_accounts
 from binlane.bootstrap.sessions import Session
 from binlane.model import Flavor
 

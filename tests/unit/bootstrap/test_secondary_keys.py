@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from binlane.bootstrap.definitions import Definition
+from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.secondary_keys import can_wait, key_clauses
 from binlane.model import TableKey
 from binlane.schema.model import Column, ForeignKey, Key, KeyColumn, Table

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from binlane.config import load_channel
-from binlane.health.facts import HEARTBEAT_SECONDS, facts_of
+from binlane.health.channel_facts import HEARTBEAT_SECONDS, facts_of
 from binlane.health.progress import stage_of
 from binlane.model import FolderRecord, LogPosition, RowCounts
 from binlane.state.channels import Channel, Watermark

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from binlane.health.airflow_runs import AirflowRuns, Run
-from binlane.health.facts import Facts, LaneStop, Limits, OpenWindow
+from binlane.health.channel_facts import Facts, LaneStop, Limits, OpenWindow
 from binlane.health.health import Health, Severity, State, health_of, unknown
 from binlane.health.progress import Stage
 from binlane.model import TableKey, size_text

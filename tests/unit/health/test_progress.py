@@ -14,7 +14,7 @@ from binlane.health import progress
 from binlane.health.progress import Stage, _planning
 from binlane.state.records.progress import RunStep, StepRow
 from binlane.work.files import WorkFolder
-from binlane.work.plan_job.progress import PlanProgress, plan_progress
+from binlane.work.plan_job.job_progress import PlanProgress, plan_progress
 
 ROW = StepRow(RunStep.PLAN, "w1", 0, 4, "2026-01-01 00:00:00", "2026-01-01 00:00:00")
 KEY = "0123456789abcdef"

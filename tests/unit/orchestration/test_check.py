@@ -11,7 +11,7 @@ import pytest
 from binlane.cli import main
 from binlane.errors import TargetUnavailableError
 from binlane.health import look
-from binlane.health.facts import Limits
+from binlane.health.channel_facts import Limits
 from binlane.health.health import Severity, health_of, unknown
 from binlane.orchestration.commands import check
 from tests.unit.health.test_health import HEALTHY, of

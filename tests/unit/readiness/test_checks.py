@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import create_engine
 
-from binlane.bootstrap.definitions import Definition
+from binlane.bootstrap.definition_copy import Definition
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceError, SourceUnavailableError
 from binlane.model import Flavor

@@ -10,7 +10,7 @@ import pytest
 from binlane.config import ChannelConfig
 from binlane.model import Flavor
 from binlane.precheck.account.privileges import Need, Order
-from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
+from binlane.readiness.channel_grants import OF_THE_CHANNEL, merged, orders, scopes_of
 from binlane.readiness.needs import COMPARED_ACCOUNTS, applies_accounts, channel_needs, source_privileges
 from binlane.shards.renaming import Renaming
 from tests.unit.precheck.situations import CHANNEL

@@ -10,7 +10,7 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
-from binlane.repair import run
+from binlane.repair import execution as run
 from binlane.repair.plan import Action, DefinitionRepair, RepairPlan, RowRepair, UnrepairedTable, plan_repair
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import DRIFT, Suspect

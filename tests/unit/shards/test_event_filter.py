@@ -11,7 +11,7 @@ from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.letter_case import LetterCase
 from binlane.shards.event_filter import EventMetadataFilter, LoggedStatement, TransactionShards
-from binlane.sql.parse.statements import StatementFacts, analyze
+from binlane.sql.parse.analyze import StatementFacts, analyze
 
 SCHEMA = SchemaFacts(
     views=frozenset({TableKey("a", "v")}),

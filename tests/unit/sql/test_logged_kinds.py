@@ -10,8 +10,8 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from binlane.shards.selection import Selection
 from binlane.sql.logged_kinds import LOGGED, NOT_LOGGED, not_logged
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect
-from binlane.sql.parse.statements import analyze
 from tests.unit.plan.logs import alone, filtered, settings
 
 TAKEN = """

@@ -6,8 +6,8 @@ import pytest
 
 from binlane.model import Flavor, SessionContext
 from binlane.precheck.portability import FEATURES
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect
-from binlane.sql.parse.statements import analyze
 from binlane.sql.requirements import (
     BARE_CHARSET,
     BY_SESSION,

@@ -57,7 +57,7 @@ def repeatable(item: Item) -> Item:
 
 def with_condition(session: LaneSession, item: Item) -> Item:
     """The item; for CREATE FUNCTION ... SONAME, with IF NOT EXISTS: the library may have been installed together with
-    its function, which was compared before the window (``precheck.statements``)."""
+    its function, which was compared before the window (``precheck.window_statements``)."""
     match = _LOADABLE.match(item.payload)
     if match is None:
         return item

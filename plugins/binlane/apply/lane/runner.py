@@ -20,8 +20,8 @@ from binlane.apply.lane.barriers import LaneAttempt
 from binlane.apply.lane.bisect import find_failing
 from binlane.apply.lane.block_writers import Checked, LogFacts, block_writer
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES
-from binlane.apply.lane.errors import at, error_for, with_place
 from binlane.apply.lane.heartbeat import Heartbeat
+from binlane.apply.lane.lane_errors import at, error_for, with_place
 from binlane.apply.lane.note_watch import NoteWatch
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
 from binlane.apply.lane.peers import Peers

@@ -17,7 +17,7 @@ from binlane.orchestration.run_forms import BootstrapForm
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from binlane.bootstrap.run import Options
+    from binlane.bootstrap.first_copy import Options
     from binlane.config import ChannelConfig
 
 TASK: Final = "copy_databases"
@@ -90,7 +90,7 @@ def _task(channel: ChannelConfig) -> StepOperator:
 
 def options_of(context: Context) -> Options:
     """The options in the run's form. All tries of a task count as one order, so --replace drops databases once."""
-    from binlane.bootstrap.run import Options
+    from binlane.bootstrap.first_copy import Options
     from binlane.bootstrap.throttle import Limits
     from binlane.orchestration.commands.copies.bootstrap import patterns_of
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from binlane.config import find_channel, load_channel
 from binlane.connections import Resolver, environment_resolver
+from binlane.health.channel_facts import Facts, Limits
 from binlane.health.durations import seconds_of
-from binlane.health.facts import Facts, Limits
 from binlane.health.health import Health, Severity, unknown
 from binlane.health.look import look_at
 from binlane.safe_text import one_line

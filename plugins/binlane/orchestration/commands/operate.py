@@ -15,7 +15,7 @@ from binlane.config import DeclaredChannel
 from binlane.config.rules_digest import rules_digest
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError, TargetError
-from binlane.health.facts import Limits, facts_of
+from binlane.health.channel_facts import Limits, facts_of
 from binlane.health.first_copy import beginning_copy, read_first_copy
 from binlane.health.health import health_of
 from binlane.model import plural

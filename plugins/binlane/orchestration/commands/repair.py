@@ -20,10 +20,10 @@ from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.commands.verify import ComparedServers, compared_servers, verify_channel
 from binlane.orchestration.effective_rules import rules_of, selection_of
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.repair.definitions import DefinitionRepairer
+from binlane.repair.execution import Repairer, RepairResult
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
-from binlane.repair.run import Repairer, RepairResult
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema
 from binlane.servers.engines import engine_of

@@ -21,7 +21,7 @@ from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.commands.channel import load, read_channel_status
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.plan_job.engines import (
@@ -39,12 +39,12 @@ from binlane.servers.engines import engine_of
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.target_record import record_target
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.early_scans import EarlyScans
-from binlane.work.plan_job.progress import plan_progress
+from binlane.work.plan_job.job_progress import plan_progress
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5

@@ -22,7 +22,7 @@ from binlane.health.unshown import told
 from binlane.model import TableKey, plural
 from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.effective_rules import rules_of
-from binlane.orchestration.extraction.reading import source_of, start_of
+from binlane.orchestration.extraction.window_reading import source_of, start_of
 from binlane.orchestration.inputs import shards_of
 from binlane.precheck.account.privileges import Grants, read_grants
 from binlane.safe_text import one_line
@@ -39,7 +39,7 @@ from binlane.verify.definitions.visibility import UnseenObjects, Visibility, wit
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.row_text import changed_values, key_values, words
 from binlane.verify.rows.sides import Pair, source_side, target_side
-from binlane.verify.run import Verifier
+from binlane.verify.verification import Verifier
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from binlane.errors import BinlaneError, ConfigError, StopRequestedError
 from binlane.model import plural
 from binlane.orchestration import steps
 from binlane.orchestration.commands.run import apply_window
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.terminal import Terminal
 

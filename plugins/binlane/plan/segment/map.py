@@ -32,7 +32,6 @@ from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Route, Routing
 from binlane.plan.row_accounting import ROWS_ONLY, Tally
-from binlane.plan.segment.changes import Changes, changes_of
 from binlane.plan.segment.columns import INSERT, NONE, ROLES, Run, SegmentColumns, Single, segment_columns
 from binlane.plan.segment.lane_writer import LaneSink
 from binlane.plan.segment.load import Loads
@@ -42,6 +41,7 @@ from binlane.plan.segment.rename import definition
 from binlane.plan.segment.replaced_rows import ReplacedRows
 from binlane.plan.segment.row_modes import RowModes, asked
 from binlane.plan.segment.run_writer import RunWriter
+from binlane.plan.segment.table_changes import Changes, changes_of
 from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.event_format import format_for

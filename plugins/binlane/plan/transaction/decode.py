@@ -49,8 +49,8 @@ from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
+from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.lexer import NAMES_A_FILE
-from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.sql.shared_reading import Reader, as_read_by_source
 from binlane.sql.sql_modes import translated, untranslatable, without_folders

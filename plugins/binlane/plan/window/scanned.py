@@ -10,10 +10,10 @@ import numpy as np
 
 from binlane.binlog.vector.arrays import Ints
 from binlane.model import TableKey
-from binlane.plan.segment.changes import Changes
 from binlane.plan.segment.load import Loads
 from binlane.plan.segment.logged_tables import LoggedTable
 from binlane.plan.segment.map import ScanSummary
+from binlane.plan.segment.table_changes import Changes
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_tables import TemporaryStep
 from binlane.plan.transaction.xa import XaEnd, XaPrepareScan

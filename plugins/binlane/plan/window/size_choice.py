@@ -12,7 +12,7 @@ from binlane.choices import Reduce
 from binlane.model import plural
 from binlane.plan.block.size_choice import USUAL_TRANSACTIONS, SizeChoice
 from binlane.plan.routing import Routing
-from binlane.plan.segment.changes import Changes
+from binlane.plan.segment.table_changes import Changes
 from binlane.plan.settings import PlanSettings
 
 FEWEST_TRANSACTIONS: Final = 4 * USUAL_TRANSACTIONS

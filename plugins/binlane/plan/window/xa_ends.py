@@ -9,7 +9,7 @@ and by the log on the source (``xa.AtOnce``), nothing is applied.
 
 The source's engines decide what a statement has changed at once, and the merge of scans knows the target's alone: where
 it matters, and the log does not tell, it names the tables, which must be of one kind on both servers
-(``precheck.engines``).
+(``precheck.storage_engines``).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import pymysql
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.errors import SourceError
 from binlane.model import Flavor, SchemaObject
-from binlane.servers.accounts import SERVERS_OWN
+from binlane.servers.account_fingerprints import SERVERS_OWN
 from binlane.verify.definitions.account_options import (
     AccountOptions,
     differing_options,

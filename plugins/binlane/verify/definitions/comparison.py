@@ -29,10 +29,7 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.sql.programs.equivalence import Equivalence
 from binlane.verify.definitions import accounts
-from binlane.verify.definitions.mend import Mend, nothing
-from binlane.verify.definitions.mend import one as one_statement
-from binlane.verify.definitions.object_mends import Creation, removal
-from binlane.verify.definitions.reader import (
+from binlane.verify.definitions.definition_reader import (
     DATABASE,
     ORDER,
     SEQUENCE,
@@ -46,6 +43,9 @@ from binlane.verify.definitions.reader import (
     read_table_collations,
     table_statement,
 )
+from binlane.verify.definitions.mend import Mend, nothing
+from binlane.verify.definitions.mend import one as one_statement
+from binlane.verify.definitions.object_mends import Creation, removal
 from binlane.verify.definitions.show_create import sequence_mend, table_mend, table_parts, without_collation
 from binlane.verify.definitions.table_facts import TableFacts, differing_parts, read_table_facts
 from binlane.verify.definitions.table_mends import TableTexts

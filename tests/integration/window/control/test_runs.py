@@ -17,7 +17,7 @@ from pymysql.connections import Connection as Driver
 
 from binlane.errors import PlanError
 from binlane.orchestration import steps
-from binlane.orchestration.extraction import reading
+from binlane.orchestration.extraction import window_reading as reading
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest

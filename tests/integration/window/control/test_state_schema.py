@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from binlane.board.board_reader import BoardReader
 from binlane.board.host import Host
-from binlane.board.reading import BoardReader
-from binlane.bootstrap.run import Options
+from binlane.bootstrap.first_copy import Options
 from binlane.cli import app
 from binlane.connections import environment_resolver
 from binlane.errors import StateSchemaError

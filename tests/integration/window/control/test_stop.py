@@ -12,7 +12,7 @@ import pytest
 
 from binlane.errors import StopRequestedError
 from binlane.orchestration import steps
-from binlane.orchestration.extraction.reading import source_of, start_of
+from binlane.orchestration.extraction.window_reading import source_of, start_of
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from binlane.model import Flavor
-from binlane.servers.accounts import read_accounts
+from binlane.servers.account_fingerprints import read_accounts
 from binlane.servers.engines import engine_at
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.orchestration.extraction.reading import start_of
+from binlane.orchestration.extraction.window_reading import start_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.source.position_at import place_of

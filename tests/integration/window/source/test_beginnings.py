@@ -11,7 +11,7 @@ import pytest
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.source.protocol import EVERY_SESSION
 from lab.servers import PrivateServer
 from tests.emptied import empty_target

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from binlane.health.facts import facts_of
+from binlane.health.channel_facts import facts_of
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.inputs import write_inputs
@@ -24,7 +24,7 @@ from binlane.state.records.verifications import CLEAN, PENDING
 from binlane.state.windows import note_empty
 from binlane.verify.outcome import Options
 from binlane.verify.rows.column_text import ComparedTable, Key
-from binlane.verify.run import Verifier
+from binlane.verify.verification import Verifier
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on

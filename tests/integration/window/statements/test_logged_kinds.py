@@ -12,8 +12,8 @@ import pytest
 from binlane.errors import PrecheckError, UnsupportedEventError
 from binlane.plan.transaction.own_state import REPLICA_STATE
 from binlane.sql.logged_kinds import not_logged
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect
-from binlane.sql.parse.statements import analyze
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, run_on

@@ -24,8 +24,8 @@ from binlane.plan.transaction.decode import LogFormat, dissect
 from binlane.plan.transaction.parts import FilteredPart, Part, RowsPart
 from binlane.plan.window_plan import RuleCounts
 from binlane.shards.selection import Selection
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect
-from binlane.sql.parse.statements import analyze
 from binlane.sql.statement_kinds import kinds_of
 from tests.tiers import examples
 from tests.unit.binlog.cases import mariadb_gtid

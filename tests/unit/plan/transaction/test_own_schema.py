@@ -9,7 +9,7 @@ from binlane.model import FILTERED_SHARD, Flavor, SessionContext, TableKey
 from binlane.plan.transaction.own_state import own_schema
 from binlane.plan.window_plan import RuleCounts
 from binlane.shards.selection import OWN, Selection, Undecided
-from binlane.sql.parse.statements import analyze
+from binlane.sql.parse.analyze import analyze
 from tests.unit.plan.logs import alone, filtered, rows, settings
 
 TAKEN = [

@@ -20,8 +20,8 @@ from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
 from binlane.shards.renaming import Renaming
 from binlane.sql.charset import decoded
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, lex
-from binlane.sql.parse.statements import analyze
 from tests.tiers import examples
 from tests.unit.plan.logs import alone, segment_of, statements
 

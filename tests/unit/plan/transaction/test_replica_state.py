@@ -8,7 +8,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from binlane.plan.transaction.own_state import REPLICA_STATE, replica_state
 from binlane.plan.window_plan import RuleCounts
-from binlane.sql.parse.statements import analyze
+from binlane.sql.parse.analyze import analyze
 from tests.unit.plan.logs import alone, filtered, rows
 
 LEFT_OUT = [

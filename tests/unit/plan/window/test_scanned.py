@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from binlane.model import TableKey
-from binlane.plan.segment.changes import Changes
 from binlane.plan.segment.logged_tables import LoggedTable
 from binlane.plan.segment.map import ScanSummary
+from binlane.plan.segment.table_changes import Changes
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.window.merge import merge_scans
 from binlane.plan.window.scanned import ScannedWindow

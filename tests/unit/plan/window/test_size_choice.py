@@ -13,8 +13,8 @@ from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.division import Division
 from binlane.plan.routing import Routing
-from binlane.plan.segment.changes import Changes
 from binlane.plan.segment.map import scan_segment
+from binlane.plan.segment.table_changes import Changes
 from binlane.plan.window.size_choice import (
     EXISTING_SHARE,
     FEW_CHANGES,
@@ -110,7 +110,7 @@ def test_a_channel_that_says_both_has_no_choice_and_its_files_none_either() -> N
 
 
 def test_the_scan_counts_rows_and_the_tables_that_blocks_of_all_lanes_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("binlane.plan.segment.changes.USUAL_TRANSACTIONS", 1)
+    monkeypatch.setattr("binlane.plan.segment.table_changes.USUAL_TRANSACTIONS", 1)
     log = [rows(1, "a", count=5), rows(2, "b", "c"), rows(3, "a"), rows(4, "a"), rows(5, "a"), rows(6, "a")]
     data, segment = segment_of(log)
     scanned = scan_segment(data, segment, replace(AUTO, divide=Divide.TABLE), lambda _: False)

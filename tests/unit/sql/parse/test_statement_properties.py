@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlane.model import Flavor
-from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
+from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from tests.tiers import examples
 
 VOCABULARY = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.sql.parse.statements import StatementKind, analyze
+from binlane.sql.parse.analyze import StatementKind, analyze
 
 SHAPES: dict[str, tuple[StatementKind, tuple[str, ...]]] = {
     "create table": (

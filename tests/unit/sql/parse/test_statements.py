@@ -6,7 +6,7 @@ import pytest
 
 from binlane.model import Flavor, TableKey
 from binlane.sql.parse import queries
-from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
+from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 
 DML, DDL, GLOBAL = StatementKind.DML, StatementKind.DDL, StatementKind.GLOBAL
 TRANSACTION, LOAD_DATA, UNKNOWN = StatementKind.TRANSACTION, StatementKind.LOAD_DATA, StatementKind.UNKNOWN

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
+from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect
-from binlane.sql.parse.statements import analyze
 from binlane.sql.parse.unsafe import is_row_order_open
 from tests.unit.plan.logs import filtered, rows, statements
 

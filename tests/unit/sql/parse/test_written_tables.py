@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.sql.parse.statements import analyze
+from binlane.sql.parse.analyze import analyze
 
 CASES = [
     ("INSERT INTO a SELECT * FROM b", "d.a"),

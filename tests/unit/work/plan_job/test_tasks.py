@@ -51,7 +51,7 @@ assert [list(block.items) for block in read_blocks(folder, "lane")] == [[Item(It
 """
 STATEMENT: Final = """
 from binlane.model import Flavor
-from binlane.sql.parse.statements import analyze
+from binlane.sql.parse.analyze import analyze
 analyze("INSERT INTO t SELECT * FROM u", database="a", flavor=Flavor.MYSQL)
 """
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import require_own_target
-from binlane.bootstrap.progress import CopyState, Progress
-from binlane.bootstrap.run import FirstCopy, Options, Outcome
+from binlane.bootstrap.copy_progress import CopyState, Progress
+from binlane.bootstrap.first_copy import FirstCopy, Options, Outcome
 from binlane.bootstrap.sessions import answering
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
@@ -21,7 +21,7 @@ from binlane.health.first_copy import standing_text
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.terminal import Bars, Terminal
 from binlane.readiness.situation import ReadinessRequest
@@ -121,11 +121,11 @@ class LogLines:
         self._next = time.monotonic()
 
     def phase(self, name: str) -> None:
-        """See ``bootstrap.progress.Progress``."""
+        """See ``bootstrap.copy_progress.Progress``."""
         log.info("%s", name)
 
     def show(self, standing: CopyState) -> None:
-        """See ``bootstrap.progress.Progress``."""
+        """See ``bootstrap.copy_progress.Progress``."""
         with self._lock:
             if time.monotonic() < self._next:
                 return
@@ -141,10 +141,10 @@ class Bar:
         self._bar = bars.add("begins", 1)
 
     def phase(self, name: str) -> None:
-        """See ``bootstrap.progress.Progress``."""
+        """See ``bootstrap.copy_progress.Progress``."""
         self._bars.show(self._bar, 0, name)
 
     def show(self, standing: CopyState) -> None:
-        """See ``bootstrap.progress.Progress``."""
+        """See ``bootstrap.copy_progress.Progress``."""
         rows = plural(standing.rows, "row")
         self._bars.show(self._bar, standing.bytes, standing_text(standing), rows, max(standing.all_bytes, 1))

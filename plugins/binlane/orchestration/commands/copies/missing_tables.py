@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from binlane.bootstrap.definitions import make, make_database, read_definition
+from binlane.bootstrap.definition_copy import make, make_database, read_definition
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints

@@ -14,7 +14,7 @@ from binlane.connections import Resolver
 from binlane.errors import ConfigError, PrecheckError
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.servers.catalog import SYSTEM_DATABASES, read_schema
 from binlane.servers.engines import engine_of
@@ -22,7 +22,7 @@ from binlane.shards.selection import Extent
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.target_record import record_target
 
 

@@ -39,7 +39,7 @@ from binlane.source.server import translated
 from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import recopy_lease
 from binlane.state.windows import read_open_window
-from binlane.verify.definitions.reader import read_sequences
+from binlane.verify.definitions.definition_reader import read_sequences
 from binlane.verify.rows.column_text import ComparedTable
 from binlane.verify.rows.pairing import pair
 from binlane.verify.rows.sides import source_side

@@ -18,12 +18,12 @@ from binlane.errors import BinlaneError, TargetIdentityError
 from binlane.model import plural
 from binlane.orchestration.commands.channel import proven
 from binlane.orchestration.commands.setup.connections_held import Connections, LoadStores, connections_of
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.terminal import Style, Terminal
 from binlane.precheck.finding import Command, Finding
+from binlane.readiness.channel_grants import merged
 from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, ON_SOURCE, OTHER_CHECKS, Answer, Check, answers
-from binlane.readiness.grants import merged
 from binlane.readiness.needs import applies_accounts
 from binlane.readiness.situation import ReadinessRequest
 from binlane.schema.compare import Severity

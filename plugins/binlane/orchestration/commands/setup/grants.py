@@ -13,11 +13,11 @@ from binlane.connections import Endpoint, Endpoints
 from binlane.errors import ConfigError
 from binlane.model import Flavor
 from binlane.orchestration.commands.channel import load
-from binlane.orchestration.extraction.reading import source_of
+from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.precheck.account.privileges import EVERYWHERE, Need
+from binlane.readiness.channel_grants import OF_THE_CHANNEL, merged, orders, scopes_of, taken_back
 from binlane.readiness.checks import answer
-from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of, taken_back
 from binlane.readiness.held import check_accounts, check_definers
 from binlane.readiness.needs import (
     COMPARED_ACCOUNTS,

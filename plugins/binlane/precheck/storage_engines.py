@@ -14,7 +14,7 @@ from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
-from binlane.precheck.statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
+from binlane.precheck.window_statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
 from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema, Table
 from binlane.sql.logged_statement import LoggedText, index_of

@@ -16,7 +16,7 @@ from binlane.model import Flavor, ItemKind, TableKey
 from binlane.plan.transaction.rename import name_of, sources_of
 from binlane.plan.transaction.unseen_tables import UNSEEN, UNSURE
 from binlane.precheck.definers import check_definers, check_statement_privileges
-from binlane.precheck.definitions.programs import read_log_end
+from binlane.precheck.definitions.program_checks import read_log_end
 from binlane.precheck.finding import Finding
 from binlane.precheck.parser import Verdict
 from binlane.precheck.portability import check_features

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.sql.parse import changes, definitions
+from binlane.sql.parse import definitions
+from binlane.sql.parse import row_statements as changes
 from binlane.sql.parse.cursor import Cursor, FactsBuilder, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex

@@ -17,7 +17,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
 from binlane.model import Flavor
-from binlane.servers.accounts import SERVERS_OWN
+from binlane.servers.account_fingerprints import SERVERS_OWN
 from binlane.sql.logged_statement import shown
 
 _NOT_COPIED: Final = frozenset({1049, 1146, 1147, 1305, 1347})

@@ -30,7 +30,7 @@ from binlane.repair.plan import Action, DefinitionRepair, RepairPlan, RowRepair,
 from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, forget_table, save_repair
-from binlane.verify.definitions.reader import SEQUENCE, TRIGGER
+from binlane.verify.definitions.definition_reader import SEQUENCE, TRIGGER
 from binlane.verify.rows.column_text import ComparedTable, Key, Row, one_of
 from binlane.verify.rows.pairing import Tables
 from binlane.verify.rows.row_text import row_values, words

@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from binlane.bootstrap.definitions import Definition
+from binlane.bootstrap.definition_copy import Definition
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
 from binlane.model import Flavor, SchemaObject, plural

@@ -18,11 +18,12 @@ from typing import Final
 from sqlalchemy import Engine, select
 
 from binlane.apply.refusals import driver_errors
-from binlane.bootstrap.accounts import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
+from binlane.bootstrap.account_copy import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
 from binlane.bootstrap.broken_views import drop_stand_ins, make_broken_views
 from binlane.bootstrap.catch_up import CatchUp, EarlierAttempt
-from binlane.bootstrap.checks import check_empty, check_functions, check_tables, chosen_databases
-from binlane.bootstrap.definitions import (
+from binlane.bootstrap.copy_checks import check_empty, check_functions, check_tables, chosen_databases
+from binlane.bootstrap.copy_progress import Meter, Progress
+from binlane.bootstrap.definition_copy import (
     Definition,
     Definitions,
     contents,
@@ -36,8 +37,7 @@ from binlane.bootstrap.definitions import (
     set_auto_increment,
     set_sequence,
 )
-from binlane.bootstrap.progress import Meter, Progress
-from binlane.bootstrap.rows import Copier, RemainingTable
+from binlane.bootstrap.row_copy import Copier, RemainingTable
 from binlane.bootstrap.secondary_keys import build_keys, can_wait, drop_keys
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
@@ -60,7 +60,7 @@ from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.leases import bootstrap_lease
 from binlane.state.migrations.check import require_current
-from binlane.state.migrations.run import create
+from binlane.state.migrations.upgrade import create
 from binlane.state.records import bootstraps
 from binlane.state.records.bootstraps import TABLE, Bootstrap, CopyResult, Key, Size
 from binlane.state.stored_values import unexpected
