@@ -22,6 +22,7 @@ from binlane.errors import PrecheckError, SourceError, TargetError
 from binlane.model import SchemaObject, TableKey
 from binlane.servers.names import among, literals
 from binlane.session_pins import WRITE_MODE
+from binlane.sql.charset import dialect_in
 from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE
 
@@ -190,7 +191,7 @@ class _Reader:
     def event(self, database: str, name: str) -> Definition:
         [row] = self.session.rows(f"SHOW CREATE EVENT {_name(database, name)}")
         event = self._definition("EVENT", database, name, row, column=3, mode=1, client=4)
-        safe = disabled(event.statement, event.client, self.session.flavor)
+        safe = disabled(event.statement, event.client, dialect_in(event.sql_mode, self.session.flavor))
         return replace(event, statement=safe, time_zone=row[2].decode())
 
     def shown(

@@ -32,7 +32,7 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.letter_case import lower
 from binlane.servers.programs import PROGRAM_NAMES
-from binlane.sql.charset import decoded
+from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import UNDECODED
@@ -159,7 +159,7 @@ class StatementJudge:
             return None
         if len(item.payload) + _HEADER > self.session.max_allowed_packet or not self._enter(context, item.payload):
             return None  # the packet, the collations and time zones have findings of their own
-        text = disabled(item.payload, self.context.client_charset(context), self.session.flavor)
+        text = disabled(item.payload, self.context.client_charset(context), dialect_of(context, self.session.flavor))
         try:
             self._prepare(text)
         except pymysql.err.MySQLError as exc:

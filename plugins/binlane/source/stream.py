@@ -368,7 +368,14 @@ class Dump:
         """Follow an artificial ROTATE: u64 offset, file name, and a CRC32 only if the file's events have one."""
         has_crc = zlib.crc32(event[:-4]) == _U32.unpack_from(event, len(event) - 4)[0]
         body = event[HEADER.size : len(event) - 4 if has_crc else len(event)]
-        file, offset = bytes(body[8:]).decode(), int.from_bytes(body[:8], "little")
+        offset = int.from_bytes(body[:8], "little")
+        try:
+            file = bytes(body[8:]).decode()
+        except UnicodeDecodeError as exc:
+            raise BinlogError(
+                f"{self._where()}the server goes on in a file whose name is no UTF-8 ({exc}): a program between "
+                "binlane and the server changes the stream, or log_bin of the source has such a name"
+            ) from exc
         if not self._has_begun:
             self._has_begun = True
             if file != self._start.file:

@@ -71,6 +71,12 @@ def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
     return Dialect(flavor, bool(mode & _ANSI_QUOTES), has_plain_backslashes(context))
 
 
+def dialect_in(sql_mode: str, flavor: Flavor) -> Dialect:
+    """The same for a definition, of the sql_mode that a catalogue shows with it."""
+    modes = sql_mode.split(",")
+    return Dialect(flavor, "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" in modes)
+
+
 def client_charset(context: SessionContext) -> str:
     """The character set of that session's statements; empty if its number is not known."""
     return _charset(context.charset_client)

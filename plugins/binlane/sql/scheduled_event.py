@@ -6,53 +6,46 @@ Grammar: https://dev.mysql.com/doc/refman/9.0/en/create-event.html, https://mari
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from binlane.model import Flavor
 from binlane.sql.charset import masked
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
-_TOKEN: Final = re.compile(
-    r"""(?P<gap>\s+|--[ \t][^\n]*|\#[^\n]*|/\*(?![!M]).*?\*/|/\*M?!\d*|\*/)
-      | (?P<name>`(?:[^`]|``)*`)
-      | (?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-      | (?P<word>[^\W\d][\w$]*|\d+)
-      | (?P<sign>.)""",
-    re.VERBOSE | re.DOTALL,
-)
 _DISABLED: Final = {Flavor.MARIADB: b" DISABLE ON SLAVE ", Flavor.MYSQL: b" DISABLE ON REPLICA "}
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
+class _Token(NamedTuple):
+    token: Token
     start: int
     end: int
-    kind: str
 
     def is_word(self, *words: str) -> bool:
-        return self.kind == "word" and self.text.upper() in words
+        return self.token.upper in words
 
 
-def disabled(statement: bytes, charset: str, flavor: Flavor) -> bytes:
-    """The statement for the target: unchanged unless it creates or alters a scheduled event."""
+def disabled(statement: bytes, charset: str, dialect: Dialect) -> bytes:
+    """The statement for the target: unchanged unless it creates or alters a scheduled event. ``dialect``: the target's,
+    in the session of the statement."""
     if re.search(rb"\bEVENT\b", statement, re.I) is None:
         return statement
-    tokens = list(_tokens(masked(statement, charset)))
+    tokens = _tokens(masked(statement, charset), dialect)
     keyword = _event_keyword(tokens)
     if keyword is None:
         return statement
     start, end = _place_of_status(tokens[keyword:])
-    return statement[:start] + _DISABLED[flavor] + statement[end:]
+    return statement[:start] + _DISABLED[dialect.flavor] + statement[end:]
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or ""
-        if kind != "gap":
-            yield _Token(match.group(), match.start(), match.end(), kind)
+def _tokens(text: str, dialect: Dialect) -> list[_Token]:
+    """As the target reads them, up to where it cannot: what it takes for a comment decides nothing."""
+    tokens, places = list[Token](), list[tuple[int, int]]()
+    with contextlib.suppress(Unreadable):
+        lex(text, dialect, tokens, places)
+    return [_Token(token, *place) for token, place in zip(tokens, places, strict=False)]
 
 
 def _event_keyword(tokens: list[_Token]) -> int | None:
@@ -71,7 +64,7 @@ def _event_keyword(tokens: list[_Token]) -> int | None:
 def _after_definer(tokens: list[_Token], at: int) -> int:
     """The index behind ``= user@host``, ``= CURRENT_USER`` or ``= CURRENT_USER()``, where the object's kind stands."""
     kinds = ("EVENT", "FUNCTION", "PROCEDURE", "TRIGGER", "VIEW", "SQL", "AGGREGATE", "PACKAGE")
-    while at < len(tokens) and not (tokens[at].is_word(*kinds) and tokens[at - 1].text not in ("=", "@")):
+    while at < len(tokens) and not (tokens[at].is_word(*kinds) and tokens[at - 1].token.text not in ("=", "@")):
         at += 1
     return at
 
@@ -79,11 +72,11 @@ def _after_definer(tokens: list[_Token], at: int) -> int:
 def _place_of_status(tokens: list[_Token]) -> tuple[int, int]:
     """Begin and end of the text that the status replaces: by the grammar behind the schedule, before COMMENT and DO."""
     depth = 0
-    insert_at = tokens[-1].end if tokens[-1].text != ";" else tokens[-1].start
+    insert_at = tokens[-1].end if tokens[-1].token.text != ";" else tokens[-1].start
     removed: tuple[int, int] | None = None
     for at, token in enumerate(tokens[1:], start=1):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth or token.kind != "word" or tokens[at - 1].text == ".":
+        depth += is_symbol(token.token, "(") - is_symbol(token.token, ")")
+        if depth or token.token.kind is not TokenKind.WORD or is_symbol(tokens[at - 1].token, "."):
             continue
         if token.is_word("COMMENT", "DO") and _behind_name(tokens, at):
             insert_at = token.start

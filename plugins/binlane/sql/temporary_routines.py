@@ -13,7 +13,8 @@ from enum import Enum, auto
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from binlane.model import Flavor, TableKey
-from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.charset import dialect_in
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.sql.program_names import folded_name
 
 _Place = TypeVar("_Place")
@@ -71,9 +72,9 @@ def tokens_of(text: str | None, flavor: Flavor, sql_mode: str = "") -> Sequence[
     """The tokens of a body; None if nobody can read them. ``sql_mode``: of who made it."""
     if text is None:
         return None
-    modes, found = sql_mode.split(","), list[Token]()
+    found = list[Token]()
     try:
-        lex(text, Dialect(flavor, "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" in modes), found)
+        lex(text, dialect_in(sql_mode, flavor), found)
     except Unreadable:
         return None
     return found

@@ -13,6 +13,7 @@ from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
 from binlane.errors import ApplyError
 from binlane.model import Flavor, Item, ItemKind, SessionContext
+from binlane.sql.parse.lexer import Dialect
 from binlane.sql.scheduled_event import disabled
 from tests.integration.apply.conftest import QUICK, Pair
 
@@ -154,7 +155,7 @@ EVENTS = [
 
 @pytest.mark.parametrize(("statement", "expected"), EVENTS)
 def test_an_event_statement_is_disabled_on_the_target(statement: str, expected: str) -> None:
-    assert disabled(statement.encode(), "utf8mb4", Flavor.MARIADB).decode() == expected
+    assert disabled(statement.encode(), "utf8mb4", Dialect(Flavor.MARIADB)).decode() == expected
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_an_event_statement_is_disabled_on_the_target(statement: str, expected: 
     ],
 )
 def test_other_statements_stay_as_they_are(statement: str) -> None:
-    assert disabled(statement.encode(), "utf8mb4", Flavor.MYSQL) == statement.encode()
+    assert disabled(statement.encode(), "utf8mb4", Dialect(Flavor.MYSQL)) == statement.encode()
 
 
 def test_the_server_shows_replicated_events_as_disabled(pair: Pair, session: LaneSession) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
+from binlane.sql.charset import dialect_in
+from binlane.sql.parse.lexer import Dialect
 from binlane.sql.scheduled_event import disabled
 
 HEAD = b"CREATE EVENT e ON SCHEDULE EVERY 1 DAY"
@@ -24,7 +26,7 @@ HEAD = b"CREATE EVENT e ON SCHEDULE EVERY 1 DAY"
     ],
 )
 def test_the_status_stands_in_front_of_the_comment(charset: str, body: bytes) -> None:
-    assert disabled(HEAD + b" " + body, charset, Flavor.MYSQL) == HEAD + b"  DISABLE ON REPLICA " + body
+    assert disabled(HEAD + b" " + body, charset, Dialect(Flavor.MYSQL)) == HEAD + b"  DISABLE ON REPLICA " + body
 
 
 @pytest.mark.parametrize(
@@ -34,4 +36,28 @@ def test_the_status_stands_in_front_of_the_comment(charset: str, body: bytes) ->
 def test_a_backslash_that_is_half_a_character_hides_nothing_behind_it(charset: str, name: bytes) -> None:
     statement = b"CREATE DEFINER='" + name + b"'@'%' EVENT e ON SCHEDULE EVERY 1 DAY ENABLE DO SELECT '" + name + b"'"
 
-    assert disabled(statement, charset, Flavor.MARIADB) == statement.replace(b" ENABLE DO", b"  DISABLE ON SLAVE  DO")
+    assert disabled(statement, charset, Dialect(Flavor.MARIADB)) == statement.replace(
+        b" ENABLE DO", b"  DISABLE ON SLAVE  DO"
+    )
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize(
+    ("statement", "modes"),
+    [
+        ("ALTER EVENT e ENABLE /*M DISABLE */ DO SELECT 1", ""),
+        ("ALTER EVENT e ENABLE /* DISABLE */ DO SELECT 1", ""),
+        ("ALTER EVENT e /*M COMMENT */ ENABLE DO SELECT 1", ""),
+        ("ALTER EVENT e ENABLE --\x0bDISABLE\n DO SELECT 1", ""),
+        ("ALTER EVENT e ENABLE # DISABLE\n DO SELECT 1", ""),
+        ("ALTER EVENT e ON SCHEDULE AT CONCAT('x', LEFT('\\', 0)) ENABLE DO SELECT 'x'", "NO_BACKSLASH_ESCAPES"),
+        ('ALTER EVENT "e\\" ENABLE COMMENT "x"', "ANSI_QUOTES,NO_BACKSLASH_ESCAPES"),
+        ('CREATE EVENT "do" ON SCHEDULE EVERY 1 DAY ENABLE DO SELECT "x"', "ANSI_QUOTES"),
+    ],
+)
+def test_what_the_target_takes_for_a_comment_or_a_string_hides_no_status(
+    statement: str, modes: str, flavor: Flavor
+) -> None:
+    status = " DISABLE ON SLAVE " if flavor is Flavor.MARIADB else " DISABLE ON REPLICA "
+    found = disabled(statement.encode(), "utf8mb4", dialect_in(modes, flavor)).decode()
+    assert found == statement.replace("ENABLE", status, 1)

@@ -22,6 +22,7 @@ from binlane.choices import Writer
 from binlane.errors import ApplyError, PlanError
 from binlane.extension import chosen
 from binlane.model import Item, ItemKind, RowCounts, SessionContext
+from binlane.sql.charset import dialect_of
 from binlane.sql.scheduled_event import disabled
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class BlockWriter:
         """Set the session up for a statement; returns the bytes to run on the target."""
         context = item.context if item.context is not None else SessionContext()
         self.context.enter(context, item.payload)
-        return disabled(item.payload, self.context.client_charset(context), self.session.flavor)
+        return disabled(item.payload, self.context.client_charset(context), dialect_of(context, self.session.flavor))
 
     def run(self, item: Item, text: bytes) -> None:
         """Run a prepared statement. An error that the source had as well is the expected result."""

@@ -48,7 +48,7 @@ from binlane.sql.analyzed_statement import executed
 from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
-from binlane.sql.other_family import as_in_family, read_under_another_mode
+from binlane.sql.other_family import as_in_family, read_under_another_mode, with_plain_front
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.lexer import NAMES_A_FILE
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
@@ -304,6 +304,7 @@ class _Dissection:
         facts = error_outcome.with_open_order(facts, query, context, source.flavor)
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if _precedes_its_rows(facts) else query.sql
+            sql = with_plain_front(sql, context, self.log.format.flavor)
             sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
         sql = as_in_family(sql, context, self.log.format.flavor, self.log.target)
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)

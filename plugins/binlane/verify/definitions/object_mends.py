@@ -12,6 +12,7 @@ from binlane.errors import SourceError
 from binlane.model import Flavor, SchemaObject
 from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION
 from binlane.servers.variables import version_number
+from binlane.sql.charset import dialect_in
 from binlane.sql.scheduled_event import disabled
 from binlane.sql.shared_reading import AmbiguousTextError, Reader, definition_as_read
 from binlane.sql.sql_modes import MODES_OF_ONE_FAMILY
@@ -89,7 +90,7 @@ class Creation:
         if self._is_across and (lacking := lacking_collation(text, self.collations)):
             return [], f"the target has no collation {lacking}"
         if obj.kind == "event":
-            text = disabled(text.encode(), "utf8mb4", target).decode()
+            text = disabled(text.encode(), "utf8mb4", dialect_in(mode, target)).decode()
         state = [] if shown.sql_mode is None else [f"sql_mode = {quoted(self._mode(row[shown.sql_mode] or ''))}"]
         if shown.client is not None:
             collation = self._collation(row[shown.client + 1] or "")
