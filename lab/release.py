@@ -50,7 +50,7 @@ def release(project: Path, version: str, day: date) -> None:
     try:
         for file, text in changed.items():
             (project / file).write_text(text, "utf-8")
-        wheel.build(dist, project)
+        wheel.audited(wheel.build(dist, project))
         (dist / "constraints.txt").write_text(wheel.constraints(project))
         _git(project, "commit", "-q", "-m", f"binlane {version}", "--", *map(str, changed))
     except LabError:

@@ -41,7 +41,9 @@ def build(folder: Path, project: Path = PROJECT) -> Built:
 
 def audited(built: Built) -> Built:
     """With the wheel replaced by one that has the libraries of its compiled modules, and a name that says which systems
-    it is for (``manylinux``). Raises LabError."""
+    it is for (``manylinux``); a wheel without compiled modules stays. Raises LabError."""
+    if built.wheel.name.endswith("-none-any.whl"):
+        return built
     programs = Path(sys.executable).parent
     path = os.pathsep.join((str(programs), os.environ.get("PATH", "")))
     folder = built.wheel.parent

@@ -16,6 +16,7 @@ from lab.release import release
 ROOT = Path(__file__).parents[2]
 DAY = date(2026, 12, 1)
 COPIED = ("pyproject.toml", "uv.lock", "README.md", "LICENSE", "plugins/binlane/__init__.py")
+HOOK = '[tool.hatch.build.targets.wheel.hooks.custom]\npath = "hatch_build.py"\n'
 CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- lanes\n"
 
 
@@ -25,11 +26,14 @@ def git(project: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A clone with a package of one module."""
+    """A clone with a package of one module, and none to compile."""
     for name in COPIED:
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes((ROOT / name).read_bytes())
+    settings = (tmp_path / "pyproject.toml").read_text()
+    assert HOOK in settings
+    (tmp_path / "pyproject.toml").write_text(settings.replace(HOOK, ""))
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
     (tmp_path / ".gitignore").write_text("/dist/\n")
     git(tmp_path, "init", "-q", "-b", "main")

@@ -71,10 +71,10 @@ def _all(situation: Situation) -> Iterator[Finding]:
 def _known(situation: Situation) -> frozenset[TableKey]:
     """The tables that a statement of the window may have been about, in lower case."""
     made = (key for text in situation.every_text for key in text.facts.tables)
-    return frozenset(map(_folded, (*situation.planned.tables, *situation.planned.views, *made)))
+    return frozenset(map(_lower_case, (*situation.planned.tables, *situation.planned.views, *made)))
 
 
-def _folded(key: TableKey) -> TableKey:
+def _lower_case(key: TableKey) -> TableKey:
     return TableKey(lower(key.database), lower(key.table))
 
 
@@ -101,7 +101,7 @@ def read_in_another_set(sql: bytes, context: SessionContext, flavor: Flavor, kno
             facts = statement_facts(sql, other, flavor)
             if facts.kind is StatementKind.UNKNOWN or _about(facts) == logged:
                 continue
-            if all(_folded(key) in known for key in facts.tables):
+            if all(_lower_case(key) in known for key in facts.tables):
                 return f"character_set_client {name}{', ' if modes else ''}{modes}"
     return None
 
