@@ -69,9 +69,10 @@ def _all(situation: Situation) -> Iterator[Finding]:
 
 
 def _known(situation: Situation) -> frozenset[TableKey]:
-    """The tables that a statement of the window may have been about, in lower case."""
+    """The tables that a statement of the window may have been about, in lower case; a database alone has no table."""
     made = (key for text in situation.every_text for key in text.facts.tables)
-    return frozenset(map(_lower_case, (*situation.planned.tables, *situation.planned.views, *made)))
+    alone = (TableKey(name, "") for text in situation.every_text for name in text.facts.databases)
+    return frozenset(map(_lower_case, (*situation.planned.tables, *situation.planned.views, *made, *alone)))
 
 
 def _lower_case(key: TableKey) -> TableKey:
@@ -95,13 +96,15 @@ def read_in_another_set(sql: bytes, context: SessionContext, flavor: Flavor, kno
     """The client character set, and the modes, in which a text is one about other tables that are ``known``; None if
     there are none: the source has executed the text about the tables that it had."""
     logged = _about(statement_facts(sql, context, flavor))
+    databases = {key.database for key in known}
     for name, number in _SETS.items():
         session = replace(context, charset_client=number)
         for other, modes in ((session, ""), *_in_other_modes(sql, session)):
             facts = statement_facts(sql, other, flavor)
             if facts.kind is StatementKind.UNKNOWN or _about(facts) == logged:
                 continue
-            if all(_lower_case(key) in known for key in facts.tables):
+            are_known = all(_lower_case(key) in known for key in facts.tables)
+            if are_known and all(lower(name) in databases for name in facts.databases):
                 return f"character_set_client {name}{', ' if modes else ''}{modes}"
     return None
 

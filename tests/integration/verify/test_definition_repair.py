@@ -181,7 +181,7 @@ KILLED: Final = (
     # module, function, which call, behind it; on MySQL some are between a DROP and its CREATE
     ("repair.definitions", "make", 1, True),
     ("repair.definitions", "replacing", 2, True),
-    ("repair.run", "save_repair", 3, True),
+    ("repair.execution", "save_repair", 3, True),
     *(("repair.definitions", "make", 2, True),) * 3,
 )
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseHook, get_current_context
 
-from binlane.apply.target_state import knowing_target
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError
 from binlane.orchestration.airflow.dag_shape import ERROR_KEY, NOTE_KEY
@@ -43,6 +42,9 @@ def endpoint_from(connection_id: str, found: Connection | StoredConnection) -> E
 
 def endpoints_of(channel: ChannelConfig) -> Endpoints:
     """The channel's servers."""
+    # every task process parses the DAG's file, without a driver
+    from binlane.apply.target_state import knowing_target
+
     return knowing_target(resolve_endpoints(channel, resolve_connection))
 
 
