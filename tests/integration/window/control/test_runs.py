@@ -73,12 +73,13 @@ def test_a_step_has_one_connection_a_server_and_a_lane_three(channel: Channel, m
 
     config, endpoints = channel.config, channel.endpoints
     window = steps.extract(config, endpoints, WindowRequest("now"))
-    asked(source=3, target=1)  # the log's state, the log, the tables
+    # the log's state, the log, the tables; the state, and a look at the tables beside its transaction
+    asked(source=3, target=2)
     run_plan_job(WorkFolder(window["work"]), InProcess())
     asked(source=0, target=0)
     adopted = steps.adopt_plan(config, endpoints, window["work"])
-    # the log's state, the log behind the window, tables; the state, and the parser about statements
-    asked(source=3, target=2)
+    # the log's state, the log behind the window, tables; the state, the parser, and a look at tables beside each
+    asked(source=3, target=4)
     for each in adopted["lanes"]:
         apply_alone(config, endpoints, adopted["plan"], each["lane"])
         asked(source=0, target=3)  # its session, its polls, its heartbeat
