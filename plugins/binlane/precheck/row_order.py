@@ -169,7 +169,8 @@ class _RowOrder:
         """The table that a CREATE TABLE .. LIKE repeats, if it is known."""
         others = [key for key in text.facts.tables if key != text.facts.first]
         known = self.situation.tables.table(others[0]) if len(others) == 1 else None
-        if known is None or self.situation.plan.altered.before(known.key, text.seqno):
+        # the statement itself, which names both tables, alters the new one alone
+        if known is None or self.situation.plan.altered.before(known.key, text.seqno - 1):
             return None
         return replace(known, engine="")
 

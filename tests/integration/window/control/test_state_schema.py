@@ -51,6 +51,7 @@ def follow(channel: Channel) -> object:
 
 
 COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "adopt-target": ((),),
     "advise": ((),),
     "bootstrap": ((),),
     # a monitoring plugin: see below
