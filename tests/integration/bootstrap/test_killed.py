@@ -33,13 +33,13 @@ pytestmark = pytest.mark.trial
 
 STORY: Final[tuple[tuple[str, str, int, bool, list[str]], ...]] = (
     # module, name, which call, behind it; then what the source does
-    ("run", "make", 3, False, ["INSERT INTO shop.parent (name) VALUES ('k1')"]),
-    ("rows", "copy_chunk", 3, False, ["UPDATE shop.gen SET a = 11 WHERE id = 1"]),
-    ("rows", "copy_chunk", 5, True, ["ALTER TABLE shop.bare ADD c INT", "INSERT INTO shop.bare VALUES (5, 'k', 6)"]),
-    ("run", "drop", 2, True, ["RENAME TABLE shop.parts TO shop.x, shop.bare TO shop.parts"]),
-    ("run", "make_behind_rows", 1, False, ["DELETE FROM shop.child WHERE id = 1"]),
-    ("run", "make_behind_rows", 1, True, ["INSERT INTO shop.parent (name) VALUES ('k2')"]),
-    ("run", "create_channel", 1, False, []),
+    ("first_copy", "make", 3, False, ["INSERT INTO shop.parent (name) VALUES ('k1')"]),
+    ("row_copy", "copy_chunk", 3, False, ["UPDATE shop.gen SET a = 11 WHERE id = 1"]),
+    ("row_copy", "copy_chunk", 5, True, ["ALTER TABLE shop.bare ADD c INT", "INSERT INTO shop.bare VALUES (5, 'k', 6)"]),
+    ("first_copy", "drop", 2, True, ["RENAME TABLE shop.parts TO shop.x, shop.bare TO shop.parts"]),
+    ("first_copy", "make_behind_rows", 1, False, ["DELETE FROM shop.child WHERE id = 1"]),
+    ("first_copy", "make_behind_rows", 1, True, ["INSERT INTO shop.parent (name) VALUES ('k2')"]),
+    ("first_copy", "create_channel", 1, False, []),
 )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_an_attempt_that_was_killed_behind_the_channel_s_row_is_ended_by_the_nex
     mariadb: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_objects(mariadb)
-    kill_at(mariadb, "run", "create_channel", 1, True)
+    kill_at(mariadb, "first_copy", "create_channel", 1, True)
     with engine_of(mariadb.endpoints.target).connect() as connection:
         unfinished = read_bootstrap(connection, CHANNEL)
         mark = read_channel(connection, CHANNEL).watermark
@@ -124,7 +124,7 @@ def test_of_finished_tables_the_changed_rows_are_read_again_and_without_a_key_th
     mariadb: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_objects(mariadb)
-    kill_at(mariadb, "run", "create_channel", 1, False)
+    kill_at(mariadb, "first_copy", "create_channel", 1, False)
     run_on(mariadb.source, "UPDATE shop.gen SET a = 12 WHERE id = 1", "DELETE FROM shop.bare WHERE a IS NULL")
     assert bootstrap(mariadb) == 0
     # the row of gen is read again; bare has no primary key
@@ -136,7 +136,7 @@ def test_an_attempt_is_the_same_one_only_with_the_same_databases(
     mariadb: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_objects(mariadb)
-    kill_at(mariadb, "rows", "copy_chunk", 3, False)
+    kill_at(mariadb, "row_copy", "copy_chunk", 3, False)
     assert bootstrap(mariadb, "--databases", "shop") == 1
     assert "an unfinished first copy has the databases od-d, shop" in capsys.readouterr().err
     run_on(mariadb.target, "CREATE VIEW shop.mine AS SELECT 1")
@@ -150,7 +150,7 @@ def test_an_attempt_is_the_same_one_only_with_the_same_databases(
 
 def test_an_attempt_goes_on_from_its_own_source_alone(either: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     make_objects(either)
-    kill_at(either, "run", "create_channel", 1, False)
+    kill_at(either, "first_copy", "create_channel", 1, False)
     copied = either.target.query("SELECT * FROM shop.parent")
     with engine_of(either.endpoints.target).begin() as connection:
         identity = connection.execute(select(bootstraps.c.source_identity)).scalar_one()
@@ -169,7 +169,7 @@ def test_a_lost_log_means_that_every_table_is_copied_again(
     mariadb: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_objects(mariadb)
-    kill_at(mariadb, "run", "create_channel", 1, False)
+    kill_at(mariadb, "first_copy", "create_channel", 1, False)
     newest = mariadb.source.query("FLUSH BINARY LOGS") or mariadb.source.query("SHOW BINARY LOGS")[-1][0]
     # a server keeps files that a reader is in, and one whose process was killed is still known to it for a while
     while len(mariadb.source.query("SHOW BINARY LOGS")) > 1:
