@@ -35,7 +35,10 @@ STORY: Final[tuple[tuple[str, str, int, bool, list[str]], ...]] = (
     # module, name, which call, behind it; then what the source does
     ("first_copy", "make", 3, False, ["INSERT INTO shop.parent (name) VALUES ('k1')"]),
     ("row_copy", "copy_chunk", 3, False, ["UPDATE shop.gen SET a = 11 WHERE id = 1"]),
-    ("row_copy", "copy_chunk", 5, True, ["ALTER TABLE shop.bare ADD c INT", "INSERT INTO shop.bare VALUES (5, 'k', 6)"]),
+    (
+        "row_copy", "copy_chunk", 5, True,
+        ["ALTER TABLE shop.bare ADD c INT", "INSERT INTO shop.bare VALUES (5, 'k', 6)"],
+    ),
     ("first_copy", "drop", 2, True, ["RENAME TABLE shop.parts TO shop.x, shop.bare TO shop.parts"]),
     ("first_copy", "make_behind_rows", 1, False, ["DELETE FROM shop.child WHERE id = 1"]),
     ("first_copy", "make_behind_rows", 1, True, ["INSERT INTO shop.parent (name) VALUES ('k2')"]),
