@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Row, case, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, case, delete, func, insert, literal_column, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
 from binlane.model import CLOCKS_DIFFER, FolderRecord, LogPosition, RowCounts, plural
@@ -146,7 +146,7 @@ def note_empty(engine: Engine, mark: Watermark, read: Manifest, through: float |
         # a later run may ask for an earlier end; a time beyond the clock is from a clock that was wrong
         known = func.coalesce(channels.c.complete_through, 0.0)
         # a thread of MariaDB that has written rows of the future stays there with NOW()
-        latest = func.unix_timestamp(func.sysdate(6)) + CLOCKS_DIFFER
+        latest = func.unix_timestamp(literal_column("SYSDATE(6)")) + CLOCKS_DIFFER
         credible = case((known > latest, 0.0), else_=known)
         values["complete_through"] = func.greatest(credible, func.least(through, latest))
     if moves and read.end.file != mark.source.file:
