@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import NullPool
 
 from binlane.apply.rows.writers import BlockWriter
-from binlane.apply.session.cached_state import SESSION_STATE, Kept
+from binlane.apply.session.cached_state import SESSION_STATE, CachedState
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.model import Flavor, Item, ItemKind, SessionContext
@@ -225,7 +225,7 @@ CASES: Final = [
 
 @pytest.mark.parametrize(("pair", "kept"), CASES, indirect=["pair"])
 def test_cached_session_state_is_read_again_after_a_change_by_another_session(
-    pair: Pair, kept: Kept, lane: Lane
+    pair: Pair, kept: CachedState, lane: Lane
 ) -> None:
     lane.other(f"DROP USER IF EXISTS {ACCOUNT}", f"DROP ROLE IF EXISTS {ACCOUNT}_role")
     lane.other(f"CREATE USER {ACCOUNT} IDENTIFIED BY '{pair.target.password}'")

@@ -31,7 +31,7 @@ class Renewal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedState:
     """A piece of session state that a server caches."""
 
     name: str
@@ -44,18 +44,18 @@ class Kept:
 
 SESSION_STATE: Final = (
     # MariaDB keeps it even if the session selects its current database again; MySQL reads it for each new table
-    Kept("the default database's character set", "ALTER DATABASE", Renewal.DATABASE),
-    Kept("collation_database", "ALTER DATABASE", Renewal.DATABASE),
-    Kept("the default database's identity", "DROP DATABASE, CREATE DATABASE", Renewal.DATABASE),
-    Kept("the default database's READ ONLY", "ALTER DATABASE", Renewal.NEVER_KEPT, frozenset({Flavor.MYSQL})),
-    Kept("the default database's encryption", "ALTER DATABASE", Renewal.NEVER_KEPT, frozenset({Flavor.MYSQL})),
-    Kept("privileges on the default database", "GRANT, REVOKE", Renewal.DATABASE),
+    CachedState("the default database's character set", "ALTER DATABASE", Renewal.DATABASE),
+    CachedState("collation_database", "ALTER DATABASE", Renewal.DATABASE),
+    CachedState("the default database's identity", "DROP DATABASE, CREATE DATABASE", Renewal.DATABASE),
+    CachedState("the default database's READ ONLY", "ALTER DATABASE", Renewal.NEVER_KEPT, frozenset({Flavor.MYSQL})),
+    CachedState("the default database's encryption", "ALTER DATABASE", Renewal.NEVER_KEPT, frozenset({Flavor.MYSQL})),
+    CachedState("privileges on the default database", "GRANT, REVOKE", Renewal.DATABASE),
     # the precheck reads these privileges before the window's first write
-    Kept("privileges on all databases", "GRANT, REVOKE", Renewal.CONNECTION),
-    Kept("roles", "GRANT, REVOKE", Renewal.CONNECTION),
-    Kept("variables that the log holds", "SET GLOBAL", Renewal.STATEMENT),
-    Kept("variables that no log holds", "SET GLOBAL", Renewal.DATABASE),
-    Kept("prepared statements of the precheck's parser", "ALTER TABLE", Renewal.NEVER_KEPT),
+    CachedState("privileges on all databases", "GRANT, REVOKE", Renewal.CONNECTION),
+    CachedState("roles", "GRANT, REVOKE", Renewal.CONNECTION),
+    CachedState("variables that the log holds", "SET GLOBAL", Renewal.STATEMENT),
+    CachedState("variables that no log holds", "SET GLOBAL", Renewal.DATABASE),
+    CachedState("prepared statements of the precheck's parser", "ALTER TABLE", Renewal.NEVER_KEPT),
 )
 
 NEUTRAL_DATABASE: Final = "information_schema"
