@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.session.connection import SessionLimits
 from binlane.config import ChannelConfig
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.window_plan import WindowPlan
+
+BEATS_IN_A_LEASE: Final = 5
+"""Heartbeats of a lane in its lease time: one that comes late on a busy machine does not cost the lane its lease."""
 
 
 def apply_options(channel: ChannelConfig, plan: WindowPlan | None = None) -> ApplyOptions:
@@ -20,6 +25,7 @@ def apply_options(channel: ChannelConfig, plan: WindowPlan | None = None) -> App
     return ApplyOptions(
         barrier_timeout=apply.barrier_timeout,
         lease_time=apply.lease_seconds,
+        heartbeat_interval=min(ApplyOptions().heartbeat_interval, apply.lease_seconds / BEATS_IN_A_LEASE),
         commits_together=division is not None and division.commits_together,
         reader_wait=channel.lanes.reader_wait,
         retries=apply.retries,

@@ -19,10 +19,12 @@ import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
 from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.lane.peers import Memory, Peers
 from binlane.apply.lane.runner import run_lane
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
+from binlane.state.leases import lease_name, take
 from binlane.state.positions import PlanKey
 from binlane.state.windows import finish_window
 from lab.servers import PrivateServer, private_server
@@ -133,6 +135,27 @@ def test_a_slow_holder_with_a_heartbeat_is_left_alone(mariadb_pair: Pair) -> Non
         holder.process.join(timeout=60)
         assert holder.process.exitcode == 0
     mariadb_pair.assert_equal("journal", "totals")
+
+
+def test_each_holder_of_a_lane_that_stands_still_has_twice_the_time(mariadb_pair: Pair) -> None:
+    lease = lease_name("u", 3)
+    with mariadb_pair.engine.connect() as connection:
+        polling = connection.execution_options(isolation_level="AUTOCOMMIT")
+        key = PlanKey("orders", "w1", "d1")
+        peers = Peers(polling, key, "u", replace(QUICK, lease_time=0.2), Memory())
+
+        def seconds_until_killed(position: int) -> float:
+            with mariadb_pair.target.connect(autocommit=True) as holder, holder.cursor() as cursor:
+                assert take(cursor, lease)
+                began = time.monotonic()
+                assert not peers.is_abandoned(3, position)
+                wait_until(lambda: peers.is_abandoned(3, position))
+                return time.monotonic() - began
+
+        assert [seconds_until_killed(7) >= 0.2 * factor for factor in (1, 2, 4)] == [True, True, True]
+        assert peers.memory.watched[3].patience == 4
+        seconds_until_killed(8)
+        assert peers.memory.watched[3].patience == 1
 
 
 def test_without_any_lease_the_compare_and_set_alone_lets_one_of_four_apply(pair: Pair) -> None:

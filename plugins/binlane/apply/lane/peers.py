@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.state.leases import holder, kill, lease_name, read_heartbeats
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _NO_SUCH_THREAD = 1094
+_MOST_PATIENCE: Final = 8
 
 
 @dataclass(slots=True)
@@ -48,7 +49,6 @@ class Peers:
         now = time.monotonic()
         held_by = self.holder(lane)
         if held_by is None:
-            self.memory.watched.pop(lane, None)
             return now - self.memory.free_since.setdefault(lane, now) >= self.options.grace
         self.memory.free_since.pop(lane, None)
         self._kill_if_still(lane, position, held_by, now)
@@ -65,25 +65,53 @@ class Peers:
 
     def _kill_if_still(self, lane: int, position: int, held_by: int, now: float) -> None:
         sign = read_heartbeats(self.connection, self.key.channel).get(lane)
-        state = (held_by, None if sign is None else sign.beat_at, position)
-        before, since = self.memory.watched.get(lane, (None, now))
-        if before != state:
-            self.memory.watched[lane] = (state, now)
+        state = LaneState(held_by, None if sign is None else sign.beat_at, position)
+        watch = self.memory.watched.get(lane)
+        if watch is None or watch.state != state:
+            self.memory.watched[lane] = Watch(state, now) if watch is None else watch.after(state, now)
             return
-        if now - since < self.options.lease_time:
+        if now - watch.since < self.options.lease_time * watch.patience:
             return
         _log.warning(
             "channel %s: killing connection %s: %s, unchanged for %.0f s",
-            self.key.channel, held_by, self.describe(lane), now - since,
+            self.key.channel, held_by, self.describe(lane), now - watch.since,
         )  # fmt: skip
         try:
             kill(self.connection, held_by)
         except Exception as exc:
             if error_code(exc) != _NO_SUCH_THREAD:
                 raise
-        self.memory.watched.pop(lane, None)
+        self.memory.watched[lane] = Watch(state, now, watch.patience)
         # the holder had the lease time: no further grace
         self.memory.free_since[lane] = now - self.options.grace
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """A held lane, as a heartbeat or a block changes it."""
+
+    held_by: int
+    beat_at: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A held lane as it was seen last."""
+
+    state: LaneState
+    since: float
+    """Since when the state is unchanged."""
+    patience: int = 1
+    """The number of lease times that the holder has. It doubles with each holder that takes the lane where the one
+    before has left it: on a busy machine a holder that lives would be killed again and again, and no block applied."""
+
+    def after(self, state: LaneState, now: float) -> Watch:
+        """The watch of the lane's next state."""
+        if state.position != self.state.position:
+            return Watch(state, now)
+        is_new = state.held_by != self.state.held_by
+        return Watch(state, now, min(self.patience * 2, _MOST_PATIENCE) if is_new else self.patience)
 
 
 @dataclass(slots=True)
@@ -92,5 +120,5 @@ class Memory:
 
     free_since: dict[int, float] = field(default_factory=dict)
     """Since when each lane has had no holder."""
-    watched: dict[int, tuple[tuple[int, str | None, int] | None, float]] = field(default_factory=dict)
-    """The last state of each held lane, and since when it is unchanged."""
+    watched: dict[int, Watch] = field(default_factory=dict)
+    """Each lane as its last holder left it."""
