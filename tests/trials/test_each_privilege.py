@@ -15,8 +15,6 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from binlane.model import Flavor
-from lab.programs import WITHOUT_MYSQL, has_mysql
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.trials.sampling import sampled
