@@ -7,6 +7,7 @@ from typing import Final
 from tests.conformance import proofs
 from tests.conformance.rows import Row, refused, supported
 
+_LOST: Final = "tests/integration/window/statements/test_lost_temporary.py"
 _LEFT: Final = "tests/integration/window/statements/test_temporary_routines.py"
 STATEMENT_TEMPORARY: Final[tuple[Row, ...]] = (
     supported(
@@ -23,6 +24,14 @@ STATEMENT_TEMPORARY: Final[tuple[Row, ...]] = (
         f"{proofs.TEMPORARY}::test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it",
         f"{proofs.TEMPORARY}::test_a_window_that_would_hold_nothing_but_the_head_of_a_file_before_a_table_that_is_still_"
         "there_says_so",
+    ),
+    supported(
+        "A temporary table of a connection that has ended without a DROP in the log (sql_log_bin = 0)",
+        "ends with the window: a live source is asked for its connections, those that nobody can be asked for are "
+        "named in `source.ended_sessions`; a statement behind the window's end that uses the table holds it",
+        f"{_LOST}::test_a_table_whose_drop_no_log_has_ends_with_its_connection",
+        f"{_LOST}::test_an_archive_is_told_by_name_of_a_connection_that_has_ended",
+        f"{_LOST}::test_a_table_that_is_used_behind_the_windows_end_does_not_end_with_the_window",
     ),
     supported(
         "A temporary table that a stored function makes, of which the log holds the DROP alone (MariaDB)",

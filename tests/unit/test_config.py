@@ -83,6 +83,7 @@ EVERY_KEY = """
     event_bytes = 33554432
     trusted_files = ["binlog.000123"]
     unlogged_gtids = "11111111-2222-3333-4444-555555555555:1-9"
+    ended_sessions = ["17:4711@binlog.000123:4"]
     [target]
     connection = "b"
     [window]
@@ -168,7 +169,13 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     read = channel(tmp_path, EVERY_KEY)
     assert (read.owner, read.tags, read.description) == ("team", ("x", "y"), "words")
     assert read.source == config.SourceConfig(
-        None, "s3://logs/shop", 77, 32 << 20, ("binlog.000123",), "11111111-2222-3333-4444-555555555555:1-9"
+        None,
+        "s3://logs/shop",
+        77,
+        32 << 20,
+        ("binlog.000123",),
+        "11111111-2222-3333-4444-555555555555:1-9",
+        ("17:4711@binlog.000123:4",),
     )
     assert read.window == config.WindowConfig("*/15 * * * *", 90, "Europe/Berlin", dt.date(2026, 2, 3))
     assert read.lanes == config.LanesConfig(

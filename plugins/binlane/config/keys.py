@@ -38,6 +38,7 @@ from binlane.config.kinds import (
     LINK,
     OWNER,
     SCHEDULE,
+    SESSIONS,
     TABLE,
     TABLE_PATTERNS,
     TAGS,
@@ -98,6 +99,14 @@ class SourceConfig:
         "Transactions that the source has and no file of its log, because they came with a dump that set gtid_purged "
         "(MySQL: a GTID set) or gtid_slave_pos (MariaDB: a GTID position). Load the dump into the target, too, before "
         "you name them here.",
+    )
+    ended_sessions: tuple[str, ...] = key(
+        SESSIONS,
+        (),
+        "Connections of the source that have ended without a DROP of their temporary tables in the log "
+        "(`17:4711@binlog.000123:4`: server id, connection, and where its first open table was created). A window that "
+        "a temporary table holds names the entry. Needed where nobody can be asked: for an archive, an account without "
+        "PROCESS, connections of the source's own source.",
     )
 
 

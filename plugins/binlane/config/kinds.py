@@ -23,6 +23,7 @@ CONTINUOUS: Final = "continuous"
 _CRON_FIELD: Final = re.compile(r"[0-9A-Za-z*,/#?-]+")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 _LINK: Final = re.compile(r"https?://[^\s/]+\S*|mailto:\S+")
+_SESSION: Final = re.compile(r"\d+:\d+@[^:]+\.\d+:\d+", re.ASCII)
 _TABLE_PATTERN: Final = re.compile(r"[^.]+\.[^.]+")
 
 
@@ -231,6 +232,10 @@ LINK: Final = text(
     lambda value: len(value) <= 500 and _LINK.fullmatch(value),
 )
 CALLABLE: Final = text("the dotted path of a function, such as company.alerts.page", _DOTTED.fullmatch)
+SESSIONS: Final = texts(
+    "a list of server_id:connection@file:offset, as the message of a window that cannot end names them",
+    _SESSION.fullmatch,
+)
 TABLE_PATTERNS: Final = texts(
     "a list of database.table, patterns with one dot each (? stands for a dot in a name)", _TABLE_PATTERN.fullmatch
 )

@@ -1,6 +1,8 @@
 """Connections that have ended without a DROP of their temporary tables in the log: with ``sql_log_bin = 0`` in front.
 
-A window cannot end while a temporary table is open, and no window would ever begin behind such a table.
+A window cannot end while a temporary table is open, and no window would ever begin behind such a table. A live source
+is asked for its connections. Of those that nobody can be asked for (an archive's, those of the source's own source, or
+all if the account lacks PROCESS), an operator says in ``source.ended_sessions`` that they have ended.
 """
 
 from __future__ import annotations
@@ -16,19 +18,18 @@ from binlane.source.temporary import TemporaryTracker
 
 
 def lost_sessions(source: EventSource, manifest: Manifest, tracker: TemporaryTracker) -> frozenset[Session]:
-    """The connections whose tables are open at the window's end and for ever: the source's server has them no more, and
-    the log behind the window has no DROP. Raises SourceError, as reading the log does."""
-    there = source.open_sessions()
-    if there is None:
-        return frozenset()
-    own = {server_id for server_id, _ in there}
-    ended = frozenset(each for each in tracker.owners() if each not in there and each[0] in own)
+    """The connections whose tables are open at the window's end and for ever: they have ended, and the log behind the
+    window has neither their DROP nor a statement that uses them. Raises SourceError, as reading the log does."""
+    ended, there = tracker.named_ends(), source.open_sessions()
+    if there is not None:
+        own = {server_id for server_id, _ in there}
+        ended = (ended | {each for each in tracker.owners() if each[0] in own}) - there
     if not ended:
-        return ended
+        return frozenset()
     # a connection's DROP is logged before it leaves the list of connections
     behind = tracker.copied()
     start = Start(0, manifest.end, manifest.gtid_set, manifest.end_time, manifest.identity, manifest.fingerprint)
     with contextlib.closing(proved(source, start, behind)) as chunks:
         for _ in chunks:
             pass
-    return ended & behind.owners()
+    return ended & (behind.owners() - behind.users)

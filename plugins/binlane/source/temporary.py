@@ -6,15 +6,16 @@ A prepared XA transaction that makes or drops one keeps it open until it ends: i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from binlane.binlog.events import Query, XaPrepare, parse_body
+from binlane.binlog.events import ExecuteLoadQuery, Query, XaPrepare, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.gtids import XaName
 from binlane.binlog.wire import EventType, RawEvent
+from binlane.errors import PrecheckError
 from binlane.model import LogPosition
-from binlane.plan.transaction.decode import is_of_its_connection, statement_facts
+from binlane.plan.transaction.decode import is_marked, is_of_its_connection, statement_facts
 from binlane.plan.transaction.filter import decide
 from binlane.plan.transaction.temporary_tables import (
     OpenTables,
@@ -27,9 +28,11 @@ from binlane.plan.transaction.temporary_tables import (
 )
 from binlane.plan.transaction.xa import find
 from binlane.shards.selection import EVERYTHING, Selection, Undecided
+from binlane.source.session_end import SessionEnd
 from binlane.sql.parse.facts import StatementFacts
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
+_STATEMENTS: Final = frozenset({*_QUERIES, EventType.EXECUTE_LOAD_QUERY})
 _ENDS_XA: Final = re.compile(rb"XA\s+(?:COMMIT|ROLLBACK)\b", re.IGNORECASE)
 _Since = tuple[int, LogPosition]
 """A position with its number, since positions of different files have no order."""
@@ -42,9 +45,10 @@ class TemporaryTracker:
     """Where a window cannot end, for a message, and when it can."""
     ends = "the connection has dropped the table or has ended"
 
-    def __init__(self, selection: Selection = EVERYTHING) -> None:
-        """``selection``: the channel's; a table that it leaves out is none of the target's."""
-        self._selection = selection
+    def __init__(self, selection: Selection = EVERYTHING, ends: Iterable[SessionEnd] = ()) -> None:
+        """``selection``: the channel's; a table that it leaves out is none of the target's. ``ends``: connections that
+        have ended, as an operator says."""
+        self._selection, self._ends = selection, {end.session: end for end in ends}
         self._tables = OpenTables()
         self._begins: dict[str, LogPosition] = {}
         """Before each transaction that has created an open table, by the place of its CREATE."""
@@ -55,6 +59,9 @@ class TemporaryTracker:
         """Prepared XA transactions that have made or dropped temporary tables."""
         self.restarts: list[int] = []
         """Seqnos before which the source was restarted with open temporary tables."""
+        self.users: set[Session] = set()
+        """The connections with a statement that may use a temporary table, if they are followed."""
+        self._follows_users = False
 
     @property
     def open_since(self) -> LogPosition | None:
@@ -79,6 +86,8 @@ class TemporaryTracker:
         code = event.header.type_code
         if code == EventType.XA_PREPARE:
             self._prepare(event, before, log_format, name)
+        if (self._follows_users or self._ends) and code in _STATEMENTS and is_marked(event):
+            self._take_user(event, before, log_format, name)
         if code not in _QUERIES or (code == EventType.QUERY and not self._concerns(event)):
             return
         query = parse_body(event, log_format, name)
@@ -99,11 +108,35 @@ class TemporaryTracker:
         where = f"{name}:{event.offset}"
         self._begins[where] = before
         self._tables.take(TemporaryStep(0, session, where, opened, closed, if_exists, renamed=renamed))
+        if self._follows_users:
+            # RENAME TABLE has no mark
+            self.users.add(session)
         if not was_open:
             self._since = (0 if self._since is None else self._since[0] + 1, before)
         assert self._since is not None
         if self._in_transaction is None or self._in_transaction[0] != before:
             self._in_transaction = (before, self._since)
+
+    def _take_user(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
+        """Take a statement that uses a temporary table, perhaps one that was created in front of this reading."""
+        parsed = parse_body(event, log_format, name)
+        assert isinstance(parsed, Query | ExecuteLoadQuery)
+        query = parsed if isinstance(parsed, Query) else parsed.query
+        session = (event.header.server_id, query.thread_id)
+        self.users.add(session)
+        end = self._ends.get(session)
+        if end is None or not end.is_before(before) or self._tables.has(session):
+            return
+        if statement_facts(query.sql, query.session(event.header), log_format.flavor).temporary:
+            # a CREATE or DROP uses none that was there
+            return
+        raise PrecheckError(
+            f"{name}:{event.offset}: expected no more statements of connection {session[1]}, which has ended by "
+            f"source.ended_sessions of the channel ({end}), found one that uses a temporary table; nothing of the "
+            "window was written. If the server was restarted in between, this is another connection: take the entry "
+            "out. Else the tables that it changes are lost: begin the channel behind this connection, and keep the "
+            "entry for connections that have ended"
+        )
 
     def _prepare(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
         if self._in_transaction is not None and self._in_transaction[0] == before:
@@ -134,9 +167,20 @@ class TemporaryTracker:
         found = {where for (session, _), where in self._tables.tables.items() if session in sessions}
         return next((before for where, before in self._begins.items() if where in found), None)
 
+    def possible_ends(self) -> tuple[SessionEnd, ...]:
+        """What an operator may say of the connections of ``owners``."""
+        created = ((session, self.open_since_of({session})) for session in sorted(self.owners()))
+        return tuple(SessionEnd(session, where) for session, where in created if where is not None)
+
+    def named_ends(self) -> frozenset[Session]:
+        """The connections of ``owners`` that have ended, as an operator says."""
+        ends = self._ends.values()
+        return frozenset(end.session for end in self.possible_ends() if end in ends)
+
     def copied(self) -> TemporaryTracker:
-        """A tracker with the same open tables, to read on with."""
+        """A tracker with the same open tables, to read on with, which takes down who uses one."""
         other = TemporaryTracker(self._selection)
+        other._follows_users = True
         other._tables, other._begins = OpenTables(dict(self._tables.tables)), dict(self._begins)
         other._since = self._since
         return other

@@ -19,6 +19,7 @@ from binlane.source.identity import Start
 from binlane.source.load_files import LoadFileTracker
 from binlane.source.segment_writer import Progress
 from binlane.source.segments import extract
+from binlane.source.session_end import SessionEnd
 from binlane.source.stream import ServerSource
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
@@ -95,7 +96,7 @@ class WindowReading:
             prepared = read_open_xa(connection, channel.name)
         xa, temporary, loads = (
             XaTracker(each.xid for each in prepared),
-            TemporaryTracker(self.selection),
+            TemporaryTracker(self.selection, map(SessionEnd.of, channel.source.ended_sessions)),
             LoadFileTracker(),
         )
         source = source_of(channel, self.endpoints)
@@ -139,9 +140,22 @@ class WindowReading:
             if before is None or before.transactions == 0:
                 raise WindowOpenError(
                     f"{end}: {tracker.text}: a window cannot end {tracker.inside}, and this window would be empty "
-                    f"before it; run it again when {tracker.ends}"
+                    f"before it; run it again when {tracker.ends}{_without_asking(tracker)}"
                 )
             return before
         with engine.connect() as connection:
             manifest = with_carried(connection, manifest, prepared, xa.ended, folder)
         return replace(manifest, older_sessions=self.older_sessions)
+
+
+def _without_asking(tracker: TemporaryTracker | LoadFileTracker) -> str:
+    """The way on for connections that have ended unseen, for a message."""
+    ends = tracker.possible_ends() if isinstance(tracker, TemporaryTracker) else ()
+    if not ends:
+        return ""
+    entries = ", ".join(f'"{end}"' for end in ends)
+    return (
+        ". A connection that has ended without its DROP in the log (sql_log_bin = 0) is noticed where the source can "
+        "be asked for its connections: a live server, whose account has PROCESS. Else, when you have seen that it has "
+        f"ended: source.ended_sessions = [{entries}]"
+    )

@@ -317,7 +317,7 @@ class _Dissection:
         bound = is_of_its_connection(event, facts, source.flavor)
         session = (event.header.server_id, query.thread_id) if bound else None
         modes = self._in_modes_of_the_target(event, context)
-        return StatementPart(sql, modes, facts, query, file, session, _is_marked(event))
+        return StatementPart(sql, modes, facts, query, file, session, is_marked(event))
 
     def _left_out(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> str | None:
         """The rule that leaves the statement out. Raises UnsupportedEventError if the filter cannot decide."""
@@ -429,10 +429,11 @@ def is_of_its_connection(event: RawEvent, facts: StatementFacts, flavor: Flavor)
 
     MariaDB's RENAME TABLE renames temporary tables as well, without the flag that every other such statement has.
     """
-    return bool(facts.temporary or _is_marked(event) or (facts.renames and flavor is Flavor.MARIADB))
+    return bool(facts.temporary or is_marked(event) or (facts.renames and flavor is Flavor.MARIADB))
 
 
-def _is_marked(event: RawEvent) -> bool:
+def is_marked(event: RawEvent) -> bool:
+    """Whether the server has marked a statement for a temporary table of its connection."""
     return bool(event.header.flags & EventFlag.THREAD_SPECIFIC)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
+import shutil
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from binlane.errors import WindowOpenError
+from binlane.errors import PrecheckError, WindowOpenError
 from binlane.model import Flavor
+from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
-from tests.integration.window.conftest import Channel, ChannelOf, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
 FAMILIES = pytest.mark.parametrize("family", list(Flavor))
 OPENED = ("SET binlog_format = STATEMENT", "CREATE TEMPORARY TABLE tmp (v INT)", "INSERT INTO tmp VALUES (1)")
@@ -87,4 +92,139 @@ def test_one_of_a_database_that_the_channel_leaves_out_holds_nothing(channel_of:
     run_on(channel.source, "INSERT INTO tenant_1.t VALUES (2, 2)")
     assert channel.run() is not None
     assert channel.target.query("SELECT id FROM tenant_1.t") == [(2,)]
+    end()
+
+
+def name_ends(channel: Channel, *, message: str = "") -> None:
+    """Write the entry into the channel's file that the message names, or none."""
+    entries = message and message[message.index("source.ended_sessions = ") + len("source.ended_sessions = ") :]
+    file = channel.channels / f"{CHANNEL}.toml"
+    text = re.sub(r"ended_sessions = .*\n", "", file.read_text())
+    file.write_text(text.replace("[source]\n", f"[source]\nended_sessions = {entries}\n" if entries else "[source]\n"))
+
+
+def lost(channel: Channel, database: str = "tenant_1") -> None:
+    """A connection that ends without a DROP in the log, and a row behind it."""
+    run, end = opened(channel.source, database)
+    run(f"INSERT INTO {database}.t SELECT 1, v FROM tmp", "SET sql_log_bin = 0")
+    end()
+    run_on(channel.source, f"INSERT INTO {database}.t VALUES (2, 2)")
+
+
+def copy_log(channel: Channel, folder: Path) -> None:
+    channel.source.query("FLUSH BINARY LOGS")
+    for row in channel.source.query("SHOW BINARY LOGS"):
+        shutil.copy(channel.source.datadir / row[0], folder)
+
+
+@FAMILIES
+def test_an_archive_is_told_by_name_of_a_connection_that_has_ended(
+    channel_of: ChannelOf, family: Flavor, tmp_path: Path
+) -> None:
+    channel = begun(channel_of, family)
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    copy_log(channel, archive)
+    file = channel.channels / f"{CHANNEL}.toml"
+    file.write_text(file.read_text().replace('connection = "source_server"', f'archive = "{archive}"'))
+    # a MySQL server and its archive are two sources
+    run_on(channel.target, "DROP DATABASE binlane", log=False)
+    channel.init()
+    lost(channel)
+    copy_log(channel, archive)
+    with pytest.raises(WindowOpenError, match=r"source\.ended_sessions") as held:
+        channel.run()
+    name_ends(channel, message=str(held.value))
+    assert channel.run() is not None
+    channel.assert_equal()
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (3, 3)")
+    copy_log(channel, archive)
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+@FAMILIES
+def test_an_account_without_process_is_told_by_name(channel_of: ChannelOf, family: Flavor) -> None:
+    channel = begun(channel_of, family)
+    sees = (
+        "REPLICATION MASTER ADMIN, BINLOG MONITOR, SLAVE MONITOR" if family is Flavor.MARIADB else "REPLICATION CLIENT"
+    )
+    run_on(
+        channel.source,
+        "DROP USER IF EXISTS test_blind@'%'",
+        f"CREATE USER test_blind@'%' IDENTIFIED BY '{channel.source.password}'",
+        f"GRANT REPLICATION SLAVE, {sees}, SELECT, SHOW VIEW, TRIGGER, EVENT ON *.* TO test_blind@'%'",
+        log=False,
+    )
+    channel.connect("source_server", channel.source, "test_blind")
+    lost(channel)
+    with pytest.raises(WindowOpenError, match=r"whose account has PROCESS\. Else") as held:
+        channel.run()
+    name_ends(channel, message=str(held.value))
+    assert channel.run() is not None
+    run_on(channel.source, "DROP USER test_blind@'%'", log=False)
+    channel.assert_equal()
+
+
+@FAMILIES
+def test_what_is_said_of_a_connection_that_is_there_counts_for_nothing(channel_of: ChannelOf, family: Flavor) -> None:
+    channel = begun(channel_of, family)
+    run, end = opened(channel.source, "tenant_1")
+    with pytest.raises(WindowOpenError) as held:
+        channel.run()
+    name_ends(channel, message=str(held.value))
+    with pytest.raises(WindowOpenError):
+        channel.run()
+    run("INSERT INTO tenant_1.t SELECT 1, v FROM tmp")
+    end()
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+@FAMILIES
+def test_a_table_that_is_used_behind_the_windows_end_does_not_end_with_the_window(
+    channel_of: ChannelOf, family: Flavor
+) -> None:
+    """The connection has ended when the window is read; a permanent table has the temporary one's name."""
+    channel = begun(channel_of, family)
+    run_on(channel.source, "CREATE TABLE tenant_1.tmp (v INT)", "INSERT INTO tenant_1.tmp VALUES (1), (2)")
+    assert channel.run() is not None
+    run, end = opened(channel.source, "tenant_1")
+    time.sleep(1.1)
+    between = dt.datetime.now(dt.UTC)
+    time.sleep(1.1)
+    run("DELETE FROM tmp", "SET sql_log_bin = 0")
+    end()
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (2, 2)")
+    with pytest.raises(WindowOpenError):
+        channel.run(WindowRequest(between.isoformat()))
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+@FAMILIES
+def test_a_connection_that_goes_on_although_it_has_ended_by_name_is_refused(
+    channel_of: ChannelOf, family: Flavor, tmp_path: Path
+) -> None:
+    channel = begun(channel_of, family)
+    run_on(channel.source, "CREATE TABLE tenant_1.tmp (v INT)", "INSERT INTO tenant_1.tmp VALUES (1), (2)")
+    assert channel.run() is not None
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    copy_log(channel, archive)
+    file = channel.channels / f"{CHANNEL}.toml"
+    file.write_text(file.read_text().replace('connection = "source_server"', f'archive = "{archive}"'))
+    run_on(channel.target, "DROP DATABASE binlane", log=False)
+    channel.init()
+    run, end = opened(channel.source, "tenant_1")
+    copy_log(channel, archive)
+    with pytest.raises(WindowOpenError) as held:
+        channel.run()
+    name_ends(channel, message=str(held.value))
+    assert channel.run() is not None
+    run("DELETE FROM tmp")
+    copy_log(channel, archive)
+    with pytest.raises(PrecheckError, match=r"source\.ended_sessions of the channel .* take the entry out"):
+        channel.run()
+    assert channel.target.query("SELECT COUNT(*) FROM tenant_1.tmp") == [(2,)]
     end()

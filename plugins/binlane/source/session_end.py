@@ -1,0 +1,34 @@
+"""What an operator says in ``source.ended_sessions``: that a connection of the source has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from binlane.model import LogPosition
+from binlane.plan.transaction.temporary_tables import Session
+from binlane.source.protocol import file_number
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """A connection that has ended without a DROP of its temporary tables in the log."""
+
+    session: Session
+    created: LogPosition
+    """In front of the transaction that created the first of these tables: a server gives numbers of connections again
+    behind a restart."""
+
+    @classmethod
+    def of(cls, text: str) -> SessionEnd:
+        """Of an entry, whose form the channel's file has been checked for."""
+        session, _, created = text.partition("@")
+        server_id, _, connection = session.partition(":")
+        file, _, offset = created.rpartition(":")
+        return cls((int(server_id), int(connection)), LogPosition(file, int(offset)))
+
+    def __str__(self) -> str:
+        return f"{self.session[0]}:{self.session[1]}@{self.created}"
+
+    def is_before(self, position: LogPosition) -> bool:
+        """Whether the tables were created in front of a position of the log."""
+        return (file_number(self.created.file), self.created.offset) < (file_number(position.file), position.offset)
