@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -29,6 +30,7 @@ _OF_AIRFLOW: Final = frozenset({"charset", "cursor", "local_infile", "client"})
 """Keys of Airflow's MySQL hook without influence on binlane's connections; ignored."""
 _PARTS: Final = ("ca", "cert", "key")
 """Keys of the extra ``ssl``."""
+_WORD: Final = re.compile(r"[a-z]{0,12}(_[a-z]{1,12}){0,4}")
 _YES: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -202,7 +204,7 @@ def endpoint(
     """An endpoint from a connection's fields, validated; raises ConfigError that never shows the password."""
     where = f"connection {connection_id!r}"
     if conn_type.split("+")[0] not in CONNECTION_TYPES:
-        raise ConfigError(f"{where}: expected type {' or '.join(CONNECTION_TYPES)}, got {conn_type!r}")
+        raise ConfigError(f"{where}: expected type {' or '.join(CONNECTION_TYPES)}, got {_shown(conn_type)}")
     for name, text in (("host", host), ("login", user)):
         if not text:
             raise ConfigError(f"{where}: expected a {name}, got none")
@@ -227,7 +229,7 @@ def _from_json(connection_id: str, value: str, where: str) -> Endpoint:
             password=str(fields.get("password") or ""),
             extra=extra,
         )
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
         # the decoder's message would quote the text, which contains the password
         raise ConfigError(f"{where}: expected JSON with conn_type, host, port, login, password and extra") from None
 
@@ -237,10 +239,9 @@ def _uri_extra(query: str, where: str) -> Mapping[str, Any]:
     if (packed := pairs.pop("__extra__", None)) is None:
         return pairs
     try:
-        unpacked = json.loads(packed)
-    except ValueError:
-        raise ConfigError(f"{where}: __extra__: expected JSON") from None
-    return {**pairs, **unpacked}
+        return {**pairs, **json.loads(packed)}
+    except (ValueError, TypeError, RecursionError):
+        raise ConfigError(f'{where}: __extra__: expected JSON such as {{"ssl_mode": "required"}}') from None
 
 
 def _tls(extra: Mapping[str, Any], where: str) -> Tls:
@@ -255,19 +256,26 @@ def _tls(extra: Mapping[str, Any], where: str) -> Tls:
     except (ValueError, AttributeError):
         raise ConfigError(f'{where}: extra ssl: expected an object such as {{"ca": "ca.pem"}}') from None
     if unknown := sorted(named.keys() - {f"ssl_{part}" for part in _PARTS}):
-        raise ConfigError(f"{where}: extra ssl: unknown {unknown[0][4:]!r}; known: {', '.join(_PARTS)}")
+        raise ConfigError(f"{where}: extra ssl: unknown {_shown(unknown[0][4:])}; known: {', '.join(_PARTS)}")
     if unknown := sorted(extra.keys() - set(_KNOWN) - _OF_AIRFLOW):
-        raise ConfigError(f"{where}: extra {unknown[0]}: unknown; known: {', '.join(_KNOWN)}")
+        raise ConfigError(f"{where}: extra {_shown(unknown[0])}: unknown; known: {', '.join(_KNOWN)}")
     named |= {key: value for key, value in extra.items() if key.startswith("ssl_")}
     files = {key: _path(named, f"ssl_{key}", where) for key in _PARTS}
     asked = "preferred" if files == {"ca": None, "cert": None, "key": None} else "required"
-    mode = str(named.get("ssl_mode", "verify_ca" if files["ca"] else asked)).lower().replace("-", "_")
+    given = str(named.get("ssl_mode", "verify_ca" if files["ca"] else asked))
+    mode = given.lower().replace("-", "_")
     if mode not in SSL_MODES:
-        raise ConfigError(f"{where}: extra ssl_mode: expected one of {', '.join(SSL_MODES)}, got {mode!r}")
+        raise ConfigError(f"{where}: extra ssl_mode: expected one of {', '.join(SSL_MODES)}, got {_shown(given)}")
     takes = _YES.get(str(extra.get("get_server_public_key", False)).lower())
     if takes is None:
         raise ConfigError(f"{where}: extra get_server_public_key: expected true or false")
     return Tls(mode, files["ca"], files["cert"], files["key"], _path(extra, "server_public_key", where), takes)
+
+
+def _shown(text: str) -> str:
+    """A word of a connection for a message; not what may be a part of its password, which has come to another place:
+    by a ``?`` or a ``/`` in it, or in the wrong field."""
+    return repr(text) if _WORD.fullmatch(text) else "something else"
 
 
 def _path(extra: Mapping[str, Any], key: str, where: str) -> str | None:

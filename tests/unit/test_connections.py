@@ -65,10 +65,23 @@ BAD_CONNECTIONS = [
     pytest.param("mysql://u:secret@h:0/", "expected a port 1..65535, got 0", id="port"),
     pytest.param('{"conn_type": "mysql", "password": "secret"', "expected JSON with conn_type", id="JSON"),
     pytest.param("mysql://u:secret@h/?ssl_mode=x", "extra ssl_mode: expected one of disabled, preferred", id="mode"),
-    pytest.param("mysql://u:secret@h/?ssl_cca=x", "extra ssl_cca: unknown; known: ssl_mode, ssl_ca, ", id="typo"),
-    pytest.param("mysql://u:secret@h/?sslmode=require", "extra sslmode: unknown; known: ssl_mode", id="another tool's"),
-    pytest.param("mysql://u:secret@h/?unix_socket=%2Fs", "extra unix_socket: unknown; known: ssl_mode", id="socket"),
+    pytest.param("mysql://u:secret@h/?ssl_cca=x", "extra 'ssl_cca': unknown; known: ssl_mode, ssl_ca, ", id="typo"),
+    pytest.param(
+        "mysql://u:secret@h/?sslmode=require", "extra 'sslmode': unknown; known: ssl_mode", id="another tool's"
+    ),
+    pytest.param("mysql://u:secret@h/?unix_socket=%2Fs", "extra 'unix_socket': unknown; known: ssl_mode", id="socket"),
     pytest.param("mysql://u:secret@h/?ssl=%7B%22caa%22%3A1%7D", "extra ssl: unknown 'caa'; known: ca", id="ssl's"),
+    pytest.param("mysql://u@h?se-secret", "extra something else: unknown; known: ssl_mode", id="a part of it"),
+    pytest.param("mysql://u@h/?ssl_mode=1secret", "verify_identity, got something else", id="in the mode"),
+    pytest.param('{"conn_type": "1secret"}', "expected type mysql or mariadb, got something else", id="in the type"),
+    pytest.param(
+        '{"conn_type": "mysql", "host": "h", "login": "u", "extra": {"ssl": {"1secret": "x"}}}',
+        "extra ssl: unknown something else; known: ca, cert, key",
+        id="in a key",
+    ),
+    pytest.param("mysql://u:secret@h/?__extra__=[1]", "__extra__: expected JSON such as", id="extra: a list"),
+    pytest.param("{" + '"a":{' * 100_000, "expected JSON with conn_type", id="JSON without an end"),
+    pytest.param('{"conn_type": "mysql", "port": 1e999}', "expected JSON with conn_type", id="an endless port"),
     pytest.param("mysql://u:secret@h/?ssl_ca=", "extra ssl_ca: expected the path of a PEM file", id="no file"),
     pytest.param(
         "mysql://u:secret@h/?get_server_public_key=maybe",

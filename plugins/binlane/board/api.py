@@ -28,6 +28,7 @@ from binlane.choices import VerifyScope
 from binlane.errors import BinlaneError
 from binlane.orchestration.commands import operate
 from binlane.orchestration.commands import skip as skipping
+from binlane.safe_text import one_line
 from binlane.state.records.databases import Order, Search
 
 log = logging.getLogger(__name__)
@@ -340,7 +341,8 @@ async def _invalid(_: Request, exc: Exception) -> Response:
 
 
 def _unavailable(_: Request, exc: Exception) -> Response:
-    """A database is locked (Airflow's on SQLite), restarting, or out of connections."""
-    # the error itself would show the whole query
-    detail = f"a database does not answer: {getattr(exc, 'orig', exc)}; look at the page, then try again"
+    """A database is locked (Airflow's on SQLite), restarting, or out of connections. Its error has hosts, accounts and
+    whole queries, and here nobody knows what the user may see."""
+    log.warning("board: a database does not answer: %s", one_line(str(getattr(exc, "orig", exc))))
+    detail = "a database does not answer, and the web server's log has its error; look at the page, then try again"
     return JSONResponse({"detail": detail}, status.HTTP_503_SERVICE_UNAVAILABLE, {"Retry-After": "1"})

@@ -25,6 +25,7 @@ from binlane.servers.engines import engine_of, kept_connections
 from binlane.state.channels import read_channel
 from binlane.state.positions import lane_positions
 from binlane.state.windows import read_window
+from binlane.work.plan_job.fork_server import begin_fork_server
 from binlane.work.plan_job.processes import ForkedProcesses, end_with_parent
 
 _MOST_PROCESSES: Final = 16
@@ -86,7 +87,7 @@ class LaneProcesses:
             self._end()
             self._context = ForkedProcesses()
             # lanes are forked from the fork server, which a local plan job has started with the same modules
-            self._context.set_forkserver_preload([__name__])
+            begin_fork_server(__name__)
             self._pool = ProcessPoolExecutor(workers, mp_context=self._context, initializer=begin_lane_process)
             self._workers = workers
         return self._pool

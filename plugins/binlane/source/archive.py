@@ -6,7 +6,6 @@ Their order is that of the server's ``*.index`` file if there is one, otherwise 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
 import posixpath
 import re
@@ -35,7 +34,9 @@ from binlane.errors import (
     UnsupportedEventError,
 )
 from binlane.kernels import framing
-from binlane.model import LogPosition
+from binlane.model import LogPosition, plural
+from binlane.regular_files import NotRegularFileError, open_regular
+from binlane.source.gzip_stream import GzipStream
 from binlane.source.identity import described
 from binlane.source.protocol import (
     EVERY_SESSION,
@@ -49,7 +50,9 @@ from binlane.source.protocol import (
 )
 
 _PIECE: Final = 1 << 20
-_BINLOG: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{4,})(?P<packed>\.gz|\.zst)?")
+_INDEX_BYTES: Final = 16 << 20
+"""Maximum of an index file: half a million names of files."""
+_BINLOG: Final = re.compile(r"(?P<base>.+)\.(?P<number>[0-9]{4,})(?P<packed>\.gz|\.zst)?")
 _SIZE: Final = struct.Struct("<I")
 _AT_TYPE: Final = 4
 _AT_SIZE: Final = 9
@@ -150,12 +153,26 @@ class ArchiveSource:
     def _indexed(self, indexes: list[str], found: dict[str, list[str]]) -> list[str]:
         if len(indexes) > 1:
             raise SourceError(f"{self.name}: expected one index file, found {len(indexes)}")
-        lines = self._place[0].cat_file(indexes[0]).decode().split("\n")
+        where = f"{self.name}/{posixpath.basename(indexes[0])}"
+        with self._errors(where), self._stored(indexes[0]) as file:
+            data = file.read(_INDEX_BYTES + 1)
+        if len(data) > _INDEX_BYTES:
+            raise SourceError(
+                f"{where}: expected the server's index file, found more than {_INDEX_BYTES >> 20} MiB; put the "
+                "server's own there, or remove it"
+            )
+        # names are bytes, and only those that the folder has are of use
+        lines = data.decode("utf-8", "surrogateescape").split("\n")
         order = [posixpath.basename(line.strip()) for line in lines if line.strip()]
         there = [name for name in order if name in found]
+        if not there:
+            raise MissingLogError(
+                f"{where}: expected names of the folder's {plural(len(found), 'binlog file')}, found none of them; "
+                "put the server's own index there, or remove it"
+            )
         # removed files may be in the index only at its beginning
         if there != order[len(order) - len(there) :]:
-            gone = next(name for name in order[order.index(there[0]) :] if name not in found) if there else order[0]
+            gone = next(name for name in order[order.index(there[0]) :] if name not in found)
             raise MissingLogError(f"{self.name}: the index names {gone}, found no such file; put the file back")
         return there
 
@@ -176,8 +193,14 @@ class ArchiveSource:
 
     @contextlib.contextmanager
     def _opened(self, path: str) -> Iterator[IO[bytes]]:
-        with self._place[0].open(path, "rb") as raw, _unpacked(raw, path) as stream:
+        with self._stored(path) as raw, _unpacked(raw, path) as stream:
             yield stream
+
+    def _stored(self, path: str) -> IO[bytes]:
+        """The file as it is in the folder. Raises NotRegularFileError."""
+        filesystem = self._place[0]
+        stored: IO[bytes] = open_regular(path) if "file" in filesystem.protocol else filesystem.open(path, "rb")
+        return stored
 
     def _longest(self, where: str, paths: list[str]) -> str:
         """The copy, plain or compressed, that has all that the others have.
@@ -196,11 +219,16 @@ class ArchiveSource:
     def _errors(self, where: str) -> Iterator[None]:
         try:
             yield
-        except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as exc:
+        except (zlib.error, zstandard.ZstdError) as exc:
             raise BinlogError(f"{where}: cannot be decompressed: {exc}; copy the file into the archive again") from exc
         except EOFError as exc:
             raise TruncatedEventError(
                 f"{where}: the compressed file ends too early: {exc}; copy the file into the archive again"
+            ) from exc
+        except NotRegularFileError as exc:
+            raise SourceError(
+                f"{posixpath.dirname(where)}/{posixpath.basename(exc.filename)}: {exc.strerror}; put the file there, "
+                "or remove this from the archive"
             ) from exc
         except OSError as exc:
             raise SourceUnavailableError(f"{where}: cannot be read: {exc}; the step can be run again") from exc
@@ -236,7 +264,7 @@ class _Copy:
     def peek(self) -> bytes:
         """Some bytes from the present place on; none at the end."""
         if not self._rest:
-            with contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError):
+            with contextlib.suppress(EOFError, zlib.error, zstandard.ZstdError):
                 self._rest = self._stream.read(_PIECE)
         return self._rest
 
@@ -352,8 +380,7 @@ class _FileReader:
 @contextlib.contextmanager
 def _unpacked(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
     if path.endswith(".gz"):
-        with gzip.GzipFile(fileobj=raw) as stream:
-            yield _OnlyForward(stream)  # type: ignore[misc]
+        yield _OnlyForward(GzipStream(raw))  # type: ignore[misc]
     elif path.endswith(".zst"):
         with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream:
             yield _OnlyForward(stream)  # type: ignore[misc]

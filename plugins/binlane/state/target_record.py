@@ -11,14 +11,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlane.errors import ConfigError
+from binlane.regular_files import open_regular
 from binlane.server_proof import TargetProof
 
 if TYPE_CHECKING:
     from binlane.state.channels import Channel
     from binlane.work.files import WorkFolder
+
+_MOST_BYTES: Final = 1 << 16
+"""Of a record, which has some two hundred."""
 
 
 def file_of(channel: str) -> str:
@@ -73,7 +77,8 @@ def _folder(proof: TargetProof) -> WorkFolder:
 def _read(proof: TargetProof, *, is_remote_asked: bool) -> bytes | None:
     if "://" not in proof.work:
         try:
-            return (Path(proof.work) / file_of(proof.channel)).read_bytes()
+            with open_regular(Path(proof.work) / file_of(proof.channel)) as file:
+                return file.read(_MOST_BYTES)
         except OSError:
             return None
     if not is_remote_asked:

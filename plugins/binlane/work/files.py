@@ -27,6 +27,7 @@ import fsspec
 from blake3 import blake3
 
 from binlane.errors import PlanError, WorkError
+from binlane.regular_files import NotRegularFileError, open_regular
 
 MANIFEST = "manifest.json"
 CHANNEL = "channel.json"
@@ -49,6 +50,8 @@ PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 Digests = Mapping[str, str]
 """SHA-256 of a window's files, in hex, by their names in the window's folder."""
+_MOST_BYTES = 1 << 30
+"""Of a file of this machine that is read as a whole: what no file of a window has."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """Errno values of files; errors of sockets have other values."""
 
@@ -143,8 +146,7 @@ class WorkFolder:
 
     def read(self, name: str) -> bytes:
         """The content of the file. Raises PlanError if it does not exist, or is not the one whose digest is known."""
-        with self._present(name):
-            data = bytes(self._place[0].cat_file(self.path(name)))
+        data = self._whole(name)
         if self.digests is not None and (expected := self.digests.get(f"{self.below}{name}")) != digest_of(data):
             known = "none of this name" if expected is None else f"SHA-256 {expected}"
             raise PlanError(
@@ -155,10 +157,33 @@ class WorkFolder:
             )
         return data
 
+    def _whole(self, name: str) -> bytes:
+        if not self.is_local:
+            with self._present(name):
+                return bytes(self._place[0].cat_file(self.path(name)))
+        with self.open(name) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > _MOST_BYTES:
+                raise PlanError(
+                    f"{self.uri}/{name}: expected a file of a window, of at most {_MOST_BYTES:,} bytes, found "
+                    f"{size:,}: {self._what_next}"
+                )
+            # it may grow meanwhile
+            return file.read(_MOST_BYTES)
+
     def open(self, name: str) -> IO[bytes]:
         """The file, for reading piece by piece. Raises PlanError if it does not exist."""
         with self._present(name):
+            if self.is_local:
+                return open_regular(self.path(name))
             return self._place[0].open(self.path(name), "rb")  # type: ignore[no-any-return]
+
+    @property
+    def _what_next(self) -> str:
+        return (
+            "another program has put it there; find out who can write to the work folder, remove the folder "
+            f"{self.uri}, and run the window again"
+        )
 
     def fetch(self, name: str, path: Path) -> None:
         """Copy the file to this machine, piece by piece. Raises PlanError if it does not exist."""
@@ -167,6 +192,9 @@ class WorkFolder:
 
     def size(self, name: str) -> int:
         """The file's length in bytes. Raises PlanError if it does not exist."""
+        if self.is_local:
+            with self.open(name) as file:
+                return os.fstat(file.fileno()).st_size
         with self._present(name):
             return int(self._place[0].size(self.path(name)))
 
@@ -179,6 +207,8 @@ class WorkFolder:
                 f"{self.uri}/{name}: this file of the window is missing; remove the folder {self.uri} and run "
                 "the window again: it writes the same files"
             ) from None
+        except NotRegularFileError as exc:
+            raise PlanError(f"{self.uri}/{name}: {exc.strerror}: {self._what_next}") from exc
 
     def write_once(self, name: str, data: bytes) -> dict[str, str]:
         """Write the whole file. Raises PlanError if it exists with other bytes: a window's files never change. Returns
@@ -234,9 +264,14 @@ class WorkFolder:
             self._place[0].rm_file(self.path(name))
 
     def remove(self) -> None:
-        """Remove the folder with everything in it, if it exists."""
-        with contextlib.suppress(FileNotFoundError):
+        """Remove the folder with everything in it, if it exists. Raises WorkError if another account's files keep it
+        there."""
+        try:
             self._place[0].rm(self._place[1], recursive=True)
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            raise WorkError(f"{self.uri}: cannot be removed: {exc}; remove it by hand, then run again") from exc
 
 
 def _make_private(folder: Path) -> None:

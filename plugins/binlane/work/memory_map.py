@@ -32,9 +32,11 @@ def mapped(folder: WorkFolder, name: str, large: int = LARGE) -> Iterator[memory
 
     Raises PlanError if the file is missing.
     """
-    if folder.size(name) < large:
+    size = folder.size(name)
+    if size < large:
         with folder.open(name) as content:
-            yield memoryview(content.read())
+            # one that has grown since is not the window's
+            yield memoryview(content.read(size))
         return
     with contextlib.ExitStack() as stack:
         if folder.is_local:
@@ -42,7 +44,7 @@ def mapped(folder: WorkFolder, name: str, large: int = LARGE) -> Iterator[memory
         else:
             path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="binlane-"))) / "segment"
             folder.fetch(name, path)
-        with path.open("rb") as file:
+        with folder.open(name) if folder.is_local else path.open("rb") as file:
             # closed when the last reference is gone: an error's traceback may still hold one
             pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(pages) >= large:

@@ -23,6 +23,7 @@ from typing import Final
 
 from binlane.errors import ConfigError
 from binlane.orchestration.plan_job.spark_submit import without_airflow
+from binlane.safe_path import with_safe_path
 
 LOADING_JOB: Final = Path(__file__).parents[2] / "spark_jobs" / "loading_job.py"
 """The job whose classes are archived."""
@@ -125,7 +126,9 @@ def _archived(option: str) -> tuple[str, ...]:
 def _with_options(environment: Mapping[str, str], *options: str) -> dict[str, str]:
     """The JVM takes the last of several values: a site's options come behind the quick compiler's, and those of Spark's
     properties behind all of these."""
-    return {**environment, OPTIONS: " ".join(filter(None, (_QUICK_COMPILER, environment.get(OPTIONS), *options)))}
+    given = " ".join(filter(None, (_QUICK_COMPILER, environment.get(OPTIONS), *options)))
+    # Spark starts its Python processes with `python -m`
+    return with_safe_path({**environment, OPTIONS: given})
 
 
 def _remove_unused(folder: Path) -> None:

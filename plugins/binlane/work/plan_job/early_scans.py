@@ -23,6 +23,7 @@ from binlane.schema.model import Schema
 from binlane.shards.shard_list import parse_shard_list
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import segment_bytes
+from binlane.work.plan_job.fork_server import begin_fork_server
 from binlane.work.plan_job.processes import ForkedProcesses, end_with_parent
 from binlane.work.plan_job.tasks import packed
 
@@ -88,6 +89,7 @@ class EarlyScans:
 
     def _submit(self, segment: Segment, settings: PlanSettings) -> None:
         if self._pool is None:
+            begin_fork_server(__name__)
             self._context = ForkedProcesses()
             self._pool = ProcessPoolExecutor(self._processes, mp_context=self._context, initializer=end_with_parent)
         try:

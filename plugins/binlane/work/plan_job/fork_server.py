@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from binlane.blas_threads import one_blas_thread
 from binlane.garbage import kept_imports
+from binlane.safe_path import safe_path
 
 _STDERR: Final = 2
 _SERVER: Final[Any] = forkserver._forkserver
@@ -30,7 +31,7 @@ def begin_fork_server(*preload: str) -> None:
     """Start the server, if there is none, without waiting for its imports: half a second of a core, which a window that
     is being extracted does not miss. ``preload``: the modules that it imports."""
     get_context("forkserver").set_forkserver_preload(list(preload))
-    with _interrupts_ignored(), one_blas_thread():
+    with _interrupts_ignored(), one_blas_thread(), safe_path():
         forkserver.ensure_running()
 
 
@@ -50,7 +51,8 @@ def fork_server_here(*preload: str, shared: Sequence[str] = ()) -> None:
         for module in shared:
             import_module(module)
     with _interrupts_ignored(), socket.socket(socket.AF_UNIX) as listener:
-        resource_tracker.ensure_running()
+        with safe_path():
+            resource_tracker.ensure_running()
         address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
         listener.bind(address)
         if not util.is_abstract_socket_namespace(address):

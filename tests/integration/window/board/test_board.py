@@ -81,14 +81,18 @@ def client_of(
     return TestClient(build_app(host), headers=READ)
 
 
-def test_a_database_that_does_not_answer_is_said_and_can_be_tried_again(channel: Channel) -> None:
+def test_a_database_that_does_not_answer_is_said_and_can_be_tried_again(
+    channel: Channel, caplog: pytest.LogCaptureFixture
+) -> None:
     fails = OperationalError("INSERT INTO dag_run", {}, sqlite3.OperationalError("database is locked"))
     client = client_of(channel, fails=fails)
     token = {"X-Binlane-Token": client.get("/api/session", headers=EDIT).json()["token"], **EDIT}
     answer = client.post(f"{API}/verify", json={"full": True}, headers=token)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    said = "a database does not answer: database is locked; look at the page, then try again"
+    said = "a database does not answer, and the web server's log has its error; look at the page, then try again"
     assert answer.json()["detail"] == said
+    # its error has the database's host and account, which are not everybody's to see
+    assert "a database does not answer: database is locked" in caplog.text
 
 
 def get(client: TestClient, path: str, headers: dict[str, str] = READ) -> Any:

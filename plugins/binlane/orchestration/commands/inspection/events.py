@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import mmap
 import os
@@ -30,9 +29,11 @@ from binlane.orchestration.terminal import Style, Terminal
 from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
 from binlane.plan.transaction.load_data import LaterLoads
 from binlane.plan.transaction.route_key import classify
+from binlane.regular_files import open_regular
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import EventMetadataFilter
+from binlane.source.gzip_stream import GzipStream
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.lookup import find_seqnos
@@ -188,7 +189,7 @@ def _text(line: Line) -> list[tuple[str, Style]]:
 def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
     """The file's bytes, memory-mapped: of a compressed file those of a temporary one, so that memory does not grow."""
     try:
-        with path.open("rb") as file, TemporaryFile() as plain:
+        with open_regular(path) as file, TemporaryFile() as plain:
             unpacked = _UNPACKED.get(path.suffix)
             if unpacked is not None:
                 plain.writelines(unpacked(file))
@@ -206,9 +207,9 @@ def _mapped(file: IO[bytes]) -> Buffer | mmap.mmap:
 
 
 def _of_gzip(file: IO[bytes]) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=file) as stream:
-        while piece := stream.read(_PIECE):
-            yield piece
+    stream = GzipStream(file)
+    while piece := stream.read(_PIECE):
+        yield piece
 
 
 def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:

@@ -1,0 +1,221 @@
+"""Whatever lies in an archive's folder, reading it ends soon and with little memory: in a window of the log's own
+transactions, or in an error that names the file and a next step.
+
+Attacker: whoever can write to the archive.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import resource
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import pytest
+import zstandard
+
+from binlane.binlog.wire import MAGIC
+from binlane.errors import BinlaneError
+from binlane.source.archive import ArchiveSource
+from binlane.source.end_position import UntilLogEnd
+from binlane.source.segments import extract
+from binlane.source.start_position import begin
+from binlane.work.files import WorkFolder
+from tests.forked import telling
+from tests.unit.binlog.cases import MARIADB, T, crc, format_event, wire
+from tests.unit.plan.logs import statements
+
+NAME: Final = "binlog.000001"
+_EVENTS: Final = (*statements(1, "INSERT INTO t VALUES (1)"), *statements(2, "INSERT INTO t VALUES (2)"))
+LOG: Final = MAGIC + format_event(MARIADB) + b"".join(map(crc, _EVENTS))
+SECONDS: Final = 120
+"""Far more than any attack takes on a loaded machine, and far less than for ever."""
+MOST_MEMORY: Final = 1 << 30
+"""Of address space, on top of what the program has when it begins to read."""
+Attack: TypeAlias = Callable[[Path, Path], object]
+"""Of the folder, which has the log, and of the log's file in it."""
+
+
+def _instead(make: Callable[[Path], object]) -> Attack:
+    def attack(_: Path, file: Path) -> None:
+        file.unlink()
+        make(file)
+
+    return attack
+
+
+def _beside(name: str, make: Callable[[Path], object]) -> Attack:
+    return lambda folder, _: make(folder / name)
+
+
+def _bytes(data: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(data)
+
+
+def _link(to: str) -> Callable[[Path], object]:
+    return lambda path: path.symlink_to(to)
+
+
+def _packed(name: str, data: bytes) -> Attack:
+    """The compressed file alone."""
+
+    def attack(folder: Path, file: Path) -> None:
+        file.unlink()
+        (folder / name).write_bytes(data)
+
+    return attack
+
+
+def _socket(path: Path) -> None:
+    # the name of a socket is shorter than a test's folder
+    with socket.socket(socket.AF_UNIX) as found, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path.parent)
+        found.bind(path.name)
+
+
+def _link_to_fifo(path: Path) -> None:
+    os.mkfifo(path.parent / "other")
+    path.symlink_to("other")
+
+
+def _endless(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def _outside(path: Path) -> None:
+    """A file behind a link is the archive's: an archive may be a folder of links."""
+    other = path.parents[1] / "other"
+    other.write_bytes(LOG)
+    path.symlink_to(other)
+
+
+_GZIP: Final = gzip.compress(LOG)
+_EMPTY: Final = gzip.compress(b"")
+_FRAME: Final = struct.pack("<I", 0xFD2FB528)
+_BLOCK: Final = struct.pack("<I", (len(LOG) << 3) | 1)[:3] + LOG
+_HEARTBEATS: Final = crc(wire(T.HEARTBEAT, bytes(65_000))) * 160
+_IS_FILE: Final = rf"/{NAME}(\.gz)?: expected a file, found {{}}; put the file there, or remove this"
+_WHOLE: Final = "^2 transactions$"
+_INDEX: Final = r"binlog\.index: expected names of the folder's 1 binlog file, found none .*or remove it"
+
+ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
+    "a FIFO": (_instead(os.mkfifo), _IS_FILE.format("a FIFO")),
+    "a FIFO beside the file": (_beside(f"{NAME}.gz", os.mkfifo), _IS_FILE.format("a FIFO")),
+    "a link to a FIFO": (
+        _instead(_link_to_fifo),
+        _IS_FILE.format("a FIFO"),
+    ),
+    "a folder": (_instead(Path.mkdir), _IS_FILE.format("a folder")),
+    "a socket": (_instead(_socket), _IS_FILE.format("a socket")),
+    "an endless device": (_instead(_link("/dev/zero")), _IS_FILE.format("a device")),
+    "an endless device beside the file": (_beside(f"{NAME}.gz", _link("/dev/zero")), _IS_FILE.format("a device")),
+    "a link to itself": (_instead(_link(NAME)), _IS_FILE.format("a loop of symbolic links")),
+    "a link to nothing": (_instead(_link("nothing")), f"{NAME}: cannot be read"),
+    "a link to another program's file": (_instead(_link("/etc/passwd")), f"{NAME}:0: expected fe62696e, found"),
+    "a link out of the folder": (_instead(_outside), _WHOLE),
+    "a file without an end": (_instead(_endless), f"{NAME}:0: expected fe62696e, found 00000000"),
+    "a log without an end": (lambda _, file: os.truncate(file, 1 << 40), f"{NAME}:{len(LOG)}: event_size 0"),
+    "an index that is a FIFO": (_beside("binlog.index", os.mkfifo), "index: expected a file, found a FIFO"),
+    "an index that is a folder": (_beside("binlog.index", Path.mkdir), "index: expected a file, found a folder"),
+    "an endless index": (_beside("binlog.index", _link("/dev/zero")), "index: expected a file, found a device"),
+    "an index of a terabyte": (_beside("binlog.index", _endless), r"binlog\.index: .*more than 16 MiB"),
+    "an empty index": (_beside("binlog.index", _bytes(b"")), _INDEX),
+    "an index in no character set": (_beside("binlog.index", _bytes(b"\xff\xfe\0\n")), _INDEX),
+    "an index that is another program's": (_beside("binlog.index", _link("/etc/passwd")), _INDEX),
+    "an index of other folders": (_beside("binlog.index", _bytes(f"/etc/x/../{NAME}\n".encode())), _WHOLE),
+    "a name with other digits": (_beside("binlog.٠٠٠٠٠٢", _bytes(LOG)), _WHOLE),
+    "a name with a line break": (_beside("bin\nlog.000002", _bytes(LOG)), _WHOLE),
+    "a name that moves the cursor": (_beside("\x1b[Hbinlog.000002", _bytes(LOG)), r"one log, found \\x1b\[Hbinlog"),
+    "a name in no character set": (_beside(os.fsdecode(b"\xff.000002"), _bytes(LOG)), r"one log, found .*udcff"),
+    "a number of 200 digits": (_beside(f"binlog.{'9' * 200}", _bytes(LOG)), "after binlog.000001 expected number 2"),
+    "gzip: 200,000 empty members": (_packed(f"{NAME}.gz", _EMPTY * 200_000 + _GZIP), _WHOLE),
+    "gzip: a member for each byte": (
+        _packed(f"{NAME}.gz", b"".join(gzip.compress(bytes([each])) for each in LOG)),
+        _WHOLE,
+    ),
+    "gzip: a name of 32 MiB": (
+        _packed(f"{NAME}.gz", _GZIP[:3] + b"\x08" + _GZIP[4:10] + b"x" * (32 << 20) + b"\0" + _GZIP[10:]),
+        _WHOLE,
+    ),
+    "gzip: padding of 64 MiB": (_packed(f"{NAME}.gz", _GZIP + bytes(64 << 20)), _WHOLE),
+    "gzip: something else behind it": (
+        _packed(f"{NAME}.gz", _GZIP + b"garbage"),
+        "cannot be decompressed: .*copy the file",
+    ),
+    "gzip: a wrong checksum": (
+        _packed(f"{NAME}.gz", _GZIP[:-5] + bytes([_GZIP[-5] ^ 1]) + _GZIP[-4:]),
+        "cannot be decompressed: .*incorrect data check",
+    ),
+    "gzip: cut": (_packed(f"{NAME}.gz", _GZIP[:-1]), "the compressed file ends too early"),
+    "gzip: 10 GiB of zeros": (
+        _packed(f"{NAME}.gz", _GZIP + gzip.compress(bytes(10 << 20)) * 1024),
+        f"{NAME}:{len(LOG)}: event_size 0",
+    ),
+    "gzip: events of 200 MiB": (_packed(f"{NAME}.gz", _GZIP + gzip.compress(_HEARTBEATS) * 20), _WHOLE),
+    "zstd: 200,000 empty frames": (
+        _packed(f"{NAME}.zst", zstandard.compress(b"") * 200_000 + zstandard.compress(LOG)),
+        _WHOLE,
+    ),
+    "zstd: 200,000 frames to skip": (
+        _packed(f"{NAME}.zst", struct.pack("<II", 0x184D2A50, 0) * 200_000 + zstandard.compress(LOG)),
+        _WHOLE,
+    ),
+    "zstd: a window of 2 GiB": (
+        _packed(f"{NAME}.zst", _FRAME + bytes([0, 21 << 3]) + _BLOCK),
+        "cannot be decompressed: .*too much memory",
+    ),
+    "zstd: a frame of a terabyte, by what it says": (
+        _packed(f"{NAME}.zst", _FRAME + b"\xe0" + struct.pack("<Q", 1 << 40) + _BLOCK),
+        "cannot be decompressed: .*too much memory",
+    ),
+    "zstd: a dictionary": (
+        _packed(f"{NAME}.zst", _FRAME + bytes([1, 0, 7]) + _BLOCK),
+        "cannot be decompressed: .*[Dd]ictionary",
+    ),
+    "zstd: something else behind it": (
+        _packed(f"{NAME}.zst", zstandard.compress(LOG) + b"garbage"),
+        "cannot be decompressed: .*copy the file",
+    ),
+    "zstd: 10 GiB of zeros": (
+        _packed(f"{NAME}.zst", zstandard.compress(LOG) + zstandard.compress(bytes(10 << 20)) * 1024),
+        f"{NAME}:{len(LOG)}: event_size 0",
+    ),
+    "zstd: events of 200 MiB": (
+        _packed(f"{NAME}.zst", zstandard.compress(LOG) + zstandard.compress(_HEARTBEATS) * 20),
+        _WHOLE,
+    ),
+}
+"""What is done to the folder, and what is said then. A line more is an attack more."""
+
+
+def _read(folder: str, work: str, answer: Connection) -> None:
+    """In a process of its own: what came of a window of the folder's log."""
+    begun = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (begun + MOST_MEMORY,) * 2)
+    source = ArchiveSource(folder)
+    try:
+        place = WorkFolder(work)
+        made = extract(source, begin(source, "oldest"), UntilLogEnd(), place, channel="c", window="w")
+        answer.send(f"{made.transactions} transactions")
+    except BinlaneError as exc:
+        answer.send(str(exc))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_folder_of_an_attacker_ends_in_a_window_or_an_error_that_names_the_file(tmp_path: Path, attack: str) -> None:
+    do, expected = ATTACKS[attack]
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    (folder / NAME).write_bytes(LOG)
+    do(folder, folder / NAME)
+    with telling(_read, str(folder), str(tmp_path / "work")) as (_, answer):
+        assert answer.poll(SECONDS), "it waits, or reads on and on"
+        said = answer.recv()
+    assert re.search(expected, said), said

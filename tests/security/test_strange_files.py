@@ -1,0 +1,115 @@
+"""A name of the work folder that is no file, or a file without an end, is named: no step waits for it or reads on.
+
+Attacker: whoever can write to the work folder. test_window_files has the attacks by files with another content.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from binlane.errors import BinlaneError
+from binlane.server_proof import TargetProof
+from binlane.state.target_record import file_of, recorded
+from binlane.work.files import WorkFolder
+from binlane.work.memory_map import mapped
+from tests.forked import telling
+
+NAME: Final = "manifest.json"
+SECONDS: Final = 60
+
+
+def _socket(path: Path) -> None:
+    # the name of a socket is shorter than a test's folder
+    with socket.socket(socket.AF_UNIX) as found, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path.parent)
+        found.bind(path.name)
+
+
+def _endless(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+STRANGE: Final[Mapping[str, tuple[Callable[[Path], object], str]]] = {
+    "a FIFO": (os.mkfifo, "expected a file, found a FIFO"),
+    "a folder": (Path.mkdir, "expected a file, found a folder"),
+    "a socket": (_socket, "expected a file, found a socket"),
+    "an endless device": (lambda path: path.symlink_to("/dev/zero"), "expected a file, found a device"),
+    "a link to itself": (lambda path: path.symlink_to(path.name), "expected a file, found a loop of symbolic links"),
+    "a link to nothing": (lambda path: path.symlink_to("nothing"), "this file of the window is missing"),
+    "a file without an end": (_endless, "expected a file of a window, of at most 1,073,741,824 bytes, found"),
+}
+"""What has the file's name, and what is said of it. A line more is an attack more, on every way to read a file."""
+
+
+def _mapped(folder: WorkFolder) -> None:
+    with mapped(folder, NAME):
+        pass
+
+
+def _mapped_large(folder: WorkFolder) -> None:
+    with mapped(folder, NAME, large=0):
+        pass
+
+
+WAYS: Final[Mapping[str, Callable[[WorkFolder], object]]] = {
+    "read": lambda folder: folder.read(NAME),
+    "read, with a digest": lambda folder: WorkFolder(folder.uri, {NAME: "0" * 64}).read(NAME),
+    "open": lambda folder: folder.open(NAME),
+    "digest": lambda folder: folder.digest(NAME),
+    "written again": lambda folder: folder.write_once(NAME, b"1"),
+    "a segment": _mapped,
+    "a large segment": _mapped_large,
+}
+"""The ways by which steps read a file. Those of ``ANY_LENGTH`` read it piece by piece, or map it."""
+ANY_LENGTH: Final = frozenset({"open", "digest", "a segment", "a large segment"})
+
+
+def _said(way: str, folder: str, answer: Connection) -> None:
+    try:
+        WAYS[way](WorkFolder(folder))
+        answer.send("nothing")
+    except BinlaneError as exc:
+        answer.send(str(exc))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_name_that_is_no_file_is_named(tmp_path: Path, way: str) -> None:
+    for strange, (make, expected) in STRANGE.items():
+        if strange == "a file without an end" and way in ANY_LENGTH:
+            continue
+        folder = tmp_path / strange.replace(" ", "-")
+        folder.mkdir()
+        make(folder / NAME)
+        if way == "written again" and strange in ("a link to nothing", "a link to itself"):
+            # there is no such file, and the new one takes the link's place
+            expected = "nothing"
+        with telling(_said, way, str(folder)) as (_, answer):
+            assert answer.poll(SECONDS), strange
+            said = answer.recv()
+        assert expected in said, (strange, said)
+        assert expected == "nothing" or f"{folder}/{NAME}: " in said
+
+
+def _recorded(folder: str, answer: Connection) -> None:
+    try:
+        answer.send(recorded(TargetProof("shop", folder)).identity or "no record")
+    except BinlaneError as exc:
+        answer.send(str(exc))
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_a_record_of_the_target_that_is_no_file_holds_no_command(tmp_path: Path, strange: str) -> None:
+    make, _ = STRANGE[strange]
+    make(tmp_path / file_of("shop"))
+    with telling(_recorded, str(tmp_path)) as (_, answer):
+        assert answer.poll(SECONDS)
+        said = answer.recv()
+    assert said == "no record" or "expected the record of the channel's target" in said
