@@ -34,6 +34,11 @@ class Assigner(Word):
     """``lanes.assigner``: what a shard is (``shards.assigners.ASSIGNERS``)."""
 
     DATABASE = "database", "a shard is a database, or a group of databases joined by foreign keys"
+    PATTERN = (
+        "pattern",
+        "a shard is the text that [`(pattern)`](../shard_list/README.md#tenants-with-several-databases) of the shard "
+        "list finds in the names of its databases",
+    )
 
 
 class Consistency(Word):

@@ -12,6 +12,7 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
 from binlane.extension import chosen
 from binlane.orchestration.plan_job.engines import PLAN_ENGINES
+from binlane.shards.assigners import AssignerRules
 from binlane.work.files import PLAN, WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.job import InProcess, run_plan_job
@@ -23,6 +24,8 @@ HERE = "tests.unit.test_own_classes"
 
 class ByTenant:
     """A tenant has several databases: all that begins with the same word is one shard."""
+
+    def __init__(self, rules: AssignerRules) -> None: ...
 
     def shard_of(self, database: str) -> str:
         return database.partition("_")[0]
@@ -112,5 +115,7 @@ def test_a_class_that_is_not_there_is_refused_with_the_words(word: str, problem:
 
 def test_a_channel_file_may_name_a_class(tmp_path: Path) -> None:
     assert _channel(tmp_path, 'assigner = "acme.shards:ByTenant"').lanes.assigner == "acme.shards:ByTenant"
-    with pytest.raises(ConfigError, match=r"lanes\.assigner: expected one of database, or package\.module:Class"):
+    with pytest.raises(
+        ConfigError, match=r"lanes\.assigner: expected one of database, pattern, or package\.module:Class"
+    ):
         _channel(tmp_path, 'assigner = "acme.shards"')

@@ -13,7 +13,6 @@ from binlane.choices import Commit, Consistency, Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
-from binlane.extension import chosen
 from binlane.formats import OF_WINDOW
 from binlane.garbage import uncollected
 from binlane.model import Flavor
@@ -32,9 +31,9 @@ from binlane.schema.model import Schema
 from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
-from binlane.shards.assigners import ASSIGNERS, shard_of_group
+from binlane.shards.assigners import AssignerRules, Shards
 from binlane.shards.renaming import Renaming
-from binlane.shards.shard_list import Partitioner, ShardList, critical_shards, parse_shard_list
+from binlane.shards.shard_list import Partitioner, ShardList, parse_shard_list
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder, digest_of
 from binlane.work.folder_formats import write_formats
@@ -71,8 +70,9 @@ def write_inputs(
         channel, settings_of(channel, request, manifest.window, flavors, schema, differing, by_sql)
     )
     check_division(channel, shard_list)
-    groups = schema.known().foreign_key_groups
-    Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
+    rules = AssignerRules(shard_list, settings.renaming, schema.letter_case)
+    shards = Shards(settings.assigner, rules, schema.known().foreign_key_groups)
+    Partitioner(shard_list, settings.lanes, (), shards.joined, settings.renaming, schema.letter_case)
     write_formats(folder, OF_WINDOW, last=files.MANIFEST)
     digests = {
         **note_definitions(folder, found.read, schema, found.source),
@@ -112,9 +112,10 @@ def _divided(channel: ChannelConfig, settings: PlanSettings) -> tuple[PlanSettin
 def shards_of(channel: ChannelConfig, target: Schema) -> dict[str, str]:
     """The shard of each of the target's databases, by the channel's present shard list."""
     shard_list = parse_shard_list(shard_list_text(channel), channel.lanes.shard_list, lanes=channel.lanes.count)
-    facts, assigner = target.known(), chosen(ASSIGNERS, channel.lanes.assigner, "lanes.assigner")()
-    critical = critical_shards(shard_list, facts.foreign_key_groups, renaming_of(channel, target), facts.letter_case)
-    return {name: shard_of_group(facts.group_of(name), critical, assigner) for name in target.databases}
+    facts = target.known()
+    rules = AssignerRules(shard_list, renaming_of(channel, target), facts.letter_case)
+    shards = Shards(channel.lanes.assigner, rules, facts.foreign_key_groups)
+    return {name: shards.shard_of(facts.group_of(name)) for name in target.databases}
 
 
 def check_division(channel: ChannelConfig, shard_list: ShardList) -> None:

@@ -9,7 +9,7 @@ triggers. Every other statement is ``#UNKNOWN`` and serialized (docs/invariants.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,7 +41,7 @@ class TransactionShards:
     """The shards of a transaction."""
 
     shards: frozenset[str]
-    """Databases, each as the representative of its foreign key group; or only ``#GLOBAL``, or only ``#UNKNOWN``. Empty
+    """Those of its databases; or only ``#GLOBAL``, or only ``#UNKNOWN``. Empty
     for a transaction without changes."""
     cause: str | None = None
     """Why the transaction may need a barrier; None for a transaction of one shard."""
@@ -50,18 +50,20 @@ class TransactionShards:
 class EventMetadataFilter:
     """Decides the shards of whole transactions of one source."""
 
-    def __init__(self, flavor: Flavor, schema: SchemaFacts) -> None:
-        """``flavor``: of the source. ``schema``: the facts that hold for the transactions to be assigned."""
+    def __init__(self, flavor: Flavor, schema: SchemaFacts, shard_of: Callable[[str], str] = str) -> None:
+        """``flavor``: of the source. ``schema``: the facts that hold for the transactions to be assigned. ``shard_of``:
+        the shard of a foreign key group (``assigners.Shards``); without it each group is a shard."""
+        self._shard_of = shard_of
         self._lists_databases = flavor is Flavor.MYSQL
         self._schema = schema
 
-    def group_of(self, database: str) -> str:
+    def shard_of(self, database: str) -> str:
         """The shard of a database's row changes."""
-        return self._schema.group_of(database)
+        return self._shard_of(self._schema.group_of(database))
 
     def assign(self, row_databases: Iterable[str], statements: Sequence[LoggedStatement]) -> TransactionShards:
         """The shards of a transaction: the databases of its TABLE_MAPs, and its statements in order."""
-        shards = {self.group_of(database) for database in row_databases}
+        shards = {self.shard_of(database) for database in row_databases}
         cause, unknown = CROSS_DATABASE, None
         for statement in map(self._as_compared, statements):
             kind = statement.facts.kind
@@ -73,10 +75,10 @@ class EventMetadataFilter:
             if reason is not None:
                 unknown = reason if unknown is None else unknown
                 continue
-            groups = self._groups(statement)
-            if kind is StatementKind.DDL and len(groups) > 1:
+            named = self._shards(statement)
+            if kind is StatementKind.DDL and len(named) > 1:
                 cause = CROSS_DATABASE_DDL
-            shards |= groups
+            shards |= named
         if unknown is not None:
             return TransactionShards(frozenset({UNKNOWN_SHARD}), UNKNOWN_CAUSE + unknown)
         return TransactionShards(frozenset(shards), cause if len(shards) > 1 else None)
@@ -94,8 +96,8 @@ class EventMetadataFilter:
         listed = statement.updated_databases if self._lists_databases else None
         return frozenset(listed or ()) - {""}
 
-    def _groups(self, statement: LoggedStatement) -> set[str]:
-        return {self.group_of(database) for database in statement.facts.databases | self._listed(statement)}
+    def _shards(self, statement: LoggedStatement) -> set[str]:
+        return {self.shard_of(database) for database in statement.facts.databases | self._listed(statement)}
 
     def _unknown(self, statement: LoggedStatement) -> str | None:
         """Why the statement's databases are not known; None if they are."""
@@ -114,7 +116,7 @@ class EventMetadataFilter:
             return None
         if not facts.databases:
             return "names no database"
-        if len(self._groups(statement)) > 1:
+        if len(self._shards(statement)) > 1:
             return "a second database, and no list of databases"
         return self._hidden(facts, reads)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -59,6 +59,19 @@ class ShardList:
     divided: frozenset[str] = frozenset()
     """``(divided)``: names and globs of shards whose changes are dealt to all parallel lanes."""
     hash_method: HashMethod = HashMethod.STRING_HASH
+    pattern: str | None = None
+    """``(pattern)``: the regular expression of the "pattern" assigner (``database_pattern``)."""
+    lines: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    """The line of each key."""
+
+    def named_shards(self) -> Iterator[tuple[str, int]]:
+        """The shards that the list names in full, each with its line."""
+        for entry in self.explicit.values():
+            if entry.key not in _SPECIAL:
+                yield entry.key, entry.line
+        for name in sorted(self.divided):
+            if _GLOB_CHARACTERS.isdisjoint(name):
+                yield name, self.lines.get("(divided)", 0)
 
     def entry_of(self, shard: str) -> Entry | None:
         """The entry of a shard: its own, else the first glob that matches. Globs never match ``#`` shards."""
@@ -96,6 +109,8 @@ class ShardList:
             lines.append("(critical)=" + ",".join(name.replace("\\", "\\\\") for name in sorted(self.critical)))
         if self.divided:
             lines.append("(divided)=" + ",".join(name.replace("\\", "\\\\") for name in sorted(self.divided)))
+        if self.pattern is not None:
+            lines.append("(pattern)=" + self.pattern.replace("\\", "\\\\"))
         entries = [*(self.explicit[key] for key in sorted(self.explicit)), *self.globs]
         lines += [f"{escape_key(entry.key)}={entry.lane}" for entry in entries]
         return "".join(line + "\n" for line in lines)
@@ -109,7 +124,7 @@ def parse_shard_list(content: str | bytes, path: str, *, lanes: int) -> ShardLis
     """Parse a list for ``lanes`` parallel lanes. ``path``: for error messages.
 
     Raises ConfigError with file and line for a lane out of range or no integer, a repeated key, an unknown key in
-    parentheses, an unknown hash method, a bad escape, or bytes that are not UTF-8.
+    parentheses, an unknown hash method, a bad escape, a pattern that cannot be read, or bytes that are not UTF-8.
     """
     reader = _Reader(path, lanes)
     for entry in parse_properties(_decoded(content, path), path):
@@ -123,6 +138,8 @@ def parse_shard_list(content: str | bytes, path: str, *, lanes: int) -> ShardLis
         critical=reader.critical,
         divided=reader.divided,
         hash_method=reader.hash_method,
+        pattern=reader.pattern,
+        lines=MappingProxyType(reader.lines),
     )
 
 
@@ -146,6 +163,7 @@ class _Reader:
         self.critical: frozenset[str] = frozenset()
         self.divided: frozenset[str] = frozenset()
         self.hash_method = HashMethod.STRING_HASH
+        self.pattern: str | None = None
 
     def read(self, entry: Property) -> None:
         where = f"{self.path}:{entry.line}: "
@@ -190,6 +208,21 @@ class _Reader:
     def _divided(self, _where: str, value: str) -> None:
         self.divided = frozenset(_NAME_SEPARATORS.split(value)) - {""}
 
+    def _pattern(self, where: str, value: str) -> None:
+        # PyArrow is loaded for lists with a pattern only
+        from binlane.database_pattern import DatabasePattern
+
+        try:
+            DatabasePattern(value)
+            if not value.isprintable():
+                raise ValueError("a character that cannot be printed")
+        except ValueError as error:
+            raise ConfigError(
+                f"{where}(pattern): expected a regular expression in RE2's dialect with a group (?<shard>...), such as "
+                rf"^(?<shard>[a-z0-9]+)_(main|stats)$, with each backslash doubled; got {value!r}: {error}"
+            ) from None
+        self.pattern = value
+
     def check_divided(self) -> None:
         """Raises ConfigError for an entry or a critical shard that contradicts ``(divided)``."""
         if not self.divided:
@@ -226,6 +259,7 @@ SPECIAL_KEYS: Final[Mapping[str, Callable[[_Reader, str, str], None]]] = {
     "(critical)": _Reader._critical,
     "(divided)": _Reader._divided,
     "(hash-method)": _Reader._hash_method,
+    "(pattern)": _Reader._pattern,
 }
 """Keys in parentheses, each with the reader of its value."""
 
@@ -268,9 +302,9 @@ class Partitioner:
         loads: Mapping[str, int] | None = None,
     ) -> None:
         """``order_of_appearance``: shards in the order in which the window first names them, for round-robin and load.
-        ``groups``: database -> representative of its foreign key group; a group has one lane. ``renaming``: the list
-        has the source's names, shards the target's. ``letter_case``: how names are compared; shards are converted by
-        it. ``loads``: the bytes of each shard in the window, for load.
+        ``groups``: shard -> the shard that stands for those that foreign keys join; a group has one lane.
+        ``renaming``: the list has the source's names, shards the target's. ``letter_case``: how names are compared;
+        shards are converted by it. ``loads``: the bytes of each shard in the window, for load.
 
         Raises ConfigError if the list gives two members of a group, or one name in two spellings, different lanes.
         """

@@ -228,8 +228,8 @@ def test_foreign_keys_join_groups_to_the_smallest_name() -> None:
     links = [("d", "c"), ("f", "e"), ("c", "b"), ("b", "e")]
     for order in itertools.permutations(links):
         joined = after(*(key.format(child, parent) for child, parent in order))
-        assert {joined.group_of(name) for name in "bcdef"} == {"b"}
-        assert joined.group_of("z") == "z"
+        assert {joined.shard_of(name) for name in "bcdef"} == {"b"}
+        assert joined.shard_of("z") == "z"
 
 
 def test_folding_more_in_never_forgets() -> None:

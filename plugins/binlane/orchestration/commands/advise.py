@@ -170,6 +170,7 @@ def as_object(source: str, counts: Counts, advice: Sequence[Suggestion]) -> dict
             name: {**asdict(lanes), "busiest": lanes.busiest}
             for name, lanes in (("as_set", counts.as_set), ("by_load", counts.by_load))
         },
+        "tenants": None if counts.tenants is None else asdict(counts.tenants),
         "divided": None if divided is None else asdict(divided),
         "divided_together": None if counts.together is None else asdict(counts.together),
         "why_not_divided": counts.why_not_divided or None,

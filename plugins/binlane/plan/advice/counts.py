@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from binlane.binlog.wire import Buffer
-from binlane.choices import Divide, Reduce
+from binlane.choices import Assigner, Divide, Reduce
 from binlane.errors import ConfigError
 from binlane.model import FILTERED_SHARD, Flavor, TableKey
 from binlane.plan.advice.blocks import BlockCounts, WriteSets
 from binlane.plan.advice.hot_keys import HotKey
 from binlane.plan.advice.table_keys import TableKeys
+from binlane.plan.advice.tenants import pattern_of
 from binlane.plan.block.size_choice import SizeChoice
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest, Segment
@@ -73,6 +74,15 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True)
+class Tenants:
+    """What the assigner "pattern" makes of databases that transactions change together."""
+
+    pattern: str
+    lanes: Lanes
+    """By load."""
+
+
+@dataclass(frozen=True, slots=True)
 class DividedShard:
     """The biggest shard, divided over all lanes."""
 
@@ -107,6 +117,9 @@ class Counts:
     """The one with the most bytes first."""
     as_set: Lanes
     by_load: Lanes
+    tenants: Tenants | None
+    """None: no pattern puts most transactions over several databases into one shard, or the channel's assigner is
+    another one than "database"."""
     divided: DividedShard | None
     """Each lane commits its shares alone."""
     together: DividedShard | None
@@ -189,6 +202,7 @@ class WindowCounter:
             shards,
             self._lanes(as_set),
             self._lanes(by_load),
+            self._tenants(manifest, listed),
             divided,
             together,
             why_not,
@@ -235,6 +249,25 @@ class WindowCounter:
         for barrier in routing.barriers:
             causes.update(barrier.causes)
         return Lanes(tuple(size), len(routing.barriers), _serialized(routing), dict(causes.most_common()))
+
+    def _tenants(self, manifest: Manifest, listed: ShardList) -> Tenants | None:
+        """A pattern for the databases that transactions change together, and what it makes of the log."""
+        source = self.settings.renaming.source
+        common: Counter[frozenset[str]] = Counter()
+        for described, load in self._loads.classes.items():
+            named = described.row_databases.union(*(each.facts.databases for each in described.statements))
+            names = frozenset(source(name) or name for name in named if not self._is_critical(name))
+            if len(names) > 1:
+                common[names] += load.transactions
+        pattern = pattern_of(common) if common and self.settings.assigner == Assigner.DATABASE else None
+        if pattern is None:
+            return None
+        changed = replace(listed, pattern=pattern, hash_method=HashMethod.LOAD, default=None)
+        settings = replace(_with(self.settings, changed), assigner=Assigner.PATTERN)
+        try:
+            return Tenants(pattern, self._lanes(self._merged(manifest, settings)))
+        except ConfigError:
+            return None  # the list has entries for databases of the tenants, whose shards it would have to name
 
     def _divided(
         self, manifest: Manifest, listed: ShardList, shards: Sequence[ShardCount], as_set: Routing

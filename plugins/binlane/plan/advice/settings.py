@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from binlane.choices import Commit, Consistency, Divide, Reduce
+from binlane.choices import Assigner, Commit, Consistency, Divide, Reduce
 from binlane.model import plural
 from binlane.plan.advice.counts import Counts, DividedShard, span
 from binlane.plan.block.size_choice import USUAL_TRANSACTIONS
@@ -53,7 +53,7 @@ def suggestions(counts: Counts) -> tuple[Suggestion, ...]:
     divides = bool(listed.divided) or _pays_off(counts)
     placement = tuple(_placement(counts, listed, divides))
     by_load = listed.hash_method is HashMethod.LOAD or placement[-1].changes
-    lanes = (*placement, _count(counts, divides, by_load))
+    lanes = (*_tenants(counts), *placement, _count(counts, divides, by_load))
     return (*lanes, *_division(counts, listed, divides), _reduce(counts, divides), _level(counts, divides))
 
 
@@ -91,6 +91,24 @@ def _gain_of_together(counts: Counts) -> float:
     if counts.divided is None or counts.together is None:
         return 1.0
     return counts.divided.span(counts.transactions) / counts.together.span(counts.transactions)
+
+
+def _tenants(counts: Counts) -> Iterator[Suggestion]:
+    """The assigner, where transactions over several databases of one tenant make barriers."""
+    if counts.tenants is None:
+        return
+    now, found = counts.by_load, counts.tenants.lanes
+    gain = now.span(counts.transactions) / found.span(counts.transactions)
+    if gain < _GAIN:
+        return
+    because = (
+        f"{now.serialized:,} of {plural(counts.transactions, 'transaction')} are inside barriers as it is, and "
+        f"{found.serialized:,} if databases that the pattern puts together are one shard"
+    )
+    promise, cost = f"at most {gain:.1f} times as fast", "the databases of one shard share a lane"
+    yield Suggestion(CHANNEL, f"lanes.assigner = {json.dumps(Assigner.PATTERN)}", True, because, promise, cost)
+    line = "(pattern)=" + counts.tenants.pattern.replace("\\", "\\\\")
+    yield Suggestion(SHARD_LIST, line, True, "as lanes.assigner", promise, "the list names shards, not their databases")
 
 
 def _placement(counts: Counts, listed: ShardList, divides: bool) -> Iterator[Suggestion]:

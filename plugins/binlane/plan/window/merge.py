@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 
 from binlane.errors import PlanError
-from binlane.extension import chosen
 from binlane.model import ANY_TABLE, FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Epoch, RowCounts, TableKey
 from binlane.plan.block.reducible_tables import Exclusions
 from binlane.plan.critical_databases import critical_databases
@@ -34,10 +33,10 @@ from binlane.plan.window.xa_ends import settle
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
-from binlane.shards.assigners import ASSIGNERS, shard_of_group
+from binlane.shards.assigners import AssignerRules, Shards
 from binlane.shards.event_filter import EventMetadataFilter, TransactionShards
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.shard_list import Partitioner, critical_shards, parse_shard_list
+from binlane.shards.shard_list import Partitioner, parse_shard_list
 from binlane.sql.parse.facts import StatementKind
 
 EMPTY = "(empty)"
@@ -117,21 +116,20 @@ class _Fold:
         scans.temporary, self._unseen = judge(
             scans.temporary, manifest.older_sessions, manifest.restarted, known_tables(scans, schema, facts)
         )
-        self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
         shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
-        groups = facts.foreign_key_groups
-        self._critical = critical_shards(shard_list, groups, settings.renaming, facts.letter_case)
-        self._assigner = chosen(ASSIGNERS, settings.assigner, "lanes.assigner")()
+        rules = AssignerRules(shard_list, settings.renaming, facts.letter_case)
+        shards = Shards(settings.assigner, rules, facts.foreign_key_groups)
+        self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts, shards.shard_of)
         self._classes: dict[TransactionClass, tuple[frozenset[str], str | None]] = {}
         for described in scans.classes:
             decided = self._decide(described)
-            self._classes[described] = (frozenset(map(self._shard, decided.shards)), decided.cause)
-        self._databases = {name: self._shard(self._filter.group_of(name)) for name in scans.databases}
+            self._classes[described] = (decided.shards, decided.cause)
+        self._databases = {name: self._filter.shard_of(name) for name in scans.databases}
         self._partitioner = Partitioner(
             shard_list,
             settings.lanes,
             first_appearance(self._appearances()),
-            groups,
+            shards.joined,
             settings.renaming,
             facts.letter_case,
             self._loads(),
@@ -149,9 +147,6 @@ class _Fold:
 
     def _decide(self, described: TransactionClass) -> TransactionShards:
         return self._filter.assign(described.row_databases, described.statements)
-
-    def _shard(self, group: str) -> str:
-        return shard_of_group(group, self._critical, self._assigner)
 
     def _appearances(self) -> Iterator[tuple[int, str]]:
         """Shards that have a lane, with the first seqno of each of their databases and classes."""
@@ -203,7 +198,7 @@ class _Fold:
     def _row_shards(self) -> Mapping[str, str]:
         """The shard of each database with row changes."""
         named = {name for described in self._classes for name in described.row_databases} | self._databases.keys()
-        return {name: self._shard(self._filter.group_of(name)) for name in sorted(named - {FILTERED_SHARD})}
+        return {name: self._filter.shard_of(name) for name in sorted(named - {FILTERED_SHARD})}
 
     @cached_property
     def _division(self) -> Division | None:
@@ -253,9 +248,10 @@ def _table_counts(tally: Tally, key: TableKey) -> TableCounts:
     return TableCounts(read=taken + filtered, filtered=filtered, folded=-saved.total, written=taken + saved)
 
 
-def _renamed(tally: Tally, renaming: Renaming) -> dict[str, str]:
-    """The renamed databases of a window: source name -> target name."""
-    named = {name for shard in tally.shards for name in shard.split("+")}
+def _renamed(tally: Tally, renaming: Renaming, routes: Mapping[str, Route]) -> dict[str, str]:
+    """The renamed databases of a window: source name -> target name. ``routes``: of its databases."""
+    of_several = {route.shard for name, route in routes.items() if route.shard != name}
+    named = {name for shard in tally.shards for name in shard.split("+")} - of_several | routes.keys()
     named |= {key.database for key in (*tally.tables, *tally.altered, *tally.loaded, *tally.undone - {ANY_TABLE})}
     named = {name for name in named if not name.startswith("#") and name != EMPTY}
     sources = {name: renaming.source(name) for name in named} if renaming else {}
@@ -329,7 +325,7 @@ def make_plan(
         filtered=dict(sorted(tally.rules.items())),
         widest=tally.widest,
         longest_statement=tally.longest_statement,
-        renamed=_renamed(tally, renaming),
+        renamed=_renamed(tally, renaming, routing.databases),
         division=routing.division,
         epochs=_met(manifest, routing),
         size=routing.size,

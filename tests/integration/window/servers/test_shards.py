@@ -241,3 +241,34 @@ def test_names_in_capitals_are_those_in_small_letters_where_the_servers_take_the
 def test_a_merge_table_joins_the_databases_of_its_tables(channel: Channel) -> None:
     channel.write_channel("allow_nontransactional = true\n")
     check(channel, MERGED.values())
+
+
+TENANTS = tuple(f"{tenant}_{part}" for tenant in ("acme", "kilo", "zulu") for part in ("main", "audit"))
+OF_TENANTS = """(pattern)=^(?<shard>[a-z]+)_(main|audit)$
+acme=0
+kilo=1
+zulu=2
+"""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_databases_of_one_tenant_share_a_lane_by_rows_statements_and_ddl(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    for name in TENANTS:
+        channel.on_both(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, n INT)")
+    channel.write_channel()
+    file = channel.channels / "orders.toml"
+    file.write_text(file.read_text().replace("[lanes]\n", '[lanes]\nassigner = "pattern"\n'))
+    channel.write_shard_list(OF_TENANTS)
+    log = []
+    for number in range(12):
+        tenant = ("acme", "kilo", "zulu")[number % 3]
+        both = [f"INSERT INTO {tenant}_{part}.t VALUES ({number}, {number})" for part in ("main", "audit")]
+        log += ["BEGIN", *both, "COMMIT", f"UPDATE {tenant}_audit.t SET n = n + 1"]
+    ddl = ["ALTER TABLE kilo_audit.t ADD COLUMN late INT", "CREATE TABLE acme_audit.fresh LIKE acme_main.t"]
+    inserted = "INSERT INTO acme_audit.fresh SELECT * FROM acme_main.t"
+    run_on(channel.source, *log, *ddl, STATEMENTS, inserted, "UPDATE zulu_main.t SET n = n * 2")
+    lanes = window(channel)
+    assert lanes == {"acme": 0, "kilo": 1, "zulu": 2}
+    channel.assert_equal()
+    assert channel.cli("verify", "orders", "--full", "--shard", "acme") == 0

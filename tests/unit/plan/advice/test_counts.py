@@ -14,6 +14,7 @@ from binlane.errors import ConfigError, UnsupportedEventError
 from binlane.model import TableKey
 from binlane.plan.advice.counts import Counts, WindowCounter
 from binlane.plan.advice.settings import Suggestion, lanes_needed, suggestions
+from binlane.plan.advice.tenants import pattern_of
 from binlane.plan.settings import PlanSettings
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
 from binlane.shards.shard_list import parse_shard_list
@@ -293,3 +294,42 @@ def test_reduce_stays_where_auto_takes_the_same() -> None:
     assert lines(suggestions(found))['blocks.reduce = "block"'] is False
     told = next(each for each in suggestions(found) if "reduce" in each.line)
     assert f"{found.blocks[-1].left / found.blocks[-1].rows:.0%} of the row changes are left" in told.promises
+
+
+def of_tenants(transactions: int, *suffixes: str) -> list[tuple[bytes, ...]]:
+    """Each transaction changes two databases of one of four tenants."""
+    return [rows(number, *(f"t{number % 4}{suffix}" for suffix in suffixes)) for number in range(1, transactions + 1)]
+
+
+def test_tenants_with_several_databases_are_given_a_pattern() -> None:
+    found = counts_of(of_tenants(1200, "_main", "_audit-log"))
+    assert found.tenants is not None
+    assert found.tenants.pattern == r"^(?<shard>.+)_(audit\-log|main)$"
+    assert found.by_load.serialized > 0
+    assert (found.tenants.lanes.serialized, found.tenants.lanes.barriers) == (0, 0)
+    told = lines(suggestions(found))
+    line = r"(pattern)=^(?<shard>.+)_(audit\\-log|main)$"
+    assert told['lanes.assigner = "pattern"']
+    assert told[line]
+    # the list with that line is one that the channel can have
+    settled = counts_of(of_tenants(1200, "_main", "_audit-log"), settings(assigner="pattern", shard_list=line + "\n"))
+    assert settled.as_set.serialized == 0
+    assert not any("pattern" in each for each in lines(suggestions(settled)))
+
+
+@pytest.mark.parametrize(
+    ("common", "pattern"),
+    [
+        ({("acme", "acme_audit"): 9}, r"^(?<shard>.+)_(audit)$"),
+        ({("a_b_main", "a_b_stats"): 9, ("c_main", "c_log"): 9}, r"^(?<shard>.+)_(log|main|stats)$"),
+        ({("a_main", "a_stats"): 99, ("a_main", "a_rare"): 1}, r"^(?<shard>.+)_(main|stats)$"),
+        ({("a_main", "b_main"): 9}, None),
+        ({("a_main", "a_stats"): 9, ("orders", "stock"): 10}, None),
+        ({("a_main", "a_stats", "b_main"): 9}, None),
+        ({("a.x", "a.y"): 3, ("a_x", "a_y"): 9}, r"^(?<shard>.+)_(x|y)$"),
+    ],
+)
+def test_a_pattern_is_proposed_for_names_that_begin_alike(
+    common: dict[tuple[str, ...], int], pattern: str | None
+) -> None:
+    assert pattern_of({frozenset(names): count for names, count in common.items()}) == pattern
