@@ -35,7 +35,7 @@ class Layer:
 LAYERS: Final = (
     Layer("doors", "what people and Airflow call", ("airflow_plugin", "cli", "board")),
     Layer("orchestration", "the steps of a window, and the commands", ("orchestration", "health")),
-    Layer("copies", "first copies, readiness, corrections", ("readiness", "repair", "bootstrap")),
+    Layer("copies", "first copies, readiness, corrections, restores", ("readiness", "repair", "restore", "bootstrap")),
     Layer("proof", "before the first write, and afterwards", ("precheck", "verify")),
     Layer("apply", "blocks, DDL and barriers on the target", ("apply",)),
     Layer("servers", "what the servers hold, and binlane's state on the target", ("source", "servers", "state")),

@@ -103,6 +103,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, *VERIFY),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
+    "restore": (*TRANSACTIONS, *STATE, "source", "apply.session", "apply", "bootstrap"),
     "health": (*BASE, *CONFIG, "work", "work.plan_job", "state", "state.records", "apply", "bootstrap"),
     "orchestration.extraction": WINDOW,
     "orchestration": (
@@ -123,8 +124,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *(*WINDOW, "regular_files", "safe_text", "orchestration", "orchestration.commands"),
     ),
     "orchestration.commands.copies": (
-        *(*WINDOW, "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "repair", "health"),
-        *("orchestration", "orchestration.extraction", "orchestration.commands"),
+        *(*WINDOW, "rename_rules", "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "repair", "restore"),
+        *("health", "orchestration", "orchestration.extraction", "orchestration.commands"),
     ),
     "orchestration.airflow": (
         *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "health"),

@@ -29,7 +29,7 @@ from binlane.state.records.bootstraps import TABLE
 _NO_DATABASE: Final = 1049
 _INVALID_VIEW: Final = "1356"
 _SEQUENCE: Final = "SEQUENCE"
-_NO_VIEW_YET: Final = frozenset({_NO_DATABASE, 1146, 1305, 1356})
+LACKS_FOR_VIEW: Final = frozenset({_NO_DATABASE, 1146, 1305, 1356})
 """Errors for a database, a table, a function or a view that a view needs and that does not exist yet."""
 _AUTO_INCREMENT: Final = re.compile(rb"^\) ENGINE=\w+ AUTO_INCREMENT=(\d+) ", re.MULTILINE)
 _FOREIGN_KEY: Final = re.compile(rb"^(  CONSTRAINT `)(.+?)(?=` FOREIGN KEY \()", re.MULTILINE)
@@ -311,7 +311,7 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
             try:
                 make(session, each)
             except TargetError as exc:
-                if exc.__cause__ is None or error_code(exc.__cause__) not in _NO_VIEW_YET:
+                if exc.__cause__ is None or error_code(exc.__cause__) not in LACKS_FOR_VIEW:
                     raise
                 waiting.append(each)
                 last = exc.__cause__

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from binlane.choices import Compressed
-from binlane.cli import fleet, verify, windows
+from binlane.cli import fleet, restore, verify, windows
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
 from binlane.errors import BinlaneError, ConfigError
 from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
@@ -43,6 +43,7 @@ for _module, _names in (
     (windows, ("init", "adopt_target", "plan", "advise", "run", "follow", "read_at")),
     (fleet, ("config", "status", "find", "stop", "resume")),
     (verify, ("verify", "recopy")),
+    (restore, ("restore",)),
 ):
     for _name in _names:
         app.command()(getattr(_module, _name))

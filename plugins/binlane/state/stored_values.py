@@ -195,6 +195,10 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "replaced_for": _TEXT, "outcome": _TEXT, "finished_for": _TEXT, "attempts": _integer(0, 2**31 - 1),
         "attempt_at": _TIME, "attempt_bytes": _COUNT, "updated_at": _TIME,
     },
+    "restores": {
+        "channel": _CHANNEL, "definition": _TEXT, "stage": _words("loading", "rolling", "moving", "complete"),
+        "programs": _TEXT, "created_at": _TIME, "updated_at": _TIME,
+    },
     "bootstrap_objects": {
         "channel": _CHANNEL, "kind": _words(
             *("table", "view", "function", "procedure", "package", "package body", "trigger", "event", "sequence"),

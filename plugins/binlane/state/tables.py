@@ -492,6 +492,19 @@ bootstraps = _table(
     Column("updated_at", _TIME, nullable=False),
 )
 
+restores = _table(
+    # a restore: a channel with a base, an end and names; kept when it is complete
+    "restores",
+    Column("channel", _NAME, primary_key=True),
+    # what is restored, from where and up to where, as JSON
+    Column("definition", _LONG, nullable=False),
+    Column("stage", String(10), nullable=False),
+    # the routines, views, triggers and events that are made under the final names, as JSON; NULL: not read yet
+    Column("programs", _LONG),
+    Column("created_at", _TIME, nullable=False),
+    Column("updated_at", _TIME, nullable=False),
+)
+
 bootstrap_objects = _table(
     # objects of a first copy, recorded before they are created: a copy drops only objects that are listed here
     "bootstrap_objects",

@@ -1,0 +1,121 @@
+"""Restores: what each restores, how far it is, and the programs that its last step makes under the final names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from binlane.model import LogPosition
+from binlane.state.channels import is_named_in
+from binlane.state.json_columns import optional_value_of, text_of, value_of
+from binlane.state.tables import NOW, metadata, restores
+
+LOADING: Final = "loading"
+"""The base is being loaded; another attempt begins it again."""
+ROLLING: Final = "rolling"
+"""Windows bring the databases to the end."""
+MOVING: Final = "moving"
+"""The databases get their final names."""
+COMPLETE: Final = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreDefinition:
+    """What a restore was asked for, with the places of the log that its plan has found."""
+
+    base: str
+    """The dump's path; empty: the log alone."""
+    log: str
+    """The archive's folder or URI, or the connection of a live server."""
+    databases: tuple[tuple[str, str], ...]
+    """Names in the log, and final names on the target."""
+    begin: str
+    """The place of the log that belongs to the base, as ``file:offset``."""
+    end_file: str
+    end_offset: int
+    asked: str
+    """The end as it was asked for."""
+    digest: str
+    """Of the dump's size and ends: a load that begins again needs the same dump. Empty without a dump."""
+
+    @property
+    def end(self) -> LogPosition:
+        """The place of the log at which the restore ends."""
+        return LogPosition(self.end_file, self.end_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramText:
+    """A routine, view, trigger or event with its final names, and the session that makes it."""
+
+    kind: str
+    database: str
+    name: str
+    statement: str
+    client: str
+    collation: str
+    sql_mode: str
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePrograms:
+    """All of them, in the order in which they can be made."""
+
+    texts: tuple[ProgramText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """A restore's row."""
+
+    name: str
+    definition: RestoreDefinition
+    stage: str
+    programs: tuple[ProgramText, ...]
+    """Empty before they were read."""
+
+
+def has_restore(connection: Connection, name: str) -> bool:
+    """Whether this target has the restore; it need not have the schema."""
+    return is_named_in(restores, connection, name)
+
+
+def create_restore(connection: Connection, name: str, definition: RestoreDefinition) -> None:
+    """Add the row. The databases of a restore with a row are its own."""
+    values = {"definition": text_of(definition), "stage": LOADING, "created_at": NOW, "updated_at": NOW}
+    connection.execute(insert(restores).values(channel=name, **values))
+
+
+def read_restore(connection: Connection, name: str) -> Restore | None:
+    """The restore; None if there is none."""
+    row = connection.execute(select(restores).where(restores.c.channel == name)).one_or_none()
+    return None if row is None else _of(row)
+
+
+def read_restores(connection: Connection) -> tuple[Restore, ...]:
+    """All restores of this target."""
+    return tuple(map(_of, connection.execute(select(restores).order_by(restores.c.channel))))
+
+
+def set_stage(connection: Connection, name: str, stage: str, programs: Sequence[ProgramText] | None = None) -> None:
+    """Record a stage, and the programs with it."""
+    values = {} if programs is None else {"programs": text_of(RestorePrograms(tuple(programs)))}
+    stored = update(restores).where(restores.c.channel == name)
+    connection.execute(stored.values(stage=stage, updated_at=NOW, **values))
+
+
+def forget_restore(connection: Connection, name: str) -> None:
+    """Remove every row of the restore and of its channel."""
+    for table in metadata.sorted_tables:
+        if "channel" in table.c:
+            connection.execute(delete(table).where(table.c.channel == name))
+
+
+def _of(row: Row[tuple[object, ...]]) -> Restore:
+    definition = value_of(RestoreDefinition, row.definition, restores.c.definition)
+    programs = optional_value_of(RestorePrograms, row.programs, restores.c.programs)
+    return Restore(row.channel, definition, row.stage, () if programs is None else programs.texts)
