@@ -297,6 +297,32 @@ def test_no_function_runs_because_a_view_is_made_or_looked_at(later: tuple[str, 
     assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
 
 
+PARTLY = (
+    ('[filter]\nexclude_tables = ["other.victim"]\n', "DELETE FROM other.victim"),
+    ('[filter]\ninclude_tables = ["app.*", "other.pub*"]\n', "DELETE FROM `OTHER` . `victim`"),
+    ('[filter]\nexclude_tables = ["*.victim"]\n', "UPDATE app.t JOIN other.victim AS t SET t.n = 0"),
+    ('[filter]\nexclude_tables = ["other.victim", "app.u"]\n', "DELETE FROM u"),
+)
+"""Filters that leave single tables out, and what a function does to one of them."""
+
+
+@pytest.mark.parametrize(("rules", "body"), PARTLY)
+def test_no_function_changes_a_single_table_that_the_filter_leaves_out(rules: str, body: str, channel: Channel) -> None:
+    made(channel, "SET @x = 1")
+    run_on(channel.target, "INSERT INTO app.u VALUES (42)", log=False)
+    channel.write_channel(rules)
+    body = f"BEGIN IF IS_FREE_LOCK('binlane_test') THEN {body}; END IF; RETURN 1; END"
+    with channel.source.connect() as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK('binlane_test', 1)")
+        function = "CREATE OR REPLACE FUNCTION app.f() RETURNS INT DETERMINISTIC SQL SECURITY INVOKER"
+        as_user(channel, f"{function} {body}", VIEW)
+
+        with pytest.raises(BinlaneError, match=r"function app\.f: expected no table .*, found a table of (other|app)"):
+            channel.run()
+
+    assert channel.target.query("SELECT n FROM other.victim UNION ALL SELECT n FROM app.u") == [(42,), (42,)]
+
+
 def test_a_function_is_refused_where_a_later_look_at_a_view_would_call_it(channel: Channel) -> None:
     made(channel, "SET @x = 1")
     as_user(channel, VIEW)

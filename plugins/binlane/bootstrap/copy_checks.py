@@ -13,7 +13,7 @@ from binlane.model import Flavor, SchemaObject, plural
 from binlane.schema.model import Schema
 from binlane.servers.catalog import SYSTEM_DATABASES
 from binlane.sql.parse.lexer import UNDECODED
-from binlane.sql.programs.of_server import OF_INVOKER, described, kept_database
+from binlane.sql.programs.of_server import OF_INVOKER, LeftOut, described, kept_database
 from binlane.sql.temporary_routines import tokens_of
 
 _SHOWN: Final = 20
@@ -56,7 +56,7 @@ def check_functions(definitions: Sequence[Definition], others: Iterable[str], ta
     """
     if not any(each.kind == "VIEW" for each in definitions):
         return
-    names, wrong = frozenset(name.lower() for name in others), []
+    left_out, wrong = LeftOut(frozenset(name.lower() for name in others)), []
     for each in definitions:
         if each.kind in ("VIEW", "TRIGGER", "EVENT"):
             continue
@@ -64,7 +64,7 @@ def check_functions(definitions: Sequence[Definition], others: Iterable[str], ta
         if tokens is None or OF_INVOKER.isdisjoint(token.upper for token in tokens):
             found = "a text that binlane does not read" if tokens is None else None
         else:
-            database = kept_database(tokens, names)
+            database = kept_database(tokens, left_out)
             found = None if database is None else f"it has {described(database)}, and its invoker's privileges"
         if found is not None:
             wrong.append(f"{each.schema_object}: {found}")

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from binlane.model import OWN_SCHEMA, Flavor
+from binlane.model import OWN_SCHEMA, Flavor, TableKey
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.precheck.window_statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
@@ -25,9 +25,18 @@ from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.comparison import Difference, as_difference
-from binlane.sql.programs.of_server import OF_INVOKER, SYSTEM_NAMES, described, kept_database, own_value
+from binlane.sql.programs.of_server import (
+    NOTHING_LEFT_OUT,
+    OF_INVOKER,
+    SYSTEM_NAMES,
+    LeftOut,
+    described,
+    kept_database,
+    own_value,
+)
 from binlane.sql.programs.reach import plain_name
 
+_TABLES: Final = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN :names"
 _MOST_FINDINGS: Final = 20
 _HEAD: Final = 16
 """Tokens of an ALTER in which the name of its routine is."""
@@ -122,7 +131,7 @@ def _asking(situation: Situation) -> Iterator[Difference]:
 
 def _naming_kept(situation: Situation) -> Iterator[Difference]:
     """Routines with their invoker's privileges that name tables of the target's accounts, of the channel's state, or
-    of a database that the filter leaves out."""
+    that the filter leaves out."""
     # few windows need it
     from binlane.sql.temporary_routines import tokens_of
 
@@ -135,25 +144,38 @@ def _naming_kept(situation: Situation) -> Iterator[Difference]:
         for each in side:
             if each.kind != "view" and (may_be_altered or each.facts.get(SECURITY) == _INVOKER):
                 tokens = tokens_of(each.text, flavor, each.sql_mode)
-                what = _hidden_name(each.text) if tokens is None else kept_database(tokens, left_out())
+                what = (
+                    _hidden_name(each.text) if tokens is None else kept_database(tokens, left_out(), each.key.database)
+                )
                 if _is_refused(what, allowed):
                     yield _naming(as_difference(each), what)
     for text in situation.every_text:
         if not OF_INVOKER.isdisjoint(text.words):
-            for key, _ in programs_made_by(text):
-                if _is_refused(what := kept_database(text.tokens, left_out()), allowed):
+            for key, database in programs_made_by(text):
+                if _is_refused(what := kept_database(text.tokens, left_out(), database), allowed):
                     yield _naming(Difference(key, text.where, "", "", is_trigger=key in text.facts.triggered), what)
 
 
-def _left_out(situation: Situation) -> frozenset[str]:
-    """The target's databases that the filter leaves out as a whole, in lower case."""
-    if not situation.selection.selects:
-        return frozenset()
-    sources = situation.renaming.source
-    names = [str(name) for (name,) in situation.target.rows("SELECT schema_name FROM information_schema.schemata")]
-    is_out = (situation.selection.database(sources(name) or name)[0] is Extent.NONE for name in names)
-    left_out = [name for name, out in zip(names, is_out, strict=True) if out]
-    return frozenset(spelled(name) for name in left_out for spelled in (lower, folded_name)) - SYSTEM_NAMES
+def _left_out(situation: Situation) -> LeftOut:
+    """The target's databases that the filter leaves out as a whole, and the tables of the others that it leaves out."""
+    selection, target = situation.selection, situation.target
+    if not selection.selects:
+        return NOTHING_LEFT_OUT
+    names = [str(name) for (name,) in target.rows("SELECT schema_name FROM information_schema.schemata")]
+    on_source = {name: situation.renaming.source(name) or name for name in names if name.lower() not in SYSTEM_NAMES}
+    extents = {name: selection.database(source)[0] for name, source in on_source.items()}
+    databases = [name for name, extent in extents.items() if extent is Extent.NONE]
+    partly = [name for name, extent in extents.items() if extent is Extent.SOME]
+    found = target.rows(_TABLES, names=partly) if partly else []
+    tables = [
+        (str(name), str(table))
+        for name, table in found
+        if name in on_source and selection.table(TableKey(on_source[name], table)) is not None
+    ]
+    return LeftOut(
+        frozenset(spelled(name) for name in databases for spelled in (lower, folded_name)),
+        frozenset((spelled(name), lower(table)) for name, table in tables for spelled in (lower, folded_name)),
+    )
 
 
 def _hidden_name(text: str | None) -> str | None:
@@ -169,8 +191,8 @@ def _is_refused(database: str | None, allowed: Collection[str]) -> bool:
 
 def _naming(difference: Difference, database: str | None) -> Difference:
     expected = (
-        "no table of the target's accounts, the channel's state or a database that the filter leaves out, and no "
-        "statement that changes the server or unnamed tables, in a routine with its invoker's privileges"
+        "no table of the target's accounts, of the channel's state or that the filter leaves out, and no statement "
+        "that changes the server or unnamed tables, in a routine with its invoker's privileges"
     )
     return difference._replace(expected=expected, found=described(database or ""))
 

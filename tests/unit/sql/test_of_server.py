@@ -6,7 +6,7 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
-from binlane.sql.programs.of_server import kept_database, own_value
+from binlane.sql.programs.of_server import LeftOut, kept_database, own_value
 
 ASKING = [
     ("SET @x = `is_free_lock`('x')", "IS_FREE_LOCK()"),
@@ -101,6 +101,7 @@ def test_a_global_variable_is_found_where_it_is_set(body: str) -> None:
         ("IF 1 THEN SHUTDOWN WAIT FOR ALL SLAVES; END IF", "SHUTDOWN WAIT"),
         ("BEGIN RESTART; END", "RESTART"),
         ("BEGIN SELECT 1 INTO OUTFILE 'x'; END", "INTO OUTFILE"),
+        ("BEGIN LOCK INSTANCE FOR BACKUP; END", "LOCK INSTANCE"),
     ],
 )
 def test_a_statement_that_changes_the_server_is_found(body: str, found: str) -> None:
@@ -112,11 +113,28 @@ def test_names_that_are_such_words_are_none() -> None:
     assert kept_database(tokens(body)) is None
 
 
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("DELETE FROM other.victim", "other"),
+        ("SELECT OTHER . `Victim` . n FROM other.public", "other"),
+        ("DELETE FROM other.public", None),
+        ("DELETE FROM audit", "app"),
+        ("DELETE FROM app.audit", "app"),
+        ("DELETE FROM victim", None),
+        ("SELECT t.audit, 'audit' FROM app.t", None),
+    ],
+)
+def test_a_table_that_is_left_out_is_found_by_its_name(body: str, found: str | None) -> None:
+    left_out = LeftOut(tables=frozenset({("other", "victim"), ("app", "audit")}))
+    assert kept_database(tokens(body), left_out, "app") == found
+
+
 @pytest.mark.parametrize(("name", "database"), [("b\u0130nlane", "binlane"), ("m\u00fdsql", "mysql")])
 def test_a_database_is_found_by_each_spelling_that_a_server_takes_for_it(name: str, database: str) -> None:
     """In lower case, which is i for that letter, and, of a routine's database, without accents."""
     assert kept_database(tokens(f"UPDATE {name}.t SET a = 1")) == database
-    assert kept_database(tokens("UPDATE \u212aunden.t SET a = 1"), {"kunden"}) == "kunden"
+    assert kept_database(tokens("UPDATE \u212aunden.t SET a = 1"), LeftOut(frozenset({"kunden"}))) == "kunden"
 
 
 def test_a_name_that_is_a_file_s_is_not_read() -> None:

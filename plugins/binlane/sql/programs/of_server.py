@@ -8,7 +8,8 @@ of functions is complete for two families, so tables that only the lane's accoun
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import OWN_SCHEMA, Flavor
@@ -42,6 +43,8 @@ _SERVERS_VERBS: Final[Mapping[str, frozenset[str]]] = {
     "SHUTDOWN": frozenset({"WAIT", *_END}),
     "RESTART": _END,
     "INTO": frozenset({"OUTFILE", "DUMPFILE"}),
+    # the session keeps it, and the DDL of every other one waits
+    "LOCK": frozenset({"INSTANCE"}),
 }
 """First words of statements that a body may have and that change the server and not data, each with what is behind it;
 BINLOG, whose rows are of any table, and KILL have rules of their own."""
@@ -54,6 +57,19 @@ _HANDLERS: Final = {"HANDLER": "FOR", "EXCEPTION": "WHEN"}
 """The second is that of sql_mode ORACLE."""
 _NO_ROW: Final = (("NOT", "FOUND"), ("NO_DATA_FOUND", "THEN"))
 """Conditions that are no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What of the target a filter leaves out, in lower case."""
+
+    databases: frozenset[str] = frozenset()
+    """Those of which it takes nothing."""
+    tables: frozenset[tuple[str, str]] = frozenset()
+    """Database and name of those of the other databases."""
+
+
+NOTHING_LEFT_OUT: Final = LeftOut()
 
 
 def described(what: str) -> str:
@@ -79,19 +95,27 @@ def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> s
     return None
 
 
-def kept_database(tokens: Sequence[Token], others: Collection[str] = ()) -> str | None:
-    """The database of the target's accounts, of the channel's state, or of ``others``, that a body names, in lower
-    case; the statement that changes the server, if it has one (SET GLOBAL, BINLOG, KILL ...); None for neither."""
-    tokens = (*tokens, _BODY_END)
-    for at, token in enumerate(tokens[:-1]):
+def kept_database(tokens: Sequence[Token], others: LeftOut = NOTHING_LEFT_OUT, own: str = "") -> str | None:
+    """The database of the target's accounts, of the channel's state, or of what is left out, that a body names, in
+    lower case; the statement that changes the server, if it has one (SET GLOBAL, BINLOG, KILL ...); None for neither.
+
+    ``own``: the routine's database, in which a name without one is.
+    """
+    tokens = (*tokens, _BODY_END, _BODY_END, _BODY_END)
+    for at, token in enumerate(tokens[:-3]):
         if (verb := _servers_verb(tokens, at)) is not None:
             return verb
-        is_qualifier = is_symbol(tokens[at + 1], ".") and not (at > 0 and is_symbol(tokens[at - 1], "."))
-        if is_qualifier and token.kind in _NAMES:
-            # as the servers compare databases, and MySQL those of routines
-            for name in (lower(token.text), folded_name(token.text)):
-                if name in _KEPT_THERE or name in others:
-                    return name
+        if token.kind not in _NAMES or (at > 0 and is_symbol(tokens[at - 1], ".")):
+            continue
+        if not is_symbol(tokens[at + 1], "."):
+            table = lower(own), lower(token.text)
+            if table in others.tables:
+                return table[0]
+            continue
+        # as the servers compare databases, and MySQL those of routines
+        for name in (lower(token.text), folded_name(token.text)):
+            if name in _KEPT_THERE or name in others.databases or (name, lower(tokens[at + 2].text)) in others.tables:
+                return name
     return None
 
 
