@@ -18,10 +18,10 @@ from binlane.precheck.row_effects import effects_in_turn, lower_key
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, Key, KeyColumn, Table
-from binlane.schema.order_proof import is_settled
+from binlane.schema.order_proof import UNKNOWN_CHARSET, is_settled
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.lexer import Token
-from binlane.sql.parse.made_table import MadeTable, altered_table, made_table
+from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
 from binlane.sql.parse.row_effects import writes
 from binlane.sql.parse.row_order import (
     OrderedPart,
@@ -152,10 +152,11 @@ class _RowOrder:
             key = text.facts.first
             if verb == "CREATE":
                 like = self._like(text) if "LIKE" in text.words else None
-                found.setdefault(_any_case(key), []).append(like or _definition(key, made_table(text.tokens)))
+                made = like or _definition(key, made_table(text.tokens_with_numbers))
+                found.setdefault(_any_case(key), []).append(made)
             elif verb == "ALTER" and _any_case(key) in found:
                 before = found[_any_case(key)][-1]
-                altered = altered_table(_as_made(before), text.tokens) if before.columns else None
+                altered = altered_table(_as_made(before), text.tokens_with_numbers) if before.columns else None
                 found[_any_case(key)].append(_definition(key, altered))
             for old, new in text.facts.renames:
                 if _any_case(old) in found:
@@ -231,7 +232,7 @@ def _primary(table: Table) -> tuple[str, ...]:
 
 
 def _as_made(table: Table) -> MadeTable:
-    columns = tuple((column.name, column.data_type) for column in table.columns)
+    columns = tuple(MadeColumn(column.name, column.data_type, column.length) for column in table.columns)
     return MadeTable(columns, (_primary(table),) if table.primary_key is not None else ())
 
 
@@ -242,9 +243,29 @@ def _definition(key: TableKey, made: MadeTable | None) -> Table:
     return Table(
         key,
         "",
-        tuple(Column(name, at, kind) for at, (name, kind) in enumerate(columns, 1)),
+        tuple(_made_column(at, each) for at, each in enumerate(columns, 1)),
         tuple(Key("PRIMARY", True, True, tuple(map(KeyColumn, names))) for names in keys),
     )
+
+
+_NO_TEXTS: Final = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "integer", "bool", "boolean", "serial", "bit", "year"}
+    | {"int1", "int2", "int3", "int4", "int8", "middleint", "decimal", "dec", "numeric", "fixed", "number"}
+    | {"float", "double", "date", "time", "datetime", "timestamp", "binary", "varbinary", "blob", "uuid"}
+    | {"tinyblob", "mediumblob", "longblob", "inet4", "inet6"}
+)
+_SYNONYMS: Final = {"real": "double", "float4": "float", "float8": "double"}
+_BYTES_OF_A_CHARACTER: Final = 4
+
+
+def _made_column(ordinal: int, made: MadeColumn) -> Column:
+    """A type that is not known to be another one is a text by a collation that the statement need not tell."""
+    kind = _SYNONYMS.get(made.data_type, made.data_type)
+    if kind in _NO_TEXTS:
+        octets = made.length if kind.endswith("binary") else None
+        return Column(made.name, ordinal, kind, length=made.length, octets=octets)
+    octets = None if made.length is None else made.length * _BYTES_OF_A_CHARACTER
+    return Column(made.name, ordinal, kind, length=made.length, octets=octets, charset=UNKNOWN_CHARSET)
 
 
 def rows_in_turn(tokens: Sequence[Token], database: str, is_numbered: Callable[[TableKey], bool]) -> Iterator[str]:

@@ -7,7 +7,7 @@ equalities give columns of the next table. Rows that have equal values in all th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from binlane.model import TableKey
 from binlane.schema.model import Column as Definition
@@ -24,6 +24,14 @@ _Place: TypeAlias = tuple[str, str]
 """A table's alias and its column's name."""
 _Tables: TypeAlias = Sequence[tuple[Source, Table | None]]
 _FLOATS: Final = ("float", "double")
+_STRINGS: Final = frozenset(
+    {"char", "varchar", "binary", "varbinary", "json"}
+    | {f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("text", "blob")}
+)
+_SORTED_OCTETS: Final = 1024
+"""The servers' default of ``max_sort_length``: strings that begin with so many equal bytes are equal to a sort."""
+UNKNOWN_CHARSET: Final = ""
+"""The character set of a text whose collation is not known."""
 
 
 def is_settled(part: OrderedPart, table_of: Callable[[TableKey], Table | None]) -> bool:
@@ -39,16 +47,14 @@ def is_settled(part: OrderedPart, table_of: Callable[[TableKey], Table | None]) 
     if block.is_part and block.has_order:
         # an ORDER BY behind a UNION is that of all its parts
         return False
-    if part.by_items and block.orders_all and not _has_texts(part, tables):
+    if part.by_items and block.orders_all and not _has_ties(part, tables):
         return True
     given = _given(part, tables)
     if part.needed is not None:
         # a query in parentheses is taken for one that gives each row once
         places = (_place(column, tables) for column in part.needed)
-        return all(place is None or place[0] == _OUTSIDE or place in given for place in places)
-    if all(table is not None and _all_of(source, table) <= given for source, table in tables):
-        return True
-    return _has_all_values(part, tables, given)
+        return all(place is None or place[0] == _OUTSIDE or given.has_one(place, tables) for place in places)
+    return given.rows >= {source.alias for source, _ in tables} or _has_all_values(part, tables, given)
 
 
 def _has_key(table: Table) -> bool:
@@ -74,10 +80,10 @@ def _feels_nothing(part: OrderedPart, tables: _Tables) -> bool:
     return not any(_type(each) in part.only_of_types for each in found)
 
 
-def _has_texts(part: OrderedPart, tables: _Tables) -> bool:
-    """Whether a column is known to be a text of which a collation takes different values for equal."""
+def _has_ties(part: OrderedPart, tables: _Tables) -> bool:
+    """Whether a column is known to have different values that a sort takes for equal."""
     found = (_definition(place, tables) for column in part.used or () if (place := _place(column, tables)) is not None)
-    return any(column is not None and _takes_for_equal(column) for column in found)
+    return any(column is not None and (_takes_for_equal(column) or _is_cut(column)) for column in found)
 
 
 def _type(column: Definition) -> str:
@@ -85,15 +91,47 @@ def _type(column: Definition) -> str:
 
 
 def _takes_for_equal(column: Definition) -> bool:
-    return column.charset is not None and not (column.collation or "").endswith("_bin")
+    """Whether different values of a column may be equal: texts by their collation, 1 and 1.0 in MySQL's JSON."""
+    if column.charset is None:
+        return column.data_type == "json"
+    collation = column.collation or ""
+    # PAD SPACE: a CHAR has no blanks at its end, a VARCHAR has
+    is_padded = column.data_type != "char" and not collation.endswith(("_nopad_bin", "_0900_bin"))
+    return not collation.endswith("_bin") or is_padded
 
 
-def _given(part: OrderedPart, tables: _Tables) -> set[_Place]:
-    """The columns of which the rows in one place have one value."""
-    given = {place for place in (_place(column, tables) for column in part.columns) if place is not None}
-    for source, table in tables:
-        if source.alias in part.rows_of and table is not None:
-            given |= _all_of(source, table)
+def _is_cut(column: Definition) -> bool:
+    """Whether a sort compares the beginning of its values alone."""
+    is_unknown = column.charset == UNKNOWN_CHARSET and column.data_type not in ("enum", "set")
+    is_string = column.data_type in _STRINGS or is_unknown
+    return is_string and (column.octets is None or column.octets > _SORTED_OCTETS)
+
+
+class _Given(NamedTuple):
+    """What the rows in one place have in common."""
+
+    columns: frozenset[_Place]
+    """They have equal values, which texts of other letters may be."""
+    rows: frozenset[str]
+    """Aliases of tables of which they have one row."""
+
+    def has_one(self, place: _Place, tables: _Tables) -> bool:
+        """Whether they have the same value of a column."""
+        column = _definition(place, tables)
+        if place[0] in self.rows:
+            return column is not None
+        return place in self.columns and column is not None and not _differs(column)
+
+
+def _differs(column: Definition) -> bool:
+    """Whether equal values of a column may be different ones."""
+    return _takes_for_equal(column) or column.data_type in _FLOATS
+
+
+def _given(part: OrderedPart, tables: _Tables) -> _Given:
+    ordered = ((place, _definition(place, tables)) for column in part.columns if (place := _place(column, tables)))
+    given = {place for place, column in ordered if column is None or not _is_cut(column)}
+    rows = {source.alias for source, table in tables if source.alias in part.rows_of and table is not None}
     pairs, not_null = list[tuple[_Place, _Place]](), set[_Place]()
     for place, other in _known_equalities(part.block, tables):
         not_null.add(place)
@@ -102,13 +140,19 @@ def _given(part: OrderedPart, tables: _Tables) -> set[_Place]:
         else:
             pairs.append((place, other))
     while True:
-        more = {right for left, right in pairs if left in given}
         for source, table in tables:
-            if table is not None and any(_holds(key, source, table, given, not_null) for key in table.keys):
-                more |= _all_of(source, table)
-        if more <= given:
-            return given
+            if table is not None and source.alias in rows:
+                given |= _all_of(source, table)
+        more = {right for left, right in pairs if left in given} - given
+        found = {
+            source.alias
+            for source, table in tables
+            if table is not None and any(_holds(key, source, table, given, not_null) for key in table.keys)
+        }
+        if not more and found <= rows:
+            return _Given(frozenset(given), frozenset(rows))
         given |= more
+        rows |= found
 
 
 def _known_equalities(block: Block, tables: _Tables) -> Iterator[tuple[_Place, _Place | None]]:
@@ -134,7 +178,12 @@ def _holds(key: Key, source: Source, table: Table, given: set[_Place], not_null:
         name = (part.name or "").lower()
         column = next((each for each in table.columns if each.name.lower() == name), None)
         place = source.alias, name
-        if column is None or place not in given or (column.nullable and not key.primary and place not in not_null):
+        if column is None or place not in given:
+            return False
+        # equal texts may begin with letters that are not: ß and ss
+        if part.prefix is not None and column.charset is not None:
+            return False
+        if column.nullable and not key.primary and place not in not_null:
             return False
     return True
 
@@ -171,9 +220,9 @@ def _are_alike(one: _Place, other: _Place, tables: _Tables) -> bool:
         return _OUTSIDE in (one[0], other[0])
     if {left.data_type, right.data_type} <= _NUMBERS:
         return True
-    return (left.data_type, left.collation) == (right.data_type, right.collation) or (
-        None not in (left.collation, right.collation) and left.collation == right.collation
-    )
+    if left.charset is None and right.charset is None:
+        return left.data_type == right.data_type
+    return left.collation is not None and left.collation == right.collation
 
 
 def _fits(column: Definition | None, kind: TokenKind) -> bool:
@@ -183,8 +232,8 @@ def _fits(column: Definition | None, kind: TokenKind) -> bool:
     return kind is TokenKind.STRING or (kind in _ANY_LITERAL and column.charset is None)
 
 
-def _has_all_values(part: OrderedPart, tables: _Tables, given: set[_Place]) -> bool:
-    """Whether rows in one place have equal values in all that is taken of them."""
+def _has_all_values(part: OrderedPart, tables: _Tables, given: _Given) -> bool:
+    """Whether rows in one place have the same values in all that is taken of them."""
     if any(table is None for _, table in tables):
         return False
     used: Iterable[_Place | None] = (
@@ -192,11 +241,4 @@ def _has_all_values(part: OrderedPart, tables: _Tables, given: set[_Place]) -> b
         if part.used is None
         else (_place(column, tables) for column in part.used)
     )
-    definitions = [(place, _definition(place, tables)) for place in used if place is not None and place[0] != _OUTSIDE]
-    return all(
-        place in given
-        and column is not None
-        and not _takes_for_equal(column)
-        and column.data_type not in ("float", "double")
-        for place, column in definitions
-    )
+    return all(given.has_one(place, tables) for place in used if place is not None and place[0] != _OUTSIDE)

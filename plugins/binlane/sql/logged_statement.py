@@ -65,6 +65,15 @@ class LoggedText:
         return found
 
     @property
+    def tokens_with_numbers(self) -> Sequence[Token]:
+        """The tokens, with the text of all numbers: lengths of columns."""
+        texts = (self.sql[begin:end] for begin, end in self.places)
+        return [
+            token._replace(text=text) if token.kind is TokenKind.NUMBER else token
+            for token, text in zip(self.tokens, texts, strict=True)
+        ]
+
+    @property
     def facts(self) -> StatementFacts:
         """The databases and objects that the statement names and changes."""
         dialect = dialect_of(self.context, self.flavor)

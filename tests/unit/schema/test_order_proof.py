@@ -8,7 +8,7 @@ import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
 from binlane.schema.model import Column, Key, KeyColumn, Table
-from binlane.schema.order_proof import is_settled
+from binlane.schema.order_proof import UNKNOWN_CHARSET, is_settled
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Token
 from binlane.sql.parse.row_order import fed, feeding, order_felt
@@ -17,10 +17,16 @@ from binlane.sql.parse.row_order import fed, feeding, order_felt
 def table(name: str, *keys: Key) -> Table:
     columns = (
         *(Column("id", 1, "int", nullable=False), Column("v", 2, "int"), Column("w", 3, "int")),
-        *(Column("d", 4, "double"), Column("c", 5, "varchar", charset="utf8mb4", collation="utf8mb4_general_ci")),
-        Column("u", 6, "int", nullable=False),
+        *(Column("d", 4, "double"), text("c", 5, "utf8mb4_general_ci"), Column("u", 6, "int", nullable=False)),
+        *(text("b", 7, "utf8mb4_bin"), text("s", 8, "utf8mb4_0900_bin"), text("l", 9, "utf8mb4_bin", 2_000)),
+        *(Column("j", 10, "json"), Column("x", 11, "varbinary", octets=64), Column("y", 12, "varbinary", octets=2_000)),
+        *(Column("made", 13, "varchar", octets=256, charset=UNKNOWN_CHARSET), text("h", 14, "utf8mb4_bin", 9, "char")),
     )
     return Table(TableKey("a", name), "InnoDB", columns, keys)
+
+
+def text(name: str, ordinal: int, collation: str, length: int = 64, kind: str = "varchar") -> Column:
+    return Column(name, ordinal, kind, length=length, octets=4 * length, charset="utf8mb4", collation=collation)
 
 
 def key(name: str, *columns: str, unique: bool = True) -> Key:
@@ -39,8 +45,14 @@ TABLES = {
         table("n", key("v", "v"), key("u", "u")),
         table("two", key("PRIMARY", "v", "w")),
         table("text", key("PRIMARY", "c")),
+        Table(TableKey("a", "only"), "InnoDB", (text("c", 1, "utf8mb4_general_ci"),), ()),
+        table("long", key("PRIMARY", "l")),
+        table("bytes", key("PRIMARY", "y")),
+        table("made", key("PRIMARY", "made")),
+        table("prefix", Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("c", 3),))),
     )
 }
+_JOINED = "an UPDATE by a join that may find several rows for one"
 OPEN = [
     ("DELETE FROM k ORDER BY v LIMIT 3", "LIMIT"),
     ("DELETE FROM p ORDER BY v LIMIT 3", "LIMIT"),
@@ -80,13 +92,40 @@ OPEN = [
     ("INSERT INTO t SELECT DISTINCT c FROM k", "DISTINCT of texts"),
     ("INSERT INTO t SELECT MAX(c) FROM k", "MAX() of texts"),
     ("INSERT INTO t SELECT c, COUNT(*) FROM k GROUP BY c", "GROUP BY of texts"),
-    ("UPDATE p JOIN k ON p.id = k.v SET p.w = k.w", "an UPDATE by a join that may find several rows for one"),
-    ("UPDATE p, k SET p.w = k.w", "an UPDATE by a join that may find several rows for one"),
-    ("UPDATE text JOIN q ON q.id = text.c SET text.w = q.w", "an UPDATE by a join that may find several rows for one"),
+    ("UPDATE p JOIN k ON p.id = k.v SET p.w = k.w", _JOINED),
+    ("UPDATE p, k SET p.w = k.w", _JOINED),
+    ("INSERT INTO t (a) SELECT b FROM k ORDER BY b LIMIT 1", "LIMIT"),
+    ("INSERT INTO t (a) SELECT j FROM k ORDER BY j LIMIT 1", "LIMIT"),
+    ("INSERT INTO t (a) SELECT made FROM k ORDER BY made LIMIT 1", "LIMIT"),
+    ("INSERT INTO t (a) SELECT y FROM k ORDER BY y LIMIT 1", "LIMIT"),
+    ("INSERT INTO t (a) SELECT DISTINCT b FROM k", "DISTINCT of texts"),
+    ("INSERT INTO t (a) SELECT DISTINCT j FROM k", "DISTINCT of texts"),
+    ("INSERT INTO t (a) SELECT MIN(made) FROM k", "MIN() of texts"),
+    ("INSERT INTO t (a) SELECT c FROM only ORDER BY c LIMIT 1", "LIMIT"),
+    ("INSERT INTO t (a) SELECT c, 1 FROM only ORDER BY c LIMIT 1", "LIMIT"),
+    ("DELETE FROM only ORDER BY c LIMIT 1", "LIMIT"),
+    ("DELETE FROM long ORDER BY l LIMIT 1", "LIMIT"),
+    ("DELETE FROM bytes ORDER BY y LIMIT 1", "LIMIT"),
+    ("DELETE FROM prefix ORDER BY c LIMIT 1", "LIMIT"),
+    ("DELETE FROM made WHERE made = 0 ORDER BY v LIMIT 1", "LIMIT"),
+    ("UPDATE p JOIN made ON made.made = p.made SET p.w = made.w", _JOINED),
+    ("UPDATE p JOIN k ON k.c = p.c SET p.w = k.c", _JOINED),
+    ("UPDATE p JOIN k ON k.d = p.d SET p.w = k.d", _JOINED),
+    ("UPDATE text JOIN q ON q.id = text.c SET text.w = q.w", _JOINED),
 ]
 SETTLED = [
     "DELETE FROM p ORDER BY id LIMIT 3",
     "DELETE FROM p ORDER BY v, p.id DESC LIMIT 3",
+    "DELETE FROM text ORDER BY c LIMIT 3",
+    "DELETE FROM made ORDER BY made LIMIT 3",
+    "DELETE FROM made WHERE made = 'x' ORDER BY v LIMIT 3",
+    "DELETE FROM long WHERE l = 'x' ORDER BY v LIMIT 3",
+    "INSERT INTO t (a) SELECT s FROM k ORDER BY s LIMIT 1",
+    "INSERT INTO t (a) SELECT x FROM k ORDER BY x LIMIT 1",
+    "INSERT INTO t (a) SELECT h FROM k ORDER BY h LIMIT 1",
+    "INSERT INTO t (a) SELECT DISTINCT s FROM k",
+    "UPDATE p JOIN k ON k.v = p.v SET p.w = k.v",
+    "UPDATE p JOIN text ON text.c = p.c SET p.w = text.w",
     "DELETE FROM n ORDER BY u LIMIT 3",
     "DELETE FROM n WHERE v = 3 ORDER BY w LIMIT 3",
     "DELETE FROM two WHERE v = 3 ORDER BY w LIMIT 3",

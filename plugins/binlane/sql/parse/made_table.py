@@ -15,11 +15,20 @@ _NO_COLUMN: Final = frozenset(
 """Words that begin an item which is no column."""
 
 
+class MadeColumn(NamedTuple):
+    """A column as a statement declares it."""
+
+    name: str
+    data_type: str
+    """In small letters, without length."""
+    length: int | None = None
+    """The number in parentheses behind the type."""
+
+
 class MadeTable(NamedTuple):
     """What a CREATE TABLE with a list of columns, and no query behind it, makes."""
 
-    columns: tuple[tuple[str, str], ...]
-    """Names, and types in small letters."""
+    columns: tuple[MadeColumn, ...]
     keys: tuple[tuple[str, ...], ...]
     """The columns of the primary key. Unique keys are left out: their columns may be NULL."""
 
@@ -35,13 +44,13 @@ def made_table(tokens: Sequence[Token]) -> MadeTable | None:
         depth += is_symbol(tokens[end], "(") - is_symbol(tokens[end], ")")
         if depth == 0:
             break
-    columns, keys = list[tuple[str, str]](), list[tuple[str, ...]]()
+    columns, keys = list[MadeColumn](), list[tuple[str, ...]]()
     for item in items(tokens[begin + 1 : end]):
         first = item[0]
         is_column = first.kind is not TokenKind.WORD or first.upper not in _NO_COLUMN
         names = [token.upper for token in item]
         if is_column and len(item) > 1:
-            columns.append((first.text, item[1].text.lower()))
+            columns.append(_column(item))
         if "PRIMARY" in names:
             at = names.index("PRIMARY")
             keys.append((first.text,) if is_column else _listed(item[at:]))
@@ -66,7 +75,7 @@ def altered_table(made: MadeTable, tokens: Sequence[Token]) -> MadeTable | None:
         if len(rest) < 2 or is_symbol(rest[0], "(") or "PRIMARY" in names or "PARTITION" in names or "IF" in names:
             return None
         if rest[0].kind is not TokenKind.WORD or rest[0].upper not in _NO_COLUMN:
-            columns.append((rest[0].text, rest[1].text.lower()))
+            columns.append(_column(rest))
     return MadeTable(tuple(columns), tuple(keys))
 
 
@@ -75,6 +84,11 @@ _HARMLESS_PAIRS: Final = (
     *(["DROP", "INDEX"], ["DROP", "KEY"], ["DROP", "FOREIGN"], ["RENAME", "TO"], ["RENAME", "AS"], ["RENAME", "INDEX"]),
     ["RENAME", "KEY"],
 )
+
+
+def _column(item: Sequence[Token]) -> MadeColumn:
+    has_length = len(item) > 4 and is_symbol(item[2], "(") and is_symbol(item[4], ")") and item[3].text.isdecimal()
+    return MadeColumn(item[0].text, item[1].text.lower(), int(item[3].text) if has_length else None)
 
 
 def _listed(item: Sequence[Token]) -> tuple[str, ...]:

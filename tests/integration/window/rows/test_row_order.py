@@ -95,6 +95,8 @@ def test_a_table_that_the_window_makes_has_its_key_also_altered_and_renamed(
         "INSERT INTO given SELECT v, w FROM o ORDER BY id LIMIT 1",
         "ALTER TABLE o RENAME TO q, DROP KEY v",
         "DELETE FROM q ORDER BY id LIMIT 1",
+        *("CREATE TABLE codes (code VARCHAR(64) PRIMARY KEY)", "INSERT INTO codes VALUES ('a'), ('b')"),
+        "DELETE FROM codes ORDER BY code LIMIT 1",
     )
     assert channel.run() is not None
     assert channel.target.query("SELECT * FROM tenant_1.q") == channel.source.query("SELECT * FROM tenant_1.q") != []
@@ -107,6 +109,35 @@ def test_a_table_that_the_window_makes_has_its_key_also_altered_and_renamed(
     )
     with pytest.raises(PrecheckError, match="LIMIT for rows in an order that no key settles"):
         channel.run()
+
+
+TIES = {
+    "TEXT MADE": (("a", "A", "a "), "made (c VARCHAR(9))", "SELECT c, 1 FROM made ORDER BY c LIMIT 1"),
+    "JSON OR TEXT MADE": (("1.0", "1", "1e0"), "made (c JSON)", "SELECT c, 1 FROM made ORDER BY c LIMIT 1"),
+    "REAL MADE": (("1e300", "1", "-1e300"), "made (c REAL)", "SELECT 'sum', SUM(c) FROM made"),
+}
+
+
+@FAMILIES
+@pytest.mark.parametrize(("values", "table", "query"), TIES.values(), ids=TIES)
+def test_equal_values_of_a_table_that_the_window_makes_settle_no_order(
+    channel_of: ChannelOf, family: Flavor, values: tuple[str, ...], table: str, query: str
+) -> None:
+    """The table is filled from one whose rows lie in another order on each server."""
+    channel = channel_of(family, family)
+    for server, order in ((channel.source, values), (channel.target, values[::-1])):
+        made = ("CREATE DATABASE tenant_1", "USE tenant_1", "CREATE TABLE k (c VARCHAR(9))")
+        made += ("CREATE TABLE given (c VARCHAR(20), n DOUBLE)",)
+        run_on(server, *made, *(f"INSERT INTO k VALUES ('{value}')" for value in order), log=False)
+    run_on(
+        channel.source,
+        *("USE tenant_1", "SET binlog_format = STATEMENT, sql_mode = ''", f"CREATE TABLE {table}"),
+        *("INSERT INTO made SELECT c FROM k", f"INSERT INTO given {query}"),
+    )
+    with pytest.raises(PrecheckError, match="row-order"):
+        channel.run()
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
 
 
 @FAMILIES

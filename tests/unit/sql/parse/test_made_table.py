@@ -6,9 +6,9 @@ import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.parse.made_table import MadeTable, made_table
+from binlane.sql.parse.made_table import MadeColumn, MadeTable, made_table
 
-A_AND_B = (("a", "int"), ("b", "varchar"))
+A_AND_B = (MadeColumn("a", "int"), MadeColumn("b", "varchar", 9))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,9 @@ A_AND_B = (("a", "int"), ("b", "varchar"))
         ("CREATE TABLE t (a INT DEFAULT (1 + (2)), b VARCHAR(9) COMMENT 'x, PRIMARY KEY', UNIQUE (a), KEY k (b))",
          MadeTable(A_AND_B, ())),
         ("CREATE TABLE t (`primary` INT, a INT PRIMARY KEY)",
-         MadeTable((("primary", "int"), ("a", "int")), (("a",),))),
+         MadeTable((MadeColumn("primary", "int"), MadeColumn("a", "int")), (("a",),))),
+        ("CREATE TABLE t (a DECIMAL(9,2), b DECIMAL(9))",
+         MadeTable((MadeColumn("a", "decimal"), MadeColumn("b", "decimal", 9)), ())),
         ("CREATE TABLE t (a INT PRIMARY KEY) SELECT 1 AS b", None),
         ("CREATE TABLE t LIKE u", None),
         ("CREATE TABLE t (LIKE u)", None),
@@ -34,4 +36,4 @@ A_AND_B = (("a", "int"), ("b", "varchar"))
 def test_columns_and_the_primary_key_are_read(sql: str, made: MadeTable | None) -> None:
     text = LoggedText.of(1, LogPosition("log.1", 4), Item(ItemKind.STATEMENT, sql.encode()), Flavor.MARIADB)
     assert text is not None
-    assert made_table(text.tokens) == made
+    assert made_table(text.tokens_with_numbers) == made
