@@ -178,6 +178,7 @@ def _runs(dag_id: str) -> AirflowRuns:
             ended=tuple(_run(session, run) for run in ended),
             active=None if first is None else _run(session, first),
             silent=_silence(session, active),
+            clock=dt.datetime.now(dt.UTC).timestamp(),
         )
 
 
@@ -248,7 +249,13 @@ def _silence(session: Session, active: Sequence[DagRun]) -> float | None:
         )
     ).one()
     seen = [sign for run in active for sign in (run.queued_at, run.start_date, *tasks) if sign is not None]
-    return max(0.0, (dt.datetime.now(dt.UTC) - max(seen)).total_seconds()) if seen else None
+    return _since(max(seen)) if seen else None
+
+
+def _since(seen: dt.datetime) -> float:
+    from binlane.health.airflow_runs import silence
+
+    return silence(seen.timestamp(), dt.datetime.now(dt.UTC).timestamp())
 
 
 def _scheduler_silent() -> float | None:
@@ -259,7 +266,7 @@ def _scheduler_silent() -> float | None:
     if job is not None and job.is_alive():
         return None
     beat = None if job is None else job.latest_heartbeat
-    return inf if beat is None else max(0.0, (dt.datetime.now(dt.UTC) - beat).total_seconds())
+    return inf if beat is None else _since(beat)
 
 
 def _write_note(dag_run: DagRun) -> None:

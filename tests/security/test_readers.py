@@ -22,8 +22,9 @@ from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_o
 SECRET: Final = "s3cret-value"
 _RESULT: Final = CopyResult(1, 1, 0, 1, 0, 0, (f"account 'a'@'%': GRANT .. IDENTIFIED BY '{SECRET}'",), 1, ((), False))
 STATEMENTS: Final = (
-    "INSERT INTO binlane.errors (channel, window_id, lane, seqno, gtid, source_file, source_offset, code, text, at) "
-    f"VALUES ('{CHANNEL}', '{{window}}', 0, 1, '', '', 0, 1062, 'Duplicate entry {SECRET} for key PRIMARY', NOW(6))",
+    "INSERT INTO binlane.errors (channel, window_id, lane, seqno, reached, gtid, source_file, source_offset, code, "
+    f"text, at) VALUES ('{CHANNEL}', '{{window}}', 0, 1, 0, '', '', 0, 1062, "
+    f"'Duplicate entry {SECRET} for key PRIMARY', NOW(6))",
     "INSERT INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
     f"VALUES ('{CHANNEL}', 1, 0, 'ALTER TABLE t ALTER c SET DEFAULT ''{SECRET}''', '', 'intent', NOW(6))",
     "INSERT INTO binlane.skips (channel, seqno, window_id, lane, gtid, source_file, source_offset, commit_time, "

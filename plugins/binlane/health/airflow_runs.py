@@ -40,6 +40,8 @@ class AirflowRuns:
     scheduler_silent: float | None = None
     """Seconds since the scheduler's last heartbeat, infinite if there was none; None: it is alive, or nobody has
     asked."""
+    clock: float | None = None
+    """The time of the machine that has asked Airflow, in seconds since the epoch; None: that of the target."""
 
     @property
     def is_worked_on(self) -> bool:
@@ -60,3 +62,11 @@ class AirflowRuns:
     def last(self) -> Run | None:
         """The run to show: the active one while it applies windows, else the last that says something of them."""
         return next(iter(self.ended), self.active) if not self.is_applying else self.active
+
+
+def silence(seen: float, clock: float) -> float:
+    """Seconds since a sign of life, by a clock that may have been set back since."""
+    # whoever parses a DAG loads no driver
+    from binlane.state.records.history import seconds_since
+
+    return seconds_since(seen, clock)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.progress import Stage, stage_of
 from binlane.model import CLOCKS_DIFFER
+from binlane.state.records.history import seconds_since
 from binlane.state.records.progress import RunStep
 from binlane.state.records.verifications import PENDING, Unshown
 from binlane.state.window_folders import WindowFolders
@@ -117,7 +119,7 @@ class Facts:
         """Seconds since the moment of the source up to which the target is known to be complete: the commit of the last
         applied transaction, or a later run that found nothing to apply. Before the first since the channel was
         created."""
-        known = [time for time in (self.committed, self.complete) if time is not None and not self._is_ahead(time)]
+        known = [time for time in (self.committed, self.complete) if time is not None and not self.is_ahead(time)]
         return max(0.0, self.clock - max(known, default=self.created))
 
     @property
@@ -137,9 +139,10 @@ class Facts:
             "the oldest change that is not compared": self.uncovered_since,
             "the oldest pending row": self.pending_since,
         }
-        return {what: time - self.clock for what, time in times.items() if time is not None and self._is_ahead(time)}
+        return {what: time - self.clock for what, time in times.items() if time is not None and self.is_ahead(time)}
 
-    def _is_ahead(self, time: float) -> bool:
+    def is_ahead(self, time: float) -> bool:
+        """Whether a time is from a clock that was ahead of what the target's says now."""
         return time > self.clock + CLOCKS_DIFFER
 
     @property
@@ -160,7 +163,7 @@ class Facts:
     @property
     def full_age(self) -> float:
         """Seconds since all rows were compared; before the first time since the channel was created."""
-        is_known = self.full_at is not None and not self._is_ahead(self.full_at)
+        is_known = self.full_at is not None and not self.is_ahead(self.full_at)
         return max(0.0, self.clock - (self.full_at if is_known and self.full_at is not None else self.created))
 
     @property
@@ -180,7 +183,6 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
     """What the target says of a channel, and Airflow of its runs."""
     status = snapshot.status
     mark, error = status.channel.watermark, snapshot.standing_error
-    ran = [snapshot.complete_at, *(past.finished_at for past in snapshot.history)]
     return Facts(
         channel=channel.name,
         clock=snapshot.clock,
@@ -198,13 +200,20 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
         unverified_since=snapshot.unverified_since,
         full_at=snapshot.full_at,
         compared_at=snapshot.compared_at,
-        ran_at=max((time for time in ran if time is not None), default=None),
+        ran_at=_ran_at(snapshot),
         runs=runs,
         stage=stage_of(snapshot, WindowFolders(channel.work.uri, channel.name)),
         unshown=status.unshown,
         uncovered_since=snapshot.uncovered_since,
         pending_since=snapshot.pending_since,
     )
+
+
+def _ran_at(snapshot: Snapshot) -> float | None:
+    """When the newest window ended, or a later run found nothing: the later one that the clock has reached."""
+    newest = next((past.finished_at for past in snapshot.history if past.finished_at is not None), None)
+    found = [time for time in (snapshot.complete_at, newest) if time is not None]
+    return max((time for time in found if time <= snapshot.clock + CLOCKS_DIFFER), default=max(found, default=None))
 
 
 def _lane_stop(snapshot: Snapshot, error: LaneError) -> LaneStop:
@@ -226,5 +235,5 @@ def _open_window(snapshot: Snapshot) -> OpenWindow | None:
         and lane.lane in snapshot.status.holders
         for lane, age in silences
     )
-    ages = (snapshot.clock - window.created_at, *(age for _, age in silences if age is not None))
-    return OpenWindow(window.window_id, is_applied, max(0.0, min(ages)))
+    opened = seconds_since(window.created_at, snapshot.clock)
+    return OpenWindow(window.window_id, is_applied, min(opened, *(age for _, age in silences if age is not None), inf))

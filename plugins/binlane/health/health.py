@@ -159,7 +159,11 @@ def _stands(run: Run, facts: Facts) -> bool:
     if only_compared and facts.drifted:
         return False  # this is why it failed
     since = facts.compared_at if only_compared else facts.ran_at
-    return since is None or run.ended_at is None or since <= run.ended_at
+    if since is None or run.ended_at is None or facts.is_ahead(since):
+        return True
+    # the target's clock and Airflow's may differ, so each tells how long ago it was
+    ago = facts.clock if facts.runs is None or facts.runs.clock is None else facts.runs.clock
+    return facts.clock - since >= ago - run.ended_at
 
 
 def _drifted(facts: Facts, _: Limits) -> Finding | None:

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from binlane.health.durations import span
 from binlane.model import plural, size_text
-from binlane.state.records.history import Snapshot, seconds_of
+from binlane.state.records.history import Snapshot, seconds_of, seconds_since
 from binlane.state.records.progress import RunStep, StepRow
 from binlane.state.window_folders import WindowFolders
 from binlane.work.files import WorkFolder
@@ -56,7 +56,7 @@ def stage_of(snapshot: Snapshot, folders: WindowFolders) -> Stage | None:
     elapsed = max(0.0, snapshot.clock - seconds_of(row.begun_at))
     if row.step is RunStep.EXTRACT:
         # the window is opened when its log is read
-        is_alive = snapshot.clock - seconds_of(row.updated_at) <= QUIET_SECONDS
+        is_alive = seconds_since(seconds_of(row.updated_at), snapshot.clock) <= QUIET_SECONDS
         return _extracting(row, elapsed) if is_alive else None
     if window is None or window.bounds.window_id != row.window_id:
         return None

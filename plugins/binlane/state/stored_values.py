@@ -160,8 +160,9 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "kind": _words("overwritten", "different", "extra", "missing"), "row_key": _TEXT, "found": _TEXT, "at": _TIME,
     },
     "errors": {
-        "id": _ID, "channel": _CHANNEL, "window_id": _WINDOW, "lane": _LANE_OR_ALL, "seqno": _SEQNO, "gtid": _GTID,
-        "source_file": _LOG_FILE, "source_offset": _COUNT, "code": _integer(0, 2**31 - 1), "text": _TEXT, "at": _TIME,
+        "id": _ID, "channel": _CHANNEL, "window_id": _WINDOW, "lane": _LANE_OR_ALL, "seqno": _SEQNO, "reached": _SEQNO,
+        "gtid": _GTID, "source_file": _LOG_FILE, "source_offset": _COUNT, "code": _integer(0, 2**31 - 1),
+        "text": _TEXT, "at": _TIME,
     },
     "verifications": {
         "id": _ID, "channel": _CHANNEL, "kind": _words(*VerifyScope), "window_id": _ANY_WINDOW,

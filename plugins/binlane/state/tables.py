@@ -340,6 +340,8 @@ errors = _table(
     Column("window_id", _WINDOW_ID, nullable=False),
     Column("lane", Integer, nullable=False),
     Column("seqno", _SEQNO, nullable=False),
+    # where the lane stood, which no clock can tell later
+    Column("reached", _SEQNO, nullable=False),
     Column("gtid", _LONG, nullable=False),
     Column("source_file", String(512), nullable=False),
     Column("source_offset", _SEQNO, nullable=False),

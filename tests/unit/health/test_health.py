@@ -52,6 +52,7 @@ FAILED = run("failed", "extract_segments").ended
 RUNNING = Run("r2", "running", NOW - 5, None)
 QUEUED = replace(RUNNING, state="queued")
 VERIFYING = replace(RUNNING, applies=False)
+LONG_AGO = replace(FAILED[0], ended_at=NOW - 3 * 3_600)
 NOT_COMPARED = Run("r3", "failed", NOW - 5, NOW - 2, ("verify_target",), applies=False)
 
 
@@ -142,6 +143,18 @@ def states(health: Health) -> list[str]:
             id="a queued run of a paused DAG hides no failure",
         ),
         pytest.param({"runs": AirflowRuns(ended=FAILED, active=QUEUED)}, ["running"], 0, id="a run that tries again"),
+        pytest.param(
+            {"runs": AirflowRuns(ended=(LONG_AGO,), clock=NOW - 3 * 3_600 + 10), "ran_at": NOW - 50}, ["failed"], 2,
+            id="a run that failed since, by a clock that is behind the target's",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(ended=(LONG_AGO,), clock=NOW), "ran_at": NOW - 50}, ["idle"], 0,
+            id="a later run ended well",
+        ),
+        pytest.param(
+            {"runs": AirflowRuns(ended=FAILED), "ran_at": NOW + 3_600}, ["failed", "behind"], 2,
+            id="a run that ended well while a clock was ahead",
+        ),
         pytest.param(
             {"runs": AirflowRuns(ended=(NOT_COMPARED, *FAILED)), "compared_at": NOW}, ["failed"], 2,
             id="a verification that succeeds hides no failure before the one that failed",

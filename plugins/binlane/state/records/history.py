@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, Row, select, text
 
-from binlane.model import FolderRecord, LogPosition, RowCounts
+from binlane.model import CLOCKS_DIFFER, FolderRecord, LogPosition, RowCounts
 from binlane.plan.window_facts import WindowFacts
 from binlane.state.channels import read_channel
 from binlane.state.json_columns import optional_value_of
@@ -114,13 +114,17 @@ class Snapshot:
         """Seconds since the lane's holder has shown a sign of life in the open window; None if none did."""
         window = self.open_window
         for beat in self.status.heartbeats:
-            if beat.lane == lane and window is not None and seconds_of(beat.beat_at) >= window.created_at:
-                return max(0.0, self.clock - seconds_of(beat.beat_at))
+            if beat.lane != lane or window is None:
+                continue
+            # the lease tells without a clock
+            holds = self.status.holders.get(lane) == beat.connection_id
+            if holds or seconds_of(beat.beat_at) >= window.created_at:
+                return seconds_since(seconds_of(beat.beat_at), self.clock)
         return None
 
     def age(self, error: LaneError) -> float:
         """Seconds since the error was recorded."""
-        return max(0.0, self.clock - seconds_of(error.at))
+        return seconds_since(seconds_of(error.at), self.clock)
 
 
 def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS, rules: str = "") -> Snapshot:
@@ -161,6 +165,16 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             round=unfinished_round(connection, channel),
             step=read_step(connection, channel),
         )
+
+
+def seconds_since(then: float, clock: float) -> float:
+    """Seconds from a stored time to that of the clock.
+
+    A time that is farther ahead than clocks differ was stored before the clock was set back: nobody knows how long ago,
+    and it counts as long as it is ahead, so that what has ended long ago does not look alive until then.
+    """
+    apart = clock - then
+    return -apart if apart < -CLOCKS_DIFFER else max(0.0, apart)
 
 
 def clock_of(connection: Connection) -> float:

@@ -141,12 +141,16 @@ def record_error(
 ) -> None:
     """Store the error that stopped a lane; the other lanes see the row and stop at their next block boundary."""
     source = LogPosition("", 0) if header is None else header.source
+    stands_at = select(positions.c.seqno).where(
+        positions.c.channel == key.channel, positions.c.lane == lane, positions.c.window_id == key.window_id
+    )
     connection.execute(
         insert(errors).values(
             channel=key.channel,
             window_id=key.window_id,
             lane=lane,
             seqno=0 if header is None else header.first_seqno,
+            reached=func.coalesce(stands_at.scalar_subquery(), 0),
             gtid="" if header is None else header.gtid,
             source_file=source.file,
             source_offset=source.offset,
@@ -181,7 +185,7 @@ def standing_error(connection: Connection, channel: str, window: Window) -> Lane
         positions.c.lane == errors.c.lane,
         positions.c.window_id == errors.c.window_id,
         positions.c.seqno >= errors.c.seqno,
-        positions.c.updated_at > errors.c.at,
+        positions.c.seqno > errors.c.reached,
     )
     stands = ~has_passed.exists()
     if window.plan_digest is not None:

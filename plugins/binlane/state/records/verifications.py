@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, case, delete, func, insert, literal_column, or_, select, update
 
 from binlane.choices import VerifyScope
-from binlane.model import TableKey
+from binlane.model import CLOCKS_DIFFER, TableKey
 from binlane.state.json_columns import optional_value_of, text_of, value_of
-from binlane.state.tables import NOW, suspects, verifications, windows
+from binlane.state.tables import NOW, UTC_NOW, suspects, verifications, windows
 
 RUNNING, CLEAN, PENDING, DRIFT = "running", "clean", "pending", "drift"
 INCOMPLETE = "incomplete"
@@ -249,9 +249,11 @@ def read_verifications(connection: Connection, channel: str, limit: int) -> tupl
 
 
 def last_ended(connection: Connection, channel: str) -> PastVerification | None:
-    """The verification that ended last."""
+    """The verification that ended last: of those whose end the target's clock has reached, if there are any."""
     ended = select(verifications).where(verifications.c.channel == channel, verifications.c.ended_at.is_not(None))
-    row = connection.execute(ended.order_by(verifications.c.ended_at.desc()).limit(1)).one_or_none()
+    at = verifications.c.ended_at
+    is_ahead = case((at > literal_column(f"{UTC_NOW} + INTERVAL {CLOCKS_DIFFER:.0f} SECOND"), 1), else_=0)
+    row = connection.execute(ended.order_by(is_ahead, at.desc()).limit(1)).one_or_none()
     return None if row is None else _past(row)
 
 

@@ -259,8 +259,8 @@ def test_old_rows_of_the_state_go_and_what_is_referred_to_stays(channel: Channel
             )
         for name in ("orders", "others") * 4:
             cursor.execute(
-                "INSERT INTO binlane.errors SET channel = %s, window_id = %s, lane = 0, seqno = 1, gtid = '', "
-                "source_file = '', source_offset = 0, code = 0, text = 'x', at = NOW()",
+                "INSERT INTO binlane.errors SET channel = %s, window_id = %s, lane = 0, seqno = 1, reached = 0, "
+                "gtid = '', source_file = '', source_offset = 0, code = 0, text = 'x', at = NOW()",
                 (name, third),
             )
     for number in range(4, 7):

@@ -127,8 +127,13 @@ def test_equal_values_of_a_table_that_the_window_makes_settle_no_order(
     channel = channel_of(family, family)
     for server, order in ((channel.source, values), (channel.target, values[::-1])):
         made = ("CREATE DATABASE tenant_1", "USE tenant_1", "CREATE TABLE k (c VARCHAR(9))")
-        made += ("CREATE TABLE given (c VARCHAR(20), n DOUBLE)",)
-        run_on(server, *made, *(f"INSERT INTO k VALUES ('{value}')" for value in order), log=False)
+        run_on(
+            server,
+            *made,
+            "CREATE TABLE given (c VARCHAR(20), n DOUBLE)",
+            *(f"INSERT INTO k VALUES ('{value}')" for value in order),
+            log=False,
+        )
     run_on(
         channel.source,
         *("USE tenant_1", "SET binlog_format = STATEMENT, sql_mode = ''", f"CREATE TABLE {table}"),

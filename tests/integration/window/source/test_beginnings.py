@@ -16,6 +16,7 @@ from binlane.source.protocol import EVERY_SESSION
 from lab.servers import PrivateServer
 from tests.emptied import empty_target
 from tests.integration.window.conftest import CHANNEL, Channel, drop_accounts, run_on
+from tests.waiting import wait_until
 
 TABLES: Final = (
     "CREATE DATABASE tenant_1",
@@ -174,4 +175,34 @@ def test_a_change_that_a_copy_has_before_its_transaction_is_logged_is_named(begi
     beginning.init("now")
     with session(beginning, "SET SESSION binlog_format = STATEMENT", *changes, "COMMIT"):
         assert beginning.run() is not None
+    assert beginning.rows_of(beginning.source) == beginning.rows_of(beginning.target)
+
+
+def test_what_a_running_event_writes_behind_its_temporary_table_is_not_left_out_in_silence(beginning: Channel) -> None:
+    """The server marks each statement of the event behind the first one of the temporary table."""
+    word = "MIXED" if beginning.source.flavor is Flavor.MARIADB else "STATEMENT"
+    waits = "WHILE (SELECT COUNT(*) FROM tenant_1.going) = 0 DO SELECT SLEEP(0.1) INTO @slept; END WHILE; "
+    body = (
+        "BEGIN CREATE TEMPORARY TABLE tenant_1.own (a INT); INSERT INTO tenant_1.own VALUES (1); "
+        f"INSERT INTO tenant_1.p VALUES (6, 6); {waits}INSERT INTO tenant_1.p VALUES (7, 7); END"
+    )
+    run_on(
+        beginning.source,
+        "CREATE TABLE tenant_1.going (id INT PRIMARY KEY)",
+        f"SET GLOBAL binlog_format = {word}",
+        "SET GLOBAL event_scheduler = ON",
+        f"CREATE EVENT tenant_1.runs ON SCHEDULE AT NOW() ON COMPLETION PRESERVE DO {body}",
+    )
+    try:
+        wait_until(lambda: len(beginning.source.query("SELECT * FROM tenant_1.p")) == 3)
+        first_copy(beginning)
+        run_on(beginning.source, "INSERT INTO tenant_1.going VALUES (1)")
+        wait_until(lambda: len(beginning.source.query("SELECT * FROM tenant_1.p")) == 4)
+    finally:
+        run_on(beginning.source, "SET GLOBAL event_scheduler = OFF", "SET GLOBAL binlog_format = ROW", log=False)
+    with pytest.raises(PrecheckError, match=r"event tenant_1\.runs, .*recopy.*\[left-out-statements\]"):
+        beginning.run()
+    beginning.write_channel("allow_unsafe = true\n")
+    assert beginning.run() is not None
+    assert beginning.cli("recopy", CHANNEL, "--table", "tenant_1.p", "--yes") == 0
     assert beginning.rows_of(beginning.source) == beginning.rows_of(beginning.target)
