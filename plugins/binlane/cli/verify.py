@@ -130,6 +130,9 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
         repaired = repairing.apply_plan(channel, channels, stored)
         text = repairing.repaired_text(channel, repaired)
         out.print(text)
+        if repaired.changed_rows and not stored.plan.left:
+            # drift that is still there: a script that goes by the exit code must not take the target for right
+            raise typer.Exit(1)
     if stored.plan.left:
         if stored.plan.is_needed:
             out.print(repairing.left_text(stored.plan))
