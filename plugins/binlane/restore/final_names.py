@@ -58,11 +58,13 @@ def move(session: Session, databases: Mapping[str, str], programs: tuple[Program
     """Move what is still in the unfinished ``databases``; messages about views that could not be made."""
     present = {name for (name,) in session.texts("SELECT schema_name FROM information_schema.schemata")}
     left = {old: new for old, new in databases.items() if old in present}
+    if not left:
+        # an attempt was killed behind its last statement
+        return []
     for old, new in left.items():
         if new not in present:
-            made = read_definition(session, SchemaObject("database", old, "")).statement
-            # a first attempt may have been killed behind it
-            session.execute(made.replace(identifier(old).encode(), identifier(new).encode(), 1))
+            statement = read_definition(session, SchemaObject("database", old, "")).statement
+            session.execute(statement.replace(identifier(old).encode(), identifier(new).encode(), 1))
     objects = contents(session, left)
     for database, trigger in _triggers(session, left):
         session.execute(f"DROP TRIGGER {identifier(database)}.{identifier(trigger)}")
@@ -72,15 +74,15 @@ def move(session: Session, databases: Mapping[str, str], programs: tuple[Program
         session.execute("SET foreign_key_checks = 1")
         session.execute("RENAME TABLE " + ", ".join(_moved(each, left[each.database]) for each in moved))
         session.execute("SET foreign_key_checks = 0")
-    for each in programs:
-        _require_program(each, {*databases.values()})
+    for program in programs:
+        _require_program(program, {*databases.values()})
     definitions = [
         Definition(each.kind, each.database, each.name, each.statement.encode(), each.client, each.collation,
                    each.sql_mode, each.time_zone)
         for each in programs
     ]  # fmt: skip
-    for each in reversed(definitions):
-        drop(session, each.schema_object)
+    for made in reversed(definitions):
+        drop(session, made.schema_object)
     notes = make_behind_rows(session, definitions)
     for old in left:
         drop_database(session, old)

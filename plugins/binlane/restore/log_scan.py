@@ -39,8 +39,12 @@ _GTIDS: Final = frozenset({_T.GTID, _T.ANONYMOUS_GTID, _T.GTID_TAGGED, _T.MARIAD
 _QUERIES: Final = frozenset({_T.QUERY, _T.QUERY_COMPRESSED, _T.EXECUTE_LOAD_QUERY})
 _FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK", b"XA", b"SAVEPOINT")
 _COMMENT: Final = re.compile(r"/\*.*?\*/|--\s[^\n]*|#[^\n]*", re.DOTALL)
-_DROPS: Final = re.compile(r"drop database (\S+)")
-_CREATES: Final = re.compile(r"create database (if not exists )?(\S+)")
+_NAME: Final = r"(?:`((?:[^`]|``)+)`|(\S+))"
+_DROPS: Final = re.compile(rf"drop (?:database|schema) (?:if exists )?{_NAME}", re.IGNORECASE)
+_CREATES: Final = re.compile(
+    rf"create (?:or replace )?(?:database|schema) (?P<unless>if not exists )?{_NAME}", re.IGNORECASE
+)
+_SCHEMA: Final = re.compile(r"^((?:create|drop) )schema\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +185,19 @@ class LogScan:
 
 def spelled(statement: str) -> str:
     """A statement in one spelling, to be compared."""
-    text = _COMMENT.sub(" ", statement).replace("`", "").replace(";", " ")
-    words = " ".join(text.split()).casefold()
-    return (
-        words.replace("drop schema ", "drop database ")
-        .replace("create schema ", "create database ")
-        .replace(" if exists", "")
-    )
+    words = _words(statement.replace("`", "")).casefold()
+    return _SCHEMA.sub(r"\1database", words).replace(" if exists", "")
+
+
+def _words(statement: str) -> str:
+    """Without comments, and with single blanks."""
+    return " ".join(_COMMENT.sub(" ", statement).replace(";", " ").split())
+
+
+def _named(found: re.Match[str]) -> str:
+    """The database of ``_DROPS`` or ``_CREATES``."""
+    quoted, plain = found.groups()[-2:]
+    return str(plain) if quoted is None else str(quoted).replace("``", "`")
 
 
 def scan(source: EventSource, start: Start, databases: frozenset[str], end: End, *, finds_begin: bool) -> LogScan:
@@ -201,7 +211,9 @@ def scan(source: EventSource, start: Start, databases: frozenset[str], end: End,
         raise PlanError(f"--until {end.text}: expected a time behind the base, which is of {_moment(start.time)}")
     if isinstance(end, EndPosition) and _order(end.position) < _order(start.position):
         raise PlanError(f"--until {end.text}: expected a place behind the base, which is at {start.position}")
-    run = _Run(found, end, _Begins(databases, file_number(start.position.file) == 1) if finds_begin else None)
+    run = _Run(
+        found, end, databases, _Begins(databases, file_number(start.position.file) == 1) if finds_begin else None
+    )
     with contextlib.closing(_transactions(source, start, databases, found)) as logged:
         for one in logged:
             if run.take(one):
@@ -214,6 +226,7 @@ def scan(source: EventSource, start: Start, databases: frozenset[str], end: End,
 class _Run:
     found: LogScan
     end: End
+    databases: frozenset[str]
     begins: _Begins | None
     _is_over: bool = False
     _second: int = 0
@@ -221,6 +234,8 @@ class _Run:
     _last: float = 0.0
     _matches: list[LoggedTransaction] = field(default_factory=list)
     _behind: int = 0
+    _gone: dict[str, LoggedTransaction] = field(default_factory=dict)
+    """The databases that are dropped at the place that is reached, each with its DROP."""
 
     def take(self, one: LoggedTransaction) -> bool:
         """Whether no more is needed."""
@@ -243,11 +258,19 @@ class _Run:
             found.transactions += 1
             found.rows += sum(count for _, count in one.rows)
             found.before.append(one)
+            self._drops(one)
         found.end = one.end
         if one.end.file not in found.files:
             found.files.append(one.end.file)
         self._is_over = self.end.is_behind(one)
         return False
+
+    def _drops(self, one: LoggedTransaction) -> None:
+        for statement in map(_words, one.statements):
+            if (dropped := _DROPS.match(statement)) is not None:
+                self._gone[_named(dropped)] = one
+            elif (created := _CREATES.match(statement)) is not None:
+                self._gone.pop(_named(created), None)
 
     def _restart(self, place: LogPosition) -> None:
         found = self.found
@@ -279,11 +302,13 @@ class _Run:
                 f"{places}; take --before with one of these GTIDs, or --until with FILE:OFFSET"
             )
         if self._is_over or isinstance(end, LogEnd):
+            self._require_there()
             return
         reached = f"{source.name} reaches to {found.end}, {_moment(self._last) if self._last else 'without a change'}"
         if isinstance(end, EndTime):
             state = source.state()
             if state.closes_by_clock and state.clock > end.time:
+                self._require_there()
                 return
             raise WindowOpenError(
                 f"--until {end.text}: {reached}: the end is behind it; take an earlier one, or add files"
@@ -291,6 +316,15 @@ class _Run:
         raise PlanError(
             f"{end.text!r}: expected a place between {found.begin} and the log's end, found none; {reached}"
         )
+
+    def _require_there(self) -> None:
+        """Raises PlanError for a database that is not there at the end."""
+        for name in sorted(self.databases & self._gone.keys()):
+            dropped = self._gone[name]
+            raise PlanError(
+                f"{self.end.text!r}: expected database {name} at the end of the restore, found it dropped before, by "
+                f"{dropped.gtid or dropped.start} of {_moment(dropped.time)}; end before that: --until {dropped.start}"
+            )
 
 
 @dataclass(slots=True)
@@ -306,15 +340,14 @@ class _Begins:
 
     def begun_at(self, one: LoggedTransaction, before: LogPosition) -> LogPosition | None:
         """The place before a transaction with which all databases begin that have begun; None if nothing changes."""
-        for statement in map(spelled, one.statements):
-            if (dropped := _DROPS.match(statement)) is not None and dropped[1] in self.databases:
-                self._begun.pop(dropped[1], None)
-                self._older.pop(dropped[1], None)
-                self._dropped.add(dropped[1])
+        for statement in map(_words, one.statements):
+            if (dropped := _DROPS.match(statement)) is not None and (name := _named(dropped)) in self.databases:
+                self._begun.pop(name, None)
+                self._older.pop(name, None)
+                self._dropped.add(name)
                 return None
-            if (created := _CREATES.match(statement)) is not None and created[2] in self.databases:
-                name = created[2]
-                is_new = created[1] is None or name in self._dropped or self.is_whole
+            if (created := _CREATES.match(statement)) is not None and (name := _named(created)) in self.databases:
+                is_new = created["unless"] is None or name in self._dropped or self.is_whole
                 if name not in self._begun and name not in self._older and is_new:
                     is_first = not self._begun
                     self._begun[name] = before

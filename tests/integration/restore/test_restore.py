@@ -76,18 +76,19 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a GTID that is not there": (("--until", "0-1-999999999"), "found none"),
     "a statement that is not there": (("--before", "DROP DATABASE other"), "found none"),
     "a statement that is there twice": (("--before", "TWICE"), "found 2: "),
+    "a moment at which it is dropped": (("--until", "now"), "found it dropped before"),
     "two ends": (("--until", "now", "--before", "0-1-1"), "expected one of the two"),
 }
 
 
 def test_bad_input_is_one_error_and_nothing_is_written(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     scene = scene_of(channel)
+    capsys.readouterr()
+    assert scene.restore("--json", base="one.sql") == 0
+    last = answer(capsys)["before"][-2]["place"]
     run_on(scene.source, f"USE {OTHER}", f"CREATE DATABASE {DATABASE}", f"CREATE TABLE {DATABASE}.a (id INT)",
            f"INSERT INTO {DATABASE}.a VALUES (1)", f"DROP DATABASE {DATABASE}")  # fmt: skip
-    capsys.readouterr()
     found = []
-    assert scene.restore("--json", base="one.sql", end=("--until", "now")) == 0
-    last = answer(capsys)["before"][-2]["place"]
     inside = f"{last.partition(':')[0]}:{int(last.partition(':')[2]) + 50}"
     for case, (end, said) in WRONG.items():
         given = [
