@@ -16,6 +16,7 @@ from binlane.errors import BinlaneError
 from binlane.formats import FORMATS
 from binlane.state.tables import VERSION
 from lab.trial import samples
+from tests.ways_out import TROUBLES, Trouble
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -109,6 +110,12 @@ def test_the_docs_say_of_the_retryable_errors_alone_that_they_are_retried(error:
 def test_no_section_is_about_an_error_that_does_not_exist() -> None:
     documented = re.findall(r"^### (\w+)$", page("docs/troubleshooting.md"), re.MULTILINE)
     assert sorted(documented) == sorted(error.__name__ for error in error_classes())
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda one: one.what)
+def test_every_trouble_on_the_target_is_in_its_table_with_what_to_type(trouble: Trouble) -> None:
+    typed = ", then ".join(f"`{each}`" for each in trouble.typed)
+    assert f"| {trouble.what} | `{trouble.seen}` | {typed} |\n" in (ROOT / "docs/troubleshooting.md").read_text()
 
 
 @pytest.mark.parametrize("crash", CRASHES)

@@ -7,6 +7,7 @@ function in the module of its subject, a line here, and a test that has its name
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -51,6 +52,7 @@ from binlane.work.plan_inputs import Inputs
 log = logging.getLogger(__name__)
 
 _Looked = TypeVar("_Looked", bound=TargetSituation)
+_COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
 _WRITTEN_BY: Final = {False: "BINLOG statements", True: "INSERT, UPDATE and DELETE"}
 
 TARGET_CHECKS: Final[Mapping[str, Callable[[TargetSituation], Iterable[Finding]]]] = {
@@ -137,7 +139,7 @@ def check_window(
     """
     with situation_of(channel, endpoints, plan, inputs, plans, selection) as situation:
         log.info("precheck: rows are written by %s", _WRITTEN_BY[situation.needs.by_statements])
-        findings = run_checks(situation, CHECKS)
+        findings = tuple(replace(each, todo=_for(channel, each.todo)) for each in run_checks(situation, CHECKS))
         if situation.by_sql and not situation.settings.measures_rows:
             log.warning(
                 "precheck: the account could send BINLOG statements when the window was extracted: its rows were "
@@ -148,6 +150,11 @@ def check_window(
                 log.info("precheck: %s", finding)
         raise_if_fatal(findings)
         return {**keep_for_lanes(situation), **keep_for_next_window(situation)}
+
+
+def _for(channel: ChannelConfig, todo: str) -> str:
+    """The next step with the channel's name in its commands, to be copied."""
+    return _COMMAND.sub(rf"\1 {channel.name}", todo)
 
 
 def run_checks(situation: _Looked, checks: Mapping[str, Callable[[_Looked], Iterable[Finding]]]) -> tuple[Finding, ...]:

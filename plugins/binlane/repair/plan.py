@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +16,7 @@ from binlane.formats import FORMATS, RELEASE
 from binlane.json_codec.codec import Codec
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
+from binlane.schema.shell_names import shell_name
 from binlane.state.records.verifications import Suspect
 from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.definitions.definition_reader import SEQUENCE
@@ -29,7 +29,6 @@ SEQUENCE_COLUMNS: Final = (
 )
 """Of MariaDB's sequences, which are read as tables of one row."""
 _FORMAT: Final = FORMATS["repair plans"].version
-_PLAIN: Final = re.compile(r"[\w$]+\.[\w$]+", re.ASCII)
 _LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}(?:\+\d+)?")
 
 
@@ -242,14 +241,6 @@ def _sequences_left(drift: Iterable[Suspect], target: Schema) -> dict[TableKey, 
             statement = f"ALTER SEQUENCE {name} RESTART {ours[0]}"
             left[table_key] = f"it is a sequence, whose next value is {ours[0]} on the source: {statement}"
     return left
-
-
-def shell_name(table: TableKey) -> str:
-    """A table as an argument of a shell's command: ``database.table``, quoted where that would be ambiguous."""
-    plain = str(table)
-    if _PLAIN.fullmatch(plain):
-        return plain
-    return shlex.quote(f"{identifier(table.database)}.{identifier(table.table)}")
 
 
 def _in_order(one: DefinitionDifference) -> tuple[int, bool, SchemaObject, str]:

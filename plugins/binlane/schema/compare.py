@@ -15,6 +15,7 @@ from typing import Final
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, Schema, Table
 from binlane.schema.normalize import NEAREST_COLLATION, OLD_FORMAT, SAME_COLLATION, comparable
+from binlane.schema.shell_names import shell_name
 
 JSON_HINT: Final = (
     "JSON can only be written to a JSON column, in utf8mb4 between MySQL and MariaDB: use a JSON column on both sides"
@@ -112,13 +113,14 @@ def compare_schemas(
     archive of its log is available: then every table counts as altered.
     """
     found: list[Difference] = []
+    absent = [key for key in sorted(set(touched), key=str) if key not in created and target.table(key) is None]
     # compared once for all tenants that have the same tables
     alike = set[Hashable]()
     for key in sorted(set(touched), key=str):
         theirs = target.table(key)
         if theirs is None:
             if key not in created:
-                found.append(_missing(key, target))
+                found.append(_missing(key, target, absent))
             continue
         ours = None if source is None else source.table(key)
         if ours is None or key in altered or key in created:
@@ -156,14 +158,16 @@ def not_reduced(differences: Collection[Difference]) -> frozenset[TableKey]:
     return frozenset(one.table for one in differences if one.severity is Severity.NOT_REDUCED)
 
 
-def _missing(key: TableKey, target: Schema) -> Difference:
+def _missing(key: TableKey, target: Schema, absent: Collection[TableKey]) -> Difference:
+    """``absent``: all such tables, which one command makes."""
     if key.database not in target.databases and not target.folds_names:
         found = "no such database, or the account may not see it"
     else:
         found = "no such table, or the account may not see it"
+    tables = " ".join(f"--table {shell_name(each)}" for each in absent)
     hint = (
-        "`binlane recopy CHANNEL --table` makes it with its rows; or create it from the source's dump, filter it out, "
-        "or grant SELECT on it to the account"
+        f"`binlane recopy CHANNEL {tables}` makes it with its rows; or create it from the source's dump, filter it "
+        "out, or grant SELECT on it to the account"
     )
     return Difference(Severity.FATAL, key, None, "table", "the table", found, hint)
 

@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 _CONVERSION: Final = 1105
 """BINLOG's error for a column that cannot be converted: only the server's error log says which."""
 _CHOICES: Final = (
-    "the block was rolled back and all lanes stop. {show}Choices: correct the target and run the lane again; "
-    '`binlane skip {channel} --seqno {seqno} --reason "..."` {which}; or load the target anew'
+    "the block was rolled back and all lanes stop. {show}Choices: {overwrite}correct the target and run the lane "
+    'again; `binlane skip {channel} --seqno {seqno} --reason "..."` {which}; or load the target anew'
 )
 _CHOICES_AS_A_WHOLE: Final = (
-    "all lanes stop. {show}Choices: correct the target and run the lane again; or load the target anew. `binlane skip` "
-    "cannot help: {whole}"
+    "all lanes stop. {show}Choices: {overwrite}correct the target and run the lane again; or load the target anew. "
+    "`binlane skip` cannot help: {whole}"
 )
 """A rename of tables that are not temporary may have run already (``divided_rename``)."""
+_OVERWRITE: Final = (
+    'let the window overwrite rows that are not as the log has them: apply.on_conflict = "overwrite" in the channel\'s '
+    "file, until `binlane run {channel}` has finished it; "
+)
 
 
 def error_for(error: BaseException, verdict: Verdict, engine: Engine) -> TargetError:
@@ -39,12 +43,15 @@ def error_for(error: BaseException, verdict: Verdict, engine: Engine) -> TargetE
     return DriftError(message) if verdict is Verdict.DRIFT else ApplyError(message)
 
 
-def with_place(message: str, where: str, header: BlockHeader, channel: str, whole: Barrier | None) -> str:
+def with_place(
+    message: str, where: str, header: BlockHeader, channel: str, whole: Barrier | None, *, may_overwrite: bool
+) -> str:
     """The message with the block's place and the operator's choices. ``whole``: the indivisible barrier that it is
-    in."""
+    in. ``may_overwrite``: rows have drifted, and the channel does not overwrite such rows yet."""
     single = header.transactions == 1
     choices = (_CHOICES if whole is None else _CHOICES_AS_A_WHOLE).format(
         show=f"`binlane show {channel} {header.last_seqno}` shows the transaction. " if single else "",
+        overwrite=_OVERWRITE.format(channel=channel) if may_overwrite else "",
         whole="" if whole is None else as_a_whole(whole),
         channel=channel,
         seqno=header.last_seqno if single else "N",

@@ -206,7 +206,11 @@ class _Runner:
             error.args = (f"{at(state.where(lane), header)}: {error}",)
         elif header is not None:
             whole = state.plan.indivisible(header.first_seqno, header.last_seqno)
-            error.args = (with_place(str(error), state.where(lane), header, state.plan.channel, whole),)
+            may_overwrite = isinstance(error, DriftError) and not state.options.on_conflict.overwrites
+            placed = with_place(
+                str(error), state.where(lane), header, state.plan.channel, whole, may_overwrite=may_overwrite
+            )
+            error.args = (placed,)
         if error.retryable:
             return
         # if this fails, the error itself matters more than its record

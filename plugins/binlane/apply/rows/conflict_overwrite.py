@@ -70,8 +70,12 @@ class OverwritingRows(SqlRows):
     def _check_writable(self, table: KnownTable) -> None:
         if table.target.triggers and not self.fires_triggers:
             names = ", ".join(trigger.name for trigger in table.target.triggers)
+            database = identifier(table.bound.key.database)
+            drops = ", ".join(f"DROP TRIGGER {database}.{identifier(each.name)}" for each in table.target.triggers)
             raise _refused(
-                table, f"its triggers would fire ({names}): drop them on the target until the table is rebuilt"
+                table,
+                f"its triggers would fire ({names}): drop them on the target until the window is finished ({drops}); "
+                "`binlane verify --full --repair` makes them again",
             )
         # the precheck has not seen triggers that the window itself creates
         self._check_triggers(table.target)

@@ -1,8 +1,9 @@
 """Tables that a recopy makes because the target does not have them.
 
 Windows up to the source's snapshot are applied without their rows, as if the filter left them out: what the log changes
-of them is in the snapshot. There they are made by the source's definition, and the recopy fills them. In between they
-are known drift, so that a process that is killed leaves nothing that looks complete.
+of them is in the snapshot. There they are made by the source's definition, and the recopy fills them. So are the tables
+that refer to them by foreign keys, at any distance: what a server does there with a row of the missing table is in no
+log. In between all of them are known drift, so that a process that is killed leaves nothing that looks complete.
 """
 
 from __future__ import annotations
@@ -11,27 +12,29 @@ import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
+from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import make, make_database, read_definition
+from binlane.bootstrap.row_copy import Chunk, in_transaction, insert_rows
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import ConfigError, WindowBusyError
+from binlane.errors import ConfigError
 from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.schema.model import Schema, Table
 from binlane.state.channels import Channel
 from binlane.state.records.verifications import DRIFT, Suspect, read_suspects, replace_suspects
-from binlane.state.windows import Window
 
-_NOTE: Final = "binlane recopy has made the table, and has not copied its rows: run it again"
+_NOTE: Final = "binlane recopy leaves out the log's changes of the table, and has not copied its rows: run it again"
 _SPECIAL: Final = re.compile(r"([*?\[])")
 
 
 @dataclass(frozen=True, slots=True)
 class MissingTable:
-    """A table of the source, and its name on the target, which lacks it or has it without its rows."""
+    """A table of the source, and its name on the target, which lacks it, or has it and not the rows of its snapshot."""
 
     source: TableKey
     target: TableKey
@@ -41,20 +44,26 @@ class MissingTable:
 def missing_tables(
     channel: ChannelConfig, engine: Any, names: Sequence[str], schemas: tuple[Schema, Schema], rules: ChannelRules
 ) -> tuple[MissingTable, ...]:
-    """Those of the tables of these names, as the target has them. Raises ConfigError for one that cannot be made."""
+    """Those of the tables of these names, as the target has them, and all tables that refer to them by foreign keys.
+
+    Raises ConfigError for one that cannot be made."""
     source, target = schemas
     with engine.connect() as connection:
-        made = {one.table for one in read_suspects(connection, channel.name) if one.note == _NOTE}
+        noted = {one.table for one in read_suspects(connection, channel.name) if one.note == _NOTE}
+    taken = {key: rules.renaming.table(key) for key in source.tables if rules.selection.table(key) is None}
+    chosen = {key for key, named in taken.items() if str(named) in names}
+    lacking = {key for key in chosen if target.table(taken[key]) is None or taken[key] in noted}
+    while more := {
+        key for key in taken.keys() - lacking
+        if any(foreign.parent in lacking for foreign in source.tables[key].foreign_keys)
+    }:  # fmt: skip
+        lacking |= more
     found = []
-    for table in source.tables.values():
-        named = rules.renaming.table(table.key)
-        if str(named) not in names or rules.selection.table(table.key) is not None:
-            continue
-        if target.table(named) is None:
-            _require_makeable(table, named, schemas)
-            found.append(MissingTable(table.key, named))
-        elif named in made:
-            found.append(MissingTable(table.key, named, is_made=True))
+    for key in sorted(lacking, key=str):
+        is_made = target.table(taken[key]) is not None
+        if not is_made:
+            _require_makeable(source.tables[key], taken[key], schemas)
+        found.append(MissingTable(key, taken[key], is_made))
     return tuple(found)
 
 
@@ -81,30 +90,37 @@ def without(channel: ChannelConfig, missing: Sequence[MissingTable]) -> ChannelC
     return replace(channel, filter=rules) if patterns else channel
 
 
-def require_no_begun_window(name: str, window: Window | None, missing: Sequence[MissingTable]) -> None:
-    """Raises WindowBusyError for a window that has begun to write: it keeps its plan, with the tables' rows."""
-    if missing and window is not None and window.plan_digest is not None:
-        tables = ", ".join(str(each.target) for each in missing)
-        raise WindowBusyError(
-            f"channel {name}: window {window.bounds.window_id} has begun, and its plan has rows of {tables}, which the "
-            "target lacks: create each empty on the target by SHOW CREATE TABLE of the source, set apply.on_conflict = "
-            f'"overwrite", finish the window (`binlane run {name}`), set it back, and run this command again'
-        )
+def note_missing(engine: Any, at: Channel, missing: Sequence[MissingTable]) -> None:
+    """Store the tables as known drift, before a window leaves out their rows."""
+    if missing:
+        found = [Suspect(each.target, (), DRIFT, at.watermark.seqno, (), None, None, _NOTE) for each in missing]
+        with engine.begin() as connection:
+            replace_suspects(connection, at.name, (), found)
 
 
-def make_missing(
-    endpoints: Endpoints, engine: Any, at: Channel, reader: Session, missing: Sequence[MissingTable]
-) -> None:
+def make_missing(endpoints: Endpoints, reader: Session, missing: Sequence[MissingTable]) -> None:
     """Make the tables, empty, by the definitions that the snapshot's source has."""
     lacking = [each for each in missing if not each.is_made]
     if not lacking:
         return
-    found = [Suspect(each.target, (), DRIFT, at.watermark.seqno, (), None, None, _NOTE) for each in lacking]
-    with engine.begin() as connection:
-        replace_suspects(connection, at.name, (), found)
     with contextlib.closing(write_session(endpoints.target)) as writer:
         present = [name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")]
         for database in sorted({each.source.database for each in lacking} - {*present}):
             make_database(writer, read_definition(reader, SchemaObject("database", database, "")), present)
         for each in lacking:
             make(writer, read_definition(reader, SchemaObject("table", each.source.database, each.source.table)))
+
+
+def fill_empty(endpoints: Endpoints, reader: Session, missing: Sequence[MissingTable], source: Schema) -> None:
+    """Give the tables that are empty the snapshot's rows, each table in one transaction.
+
+    A window that has begun before a table was lost goes on with them: rows that refer to the table find it filled.
+    They are later rows than the window's, so the window overwrites them, and they stay known drift.
+    """
+    with contextlib.closing(write_session(endpoints.target)) as writer:
+        [(packet,)] = writer.texts("SELECT @@max_allowed_packet")
+        for each in missing:
+            name = f"{identifier(each.target.database)}.{identifier(each.target.table)}"
+            if not writer.texts(f"SELECT 1 FROM {name} LIMIT 1"):
+                chunk = Chunk(source.tables[each.source], None, None)
+                in_transaction(writer, partial(insert_rows, reader, writer, chunk, int(packet), each.target))

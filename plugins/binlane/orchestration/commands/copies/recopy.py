@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,7 @@ from binlane.apply.refusals import driver_errors, target_errors
 from binlane.apply.target_state import target_state
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.bootstrap.snapshot import shared_snapshot
-from binlane.choices import FilterKind, FilterPolicy
+from binlane.choices import FilterKind, FilterPolicy, OnConflict
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import BinlaneError, ConfigError, PositionError, WindowBusyError
@@ -20,9 +20,10 @@ from binlane.model import LogPosition, plural
 from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.commands.copies.missing_tables import (
     MissingTable,
+    fill_empty,
     make_missing,
     missing_tables,
-    require_no_begun_window,
+    note_missing,
     without,
 )
 from binlane.orchestration.commands.operate import whoami
@@ -65,6 +66,7 @@ class Options:
 class _Servers:
     """Definitions of source and target, and the chosen tables."""
 
+    source: Schema
     target: Schema
     tables: tuple[ComparedTable, ...]
     """Those that both servers have."""
@@ -82,10 +84,12 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
         raise ConfigError(f"{channel.file}: source: expected a live server to copy from, the channel has an archive")
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
-            begun = proven(endpoints, read_channel(connection, name))
+            begun = read_channel(connection, name)
             window = read_open_window(connection, name)
-        missing = _read(channel, begun, options).missing
-        require_no_begun_window(name, window, missing)
+        missing = _read(channel, proven(endpoints, begun), options).missing
+        note_missing(engine, begun, missing)
+    if missing and window is not None and window.plan_digest is not None:
+        _finish_begun(channel, endpoints, window.bounds.window_id, options, console)
     brought = without(channel, missing)
     # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
     console.line(("windows up to now", "bold"))
@@ -102,10 +106,10 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
                     at = _brought_to(brought, endpoints, snapshot.position, options, console)
                     if at is None:
                         continue
-                    console.line((f"rows of {', '.join(options.tables)}", "bold"))
-                    make_missing(endpoints, engine, at, snapshot.readers[0], _read(channel, endpoints, options).missing)
-                    found = _read(channel, endpoints, options)
                     reader, counter = snapshot.readers
+                    make_missing(endpoints, reader, _read(channel, endpoints, options).missing)
+                    found = _read(channel, endpoints, options)
+                    console.line((f"rows of {', '.join(str(each.target) for each in found.tables)}", "bold"))
                     recopier = Recopier(at, engine, reader, counter, found.target, found.tables, whoami())
                     with contextlib.suppress(WindowBusyError, PositionError):  # another run has opened a window
                         return _text(at, recopier.run())
@@ -113,6 +117,24 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
         f"channel {name}: other runs have applied {_ATTEMPTS} windows beyond the snapshots that were taken for the "
         "copy; nothing was copied, run the command again"
     )
+
+
+def _finish_begun(
+    channel: ChannelConfig, endpoints: Endpoints, window_id: str, options: Options, console: Terminal
+) -> None:
+    """Finish a window that has begun to write: it keeps its plan, with the rows of the tables that the target lacks.
+
+    So they are made and filled first, and rows that are not as the log expects them are overwritten.
+    """
+    assert endpoints.source is not None
+    console.line((f"window {window_id}, which has begun, and overwrites rows that are not as the log has them", "bold"))
+    with shared_snapshot(endpoints.source, 1, options.lock_seconds, _nothing) as (snapshot, _):
+        [reader] = snapshot.readers
+        found = _read(channel, endpoints, options)
+        make_missing(endpoints, reader, found.missing)
+        fill_empty(endpoints, reader, found.missing, found.source)
+    overwriting = replace(channel, apply=replace(channel.apply, on_conflict=OnConflict.OVERWRITE))
+    announced_window(overwriting, endpoints, WindowRequest(NOW), options.engine, console)
 
 
 def _read(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> _Servers:
@@ -135,9 +157,10 @@ def _read(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> _Se
     triggers = channel.apply.allow_triggers
     missing = missing_tables(channel, engine_of(endpoints.target), options.tables, (ours, theirs), rules)
     absent = {str(each.target) for each in missing if not each.is_made}
-    there = [each for each in options.tables if each not in absent]
+    listed = dict.fromkeys((*options.tables, *(str(each.target) for each in missing)))
+    there = [each for each in listed if each not in absent]
     tables = chosen_tables(there, pair(ours, theirs, rules), (ours, theirs), sequences, triggers)
-    return _Servers(theirs, tables, missing)
+    return _Servers(ours, theirs, tables, missing)
 
 
 @contextlib.contextmanager
