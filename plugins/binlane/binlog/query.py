@@ -25,11 +25,8 @@ _OLD_POST_HEADER: Final = struct.Struct("<IIBH")
 """Before MySQL 5.0 there were no status variables."""
 _EXECUTE_LOAD: Final = struct.Struct("<IIIB")
 
-_GAP: Final = rb"(?:\s|/\*!\d*|/\*.*?\*/|(?:--\s|\#)[^\n]*\n)"
 _NAMELESS_ALTER: Final = re.compile(
-    _GAP + rb"*ALTER" + _GAP + rb"+(?:DATABASE|SCHEMA)" + _GAP + rb"+"
-    rb"(?:CHARACTER|CHARSET|DEFAULT|COLLATE|READ|ENCRYPTION|COMMENT)\b",
-    re.I | re.S,
+    rb"ALTER\s+(?:DATABASE|SCHEMA)\s+(?:CHARACTER|CHARSET|DEFAULT|COLLATE|READ|ENCRYPTION|COMMENT)\b", re.I
 )
 """ALTER DATABASE without a name means the default database, although its event has the flag SUPPRESS_USE, as every
 statement about databases. The first word behind DATABASE may be an option instead of a name."""
@@ -203,13 +200,15 @@ class Query:
         """MariaDB's QUERY_COMPRESSED: only the statement is compressed."""
         return _parse_query(body, log_format, EventType.QUERY_COMPRESSED, compressed=True)
 
-    def session(self, header: EventHeader) -> SessionContext:
+    def session(self, header: EventHeader, statement: bytes | None = None) -> SessionContext:
         """The session with the statement's time, and without a default database if the event has SUPPRESS_USE.
+
+        ``statement``: the text from its first word on (``sql.plain_statement``), if it may be an ALTER DATABASE.
 
         CREATE DATABASE is logged with the new database as default database and that flag.
         """
         timestamp = header.timestamp + (self.microseconds or 0) / 1_000_000
-        suppressed = header.flags & SUPPRESS_USE and _NAMELESS_ALTER.match(self.sql) is None
+        suppressed = header.flags & SUPPRESS_USE and _NAMELESS_ALTER.match(statement or self.sql) is None
         needs_none = suppressed or self.database == ""
         return replace(self.context, timestamp=timestamp, database=None if needs_none else self.database)
 

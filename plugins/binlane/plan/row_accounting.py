@@ -20,10 +20,11 @@ from binlane.sql.parse.facts import StatementKind
 from binlane.sql.requirements import Requirement, requirements_of, requirements_of_session, resolved
 
 _MAY_NEED_FEATURES = re.compile(
-    rb"->|\bAS\s+JSON\b|\bRETURNING\b|\bPORTION\s+OF\b|\bVALUES\s+ROW\b|\bON\s+DUPLICATE\b|\A\s*(?:WITH|SET\s+STATEMENT)\b",
+    rb"->|\b(?:JSON|RETURNING|PORTION|ROW|DUPLICATE)\b|\A(?:WITH|SET)\b",
     re.I,
 )
-"""DML that may need a feature which not every server has, and is therefore parsed."""
+"""Plain DML that may need a feature which not every server has, and is therefore parsed: single words, since comments
+may stand between two."""
 ROWS_ONLY = "rows"
 """Kind of a transaction without statements."""
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pymysql
 from pymysql.constants import COMMAND
 
+from binlane.apply.ddl.text import in_parts
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code, is_lost
@@ -254,7 +255,7 @@ def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAns
             if verdict is not None:
                 asked.refused.append((logged, verdict))
             if is_ddl:
-                asked.made.update(_made(logged.item.payload))
+                asked.made.update(_made(in_parts(logged.item)[1]))
                 header = logged.header
                 text = LoggedText.of(header.first_seqno, header.source, logged.item, plan.flavor)
                 asked.texts.extend([] if text is None or verdict is not None else [text])
@@ -272,7 +273,7 @@ def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> ParserAns
 
 
 def _made(statement: bytes) -> Iterator[str]:
-    if re.match(rb"\s*(?:/\*.*?\*/\s*)*CREATE\b", statement, re.I | re.S):
+    if re.match(rb"CREATE\b", statement, re.I):
         # a package has several; what a body names is taken for made as well
         for match in _MADE.finditer(statement):
             yield match["name"].strip(b'`"').decode("utf-8", "replace").lower()

@@ -19,7 +19,7 @@ from binlane.precheck.server import check_time_zones
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
-from binlane.sql.accounts import accounts
+from binlane.sql.accounts import shown_accounts
 from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER
 from binlane.state.tables import SCHEMA
 
@@ -49,7 +49,7 @@ _TRUSTED: Final = frozenset({TRUSTED_FUNCTION, TRUSTED_MAKER})
 def check_definers(situation: Readiness) -> Iterator[Finding]:
     """Views, routines, triggers and events whose definers the target's account may not set."""
     if situation.source is not None:
-        made = [each for name, _ in situation.accounts.made for each in accounts(name)]
+        made = [each for name, _ in situation.accounts.made for each in shown_accounts(name)]
         # of no transaction: seqno 0
         requirements = {requirement: 0 for asked in situation.requirements.values() for requirement in asked}
         yield from joined(lacking_for_definers(situation.target, requirements, made))

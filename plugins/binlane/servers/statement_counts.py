@@ -7,7 +7,9 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
+from binlane.model import Flavor
 from binlane.schema.statement_counts import StatementCounts, may_change_definitions
+from binlane.sql.parse.lexer import front_length
 
 _STATUS: Final = "SHOW GLOBAL STATUS WHERE variable_name LIKE 'Com%' OR variable_name LIKE 'Uptime%'"
 _PREFIX: Final = "com_"
@@ -16,8 +18,8 @@ _WHO: Final = (
     "/*!80000 , CURRENT_ROLE() */"
 )
 """With the account: another one may see other objects. MySQL has roles since 8.0; MariaDB executes the comment, too."""
-_WORD: Final = re.compile(r"\s*(?:/\*(?![!M]).*?\*/\s*)*([a-z]+)", re.IGNORECASE | re.DOTALL)
-"""The first word of a statement, behind comments that servers do not execute."""
+_WORD: Final = re.compile(rb"[a-z]+", re.IGNORECASE)
+"""The first word of a statement. Conditional comments begin with none."""
 _HARMLESS: Final = frozenset(
     {
         *("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "SHOW", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT"),
@@ -58,8 +60,10 @@ def may_be_changing(connection: Connection) -> bool:
 
 
 def _is_harmless(statement: str) -> bool:
-    word = _WORD.match(statement)
-    return word is not None and word[1].upper() in _HARMLESS
+    # what either family takes for the first word: the shorter front
+    text = statement.encode("utf-8", "replace")
+    word = _WORD.match(text, min(front_length(text, flavor) for flavor in Flavor))
+    return word is not None and word.group().decode("ascii").upper() in _HARMLESS
 
 
 def _is_clustered(connection: Connection) -> bool:

@@ -25,6 +25,7 @@ from binlane.source.protocol import LOG_START, EventSource
 from binlane.source.proved import proved
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
+from binlane.sql.plain_statement import parted, plain_query
 
 _FRAMES = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _KEEPS_ENGINE: Final = re.compile(
@@ -67,7 +68,9 @@ def definitions_behind(source: EventSource, start: Start) -> Iterator[LoggedText
         query = parse_body(event, log_format, f"{source.name}/{file}")
         assert isinstance(query, Query)
         if _DEFINES.search(query.sql):
-            item = Item(ItemKind.DDL, query.sql, context=query.session(event.header))
+            query = plain_query(query, log_format.flavor)
+            statement = parted(query.sql, query.context, log_format.flavor)[1]
+            item = Item(ItemKind.DDL, query.sql, context=query.session(event.header, statement))
             text = LoggedText.of(0, LogPosition(file, event.offset), item, log_format.flavor)
             if text is not None:
                 yield text
@@ -104,9 +107,12 @@ def _tables(event: RawEvent, log_format: FormatDescription, name: str, *, engine
     assert isinstance(query, Query)
     if query.sql in _FRAMES:
         return frozenset()
-    facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
+    query = plain_query(query, log_format.flavor)
+    _, statement = parted(query.sql, query.context, log_format.flavor)
+    context = query.session(event.header, statement)
+    facts = statement_facts(query.sql, context, log_format.flavor)
     if not (facts.commits_implicitly or facts.create_select):
         return frozenset()
-    if engines and _KEEPS_ENGINE.match(query.sql) and not facts.renames and named_engine(query.sql) is None:
+    if engines and _KEEPS_ENGINE.match(statement) and not facts.renames and named_engine(statement) is None:
         return frozenset()
     return None if facts.kind is StatementKind.UNKNOWN else facts.tables | facts.dropped_triggers

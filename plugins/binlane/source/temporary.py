@@ -30,6 +30,7 @@ from binlane.plan.transaction.xa import find
 from binlane.shards.selection import EVERYTHING, Selection, Undecided
 from binlane.source.session_end import SessionEnd
 from binlane.sql.parse.facts import StatementFacts
+from binlane.sql.plain_statement import plain_query
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
 _STATEMENTS: Final = frozenset({*_QUERIES, EventType.EXECUTE_LOAD_QUERY})
@@ -98,6 +99,7 @@ class TemporaryTracker:
             if key is not None:
                 del self._prepared[key]
             return
+        query = plain_query(query, log_format.flavor)
         facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
         renamed = facts.renames if is_of_its_connection(event, facts, log_format.flavor) else ()
         if (not facts.temporary and not renamed) or self._is_left_out(event, query, facts, log_format):

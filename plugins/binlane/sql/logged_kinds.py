@@ -91,9 +91,7 @@ _MAINTENANCE: Final = frozenset({"ANALYZE", "OPTIMIZE", "REPAIR"})
 """Table maintenance, which mysqlcheck and mariadb-check do in all databases."""
 _CHANGE: Final = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.I)
 _FILE: Final = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.I)
-_NAMES_OWN: Final = re.compile(
-    r"[`\"]?\b(?:mysql|performance_schema)\b[`\"]?(?:\s|/\*.*?\*/|(?:--|#)[^\n]*\n)*\.", re.I | re.S
-)
+_NAMES_OWN: Final = re.compile(r"\b(?:mysql|performance_schema)\b", re.I)
 """Occurs in each text that names one of these databases."""
 _TABLES: Final = frozenset({"TABLE", "TABLES", "VIEW"})
 _CACHED_LENGTH: Final = 4096
@@ -112,23 +110,35 @@ def not_logged(
     if kind in LOGGED:
         # a loadable function is in no database, and a stored one of these databases is named with it
         default = None if kind == "DROP FUNCTION" else database
-        is_own = kind not in _MAINTENANCE and _changes_servers_own(text, facts, default)
+        is_own = kind not in _MAINTENANCE and _changes_servers_own(text, facts, default, dialect)
         return SYSTEM_TABLES if is_own else None
     if kind == _CALL and dialect.flavor is Flavor.MYSQL and version < _LAST_CALL:
         return None
     return kind if kind in NOT_LOGGED else OTHER
 
 
-def _changes_servers_own(text: str, facts: StatementFacts, database: str | None) -> bool:
+def _changes_servers_own(text: str, facts: StatementFacts, database: str | None, dialect: Dialect) -> bool:
     if facts.kind is StatementKind.UNKNOWN:
         # which tables it changes is not known
-        return (database or "").lower() in _SERVERS_OWN or _NAMES_OWN.search(text) is not None
+        return (database or "").lower() in _SERVERS_OWN or _names_own(text, dialect)
     changed = {key.database for key in facts.written}
     if facts.kind is StatementKind.DDL and not facts.tables <= _SERVERS_LOGS:
         of_others = facts.tables if facts.views else {old for old, _ in facts.copies}
         changed |= facts.databases - {key.database for key in of_others}
         changed |= {key.database for key in (*facts.views, *(new for _, new in facts.copies))}
     return any(name.lower() in _SERVERS_OWN for name in changed)
+
+
+def _names_own(text: str, dialect: Dialect) -> bool:
+    if _NAMES_OWN.search(text) is None:
+        return False
+    tokens: list[Token] = []
+    try:
+        lex(text.replace(UNDECODED, "x"), dialect, tokens)
+    except Unreadable:
+        return True
+    pairs = itertools.pairwise(tokens)
+    return any(token.text.lower() in _SERVERS_OWN and is_symbol(behind, ".") for token, behind in pairs)
 
 
 def _kind_of(text: str, dialect: Dialect, kind: StatementKind) -> str:

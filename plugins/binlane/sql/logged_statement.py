@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import Flavor, Item, LogPosition, SessionContext
-from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled, without_host
+from binlane.sql.accounts import StatementAccounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.facts import StatementFacts
@@ -16,7 +16,6 @@ from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
-_ACCOUNT: Final = re.compile(ACCOUNT_PATTERN)
 _DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
 _SHOWN: Final = 120
 """Characters of a statement in a message."""
@@ -104,17 +103,21 @@ class LoggedText:
     @property
     def accounts(self) -> Iterator[str]:
         """``user@host`` of each account that the statement names with its host."""
-        return accounts(self.sql)
+        return self._accounts.with_host()
 
     @property
     def accounts_without_host(self) -> Iterator[str]:
         """``user@%`` of each account or role that the statement changes and names without its host."""
-        return without_host(self.sql)
+        return self._accounts.without_host()
 
     def account(self, at: int) -> str:
         """``user@host`` of the account, or of the role, that begins with a token; without a host it is any host's."""
-        match = _ACCOUNT.match(self.sql, self.places[at][0]) if at < len(self.places) else None
-        return "?" if match is None else spelled(match)
+        found = self._accounts.account(at)
+        return "?" if found is None else found.name
+
+    @property
+    def _accounts(self) -> StatementAccounts:
+        return StatementAccounts(self.sql, self.tokens, self.places, dialect_of(self.context, self.flavor))
 
     @property
     def where(self) -> str:

@@ -21,11 +21,11 @@ from binlane.sql.parse.cursor import FactsBuilder, is_symbol
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable
 from binlane.sql.parse.queries import read_expressions
 from binlane.sql.parse.set_statement import Clause, clause_of, computed
+from binlane.sql.plain_statement import parted
 from binlane.sql.requirements import LONG_TYPES
 from binlane.sql.words import StatementWords, words_of
 
-_GAP: Final = rb"(?:\s|/\*.*?\*/|(?:--(?=\s)|#)[^\n]*+)"
-_SETS_MODE: Final = re.compile(_GAP + rb"*+SET" + _GAP + rb"++STATEMENT\b.*?\bsql_mode\b", re.I | re.S)
+_MODE: Final = re.compile(rb"\bsql_mode\b", re.I)
 _READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")
 LOGGED: Final = frozenset(
     {
@@ -38,18 +38,6 @@ LOGGED: Final = frozenset(
 ``sql_mode``, collations and ``explicit_defaults_for_timestamp`` do, so they are not here: the server parses the text
 under the session's values, which are not logged, and executes it under the values of SET STATEMENT.
 """
-_OF_INVOKER: Final = frozenset({"EVENT", "USER", "ROLE"})
-_OBJECTS: Final = _OF_INVOKER | frozenset(
-    {
-        *("TABLE", "TABLES", "VIEW", "TRIGGER", "FUNCTION", "PROCEDURE", "PACKAGE", "DATABASE", "SCHEMA", "INDEX"),
-        *("SEQUENCE", "SERVER"),
-    }
-)
-_EVENT: Final = "EVENT"
-_CHANGES_ROWS: Final = re.compile(rb"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.I)
-_MAY_BE_OF_INVOKER: Final = re.compile(rb"\b(?:EVENT|GRANT|REVOKE|USER|ROLE|PASSWORD)\b", re.I)
-_BEFORE_OBJECT: Final = 20
-"""CREATE OR REPLACE DEFINER = `u` @ `h` are 8 tokens."""
 WITHOUT_EFFECT: Final = frozenset(
     {
         *("max_statement_time", "lock_wait_timeout", "innodb_lock_wait_timeout", "net_read_timeout"),
@@ -79,50 +67,15 @@ def as_in_family(sql: bytes, context: SessionContext, source: Flavor, target: Fl
     return sql
 
 
-def read_under_another_mode(sql: bytes, source: Flavor) -> bool:
+def read_under_another_mode(sql: bytes, context: SessionContext, source: Flavor) -> bool:
     """Whether the source parsed quotes, backslashes or ``||`` of the statement under a sql_mode that is not logged.
 
     ``SET STATEMENT sql_mode = .. FOR`` is parsed under the session's own mode and logged with the mode that it sets.
     """
-    return source is Flavor.MARIADB and _SETS_MODE.match(sql) is not None and _READ_BY_MODE.search(sql) is not None
-
-
-def with_plain_front(sql: bytes, context: SessionContext, source: Flavor) -> bytes:
-    """A statement about an event or an account without SET STATEMENT in front, and without comments up to the word
-    EVENT, or in all of a statement about accounts; any other one as it is.
-
-    Such a statement has its definer, its status or its account written into its text, by its first words. What the
-    variables decide about it, its sql_mode and its character set, is logged beside it. Raises ValueError, whose text is
-    part of an error message, for values that are computed.
-    """
-    if _CHANGES_ROWS.match(sql) is not None or _MAY_BE_OF_INVOKER.search(sql) is None:
-        return sql
-    try:
-        words = words_of(sql, context, source)
-        clause = clause_of(words.tokens)
-    except Unreadable:
-        return sql
-    tokens, places = words.tokens[clause.body :], words.places[clause.body :]
-    if not tokens or not _is_of_invoker(tokens):
-        return sql
-    if computed(words.tokens, clause):
-        raise ValueError("SET STATEMENT with a computed value in front of a statement about an event or an account,")
-    upper = [token.upper for token in tokens]
-    last = upper.index(_EVENT) if _EVENT in upper and upper[0] in ("CREATE", "ALTER", "DROP") else len(places) - 1
-    front = b""
-    for (begin, end), (following, _) in pairwise(places[: last + 1]):
-        gap = sql[end:following]
-        front += sql[begin:end] + (gap if not gap or gap.isspace() else b" ")
-    rest = sql[places[last][0] :] if last < len(places) - 1 else sql[slice(*places[last])]
-    return front + rest
-
-
-def _is_of_invoker(tokens: Sequence[Token]) -> bool:
-    verb, first = tokens[0].upper, tokens[1].upper if len(tokens) > 1 else ""
-    if verb in ("GRANT", "REVOKE") or (verb == "SET" and first in ("DEFAULT", "PASSWORD", "ROLE")):
-        return True
-    what = next((token.upper for token in tokens[1:_BEFORE_OBJECT] if token.upper in _OBJECTS), "")
-    return verb in ("CREATE", "ALTER", "DROP", "RENAME") and what in _OF_INVOKER
+    if source is not Flavor.MARIADB or _MODE.search(sql) is None or _READ_BY_MODE.search(sql) is None:
+        return False
+    clause, _ = parted(sql, context, source)
+    return _MODE.search(clause) is not None
 
 
 def _without_set_statement(words: StatementWords) -> bytes:

@@ -17,10 +17,11 @@ from typing import Final
 from binlane.binlog.types.collations import charset_name, collation_name, is_charset, is_collation
 from binlane.model import Flavor, SessionContext
 from binlane.schema.normalize import charset_name as full_charset_name
-from binlane.sql.accounts import accounts, defined, definer, is_owned
-from binlane.sql.parse.cursor import group_end, is_name, is_symbol
+from binlane.sql.accounts import StatementAccounts, defined, definer, is_owned
+from binlane.sql.parse.cursor import find_word, group_end, is_name, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.set_statement import clause_of
 from binlane.sql.server_words import (
     ACCOUNT_OPTIONS,
     CLAUSES,
@@ -100,7 +101,10 @@ def requirements_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozen
         return frozenset()
     opened = [is_symbol(token, "(") - is_symbol(token, ")") for token in tokens]
     try:
-        words = _Words(sql, tokens, facts, (0, *accumulate(opened)), places)
+        words = _Words(sql, tokens, facts, (0, *accumulate(opened)), places, dialect)
+        if dialect.flavor is Flavor.MARIADB and (body := clause_of(tokens).body):
+            own = Requirement("SET STATEMENT", words.subject() or "SET STATEMENT")
+            return requirements_of(sql[places[body][0] :], facts, dialect) | {own}
         return frozenset(replace(requirement, unless=words.unless()) for requirement in words.requirements())
     except Unreadable:
         return frozenset()
@@ -152,11 +156,12 @@ class _Words:
     """Parentheses open before each token."""
     places: Sequence[tuple[int, int]]
     """Begin and end of each token in the text: tokens of literals are empty."""
+    dialect: Dialect
 
     def unless(self) -> str:
         head = [token.upper for token in self.tokens[:8]]
         conditional = self._upper(0) == "CREATE" and ("TABLE", "IF") in pairwise(head)
-        return self._subject() if conditional else ""
+        return self.subject() if conditional else ""
 
     def requirements(self) -> Iterator[Requirement]:
         verb, head = self._upper(0), [token.upper for token in self.tokens[:8]]
@@ -171,13 +176,13 @@ class _Words:
             if kind in ("TABLE", "INDEX"):
                 yield from self._keys()
             if (verb, kind) == ("CREATE", "FUNCTION") and self._is_trusted():
-                yield Requirement(TRUSTED_FUNCTION, self._subject())
+                yield Requirement(TRUSTED_FUNCTION, self.subject())
             if (
                 verb == "CREATE"
                 and kind in ("TRIGGER", "FUNCTION")
                 and not any(t.upper == "SONAME" for t in self.tokens)
             ):
-                yield Requirement(TRUSTED_MAKER, self._subject(), kind)
+                yield Requirement(TRUSTED_MAKER, self.subject(), kind)
             yield from self._owners(verb, kind, head)
             if kind in ("TABLE", "DATABASE", "SCHEMA"):
                 yield from self._options()
@@ -187,7 +192,7 @@ class _Words:
             if kind in ("USER", "ROLE"):
                 yield from self._account()
         elif verb == "ANALYZE" and any(token.upper == "HISTOGRAM" for token in self.tokens):
-            yield Requirement("histogram", self._subject())
+            yield Requirement("histogram", self.subject())
         elif verb == "SET" and self._upper(1) in ("PERSIST", "PERSIST_ONLY"):
             yield Requirement("persisted variable", "SET PERSIST")
         elif verb in ("GRANT", "REVOKE", "RENAME", "SET", "FLUSH") and self.facts.kind is StatementKind.GLOBAL:
@@ -197,7 +202,7 @@ class _Words:
             yield from self._one_family(verb)
 
     def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Requirement]:
-        subject = self._subject() or f"{verb} {kind}"
+        subject = self.subject() or f"{verb} {kind}"
         if kind in OWN_OBJECTS:
             yield Requirement(OWN_OBJECTS[kind], subject)
         if kind in ("DATABASE", "SCHEMA"):
@@ -212,20 +217,23 @@ class _Words:
     def _owners(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Requirement]:
         """The accounts whose privileges the statement needs: its definer, and the definer of the object it changes."""
         if kind == "USER":
-            yield from (Requirement(CHANGED, f"account {each}") for each in accounts(self.sql))
+            yield from (Requirement(CHANGED, f"account {each}") for each in self._accounts().with_host())
             return
-        who = definer(self.sql)
+        who = definer(self._accounts())
         for name in defined(verb, kind, self.tokens, self.facts) if who is not None or verb != "CREATE" else ():
             if who is not None:
                 yield Requirement(DEFINER, name, who)
             if is_owned(verb, kind, head):
                 yield Requirement(CHANGED, name)
 
+    def _accounts(self) -> StatementAccounts:
+        return StatementAccounts(self.sql, self.tokens, self.places, self.dialect)
+
     def _server_wide(self, verb: str) -> Iterator[Requirement]:
         if verb == "FLUSH":
             yield Requirement(PRIVILEGE, "", "RELOAD")
             return
-        yield from (Requirement(CHANGED, f"account {each}") for each in accounts(self.sql))
+        yield from (Requirement(CHANGED, f"account {each}") for each in self._accounts().with_host())
         if verb == "GRANT":
             yield from self._account()
             yield from self._privileges()
@@ -235,26 +243,26 @@ class _Words:
         for at, token in enumerate(self.tokens):
             following = [one.upper for one in self.tokens[at + 1 : at + 4]]
             if token.upper in TYPES and self._is_type(at):
-                yield Requirement(TYPES[token.upper], f"{self._subject()}.{self.tokens[at - 1].text}")
+                yield Requirement(TYPES[token.upper], f"{self.subject()}.{self.tokens[at - 1].text}")
             clause = CLAUSES.get((token.upper, self._upper(at + 1)))
             if clause is not None:
-                yield Requirement(clause, self._subject())
+                yield Requirement(clause, self.subject())
             if (token.upper, following[:1]) == ("ROW", ["START"]) and self._is_in_column_of(at, _BIGINT):
-                yield Requirement(HISTORY_BY_TRANSACTION, self._subject())
+                yield Requirement(HISTORY_BY_TRANSACTION, self.subject())
             if token.upper == "SRID" and self._kind(at + 1) is TokenKind.NUMBER:
-                yield Requirement("SRID", self._subject())
+                yield Requirement("SRID", self.subject())
             if token.upper == "REF_SYSTEM_ID" and self._text(at + 1) == "=":
-                yield Requirement("REF_SYSTEM_ID", self._subject())
+                yield Requirement("REF_SYSTEM_ID", self.subject())
             if token.upper in _CHANGED and (following[:2] == ["IF", "EXISTS"] or following == ["IF", "NOT", "EXISTS"]):
-                yield Requirement("IF EXISTS", self._subject())
+                yield Requirement("IF EXISTS", self.subject())
             if token.upper == "DEFAULT" and self._is_default_of_long(at):
-                yield Requirement(LONG_DEFAULT, self._subject())
+                yield Requirement(LONG_DEFAULT, self.subject())
             if token.upper == "COMPRESSED" and (self._text(at - 1) == ")" or self._upper(at - 1) in LONG_TYPES):
-                yield Requirement("compressed column", self._subject())
+                yield Requirement("compressed column", self.subject())
 
     def _operators(self, verb: str, kind: str) -> Iterator[Requirement]:
         """JSON operators and types, wherever an expression may stand: in columns, keys, views, bodies, and in DML."""
-        subject = self._subject() or f"{verb} {kind}".rstrip()
+        subject = self.subject() or f"{verb} {kind}".rstrip()
         for at, token in enumerate(self.tokens):
             if is_symbol(token, "->") or is_symbol(token, "->>"):
                 yield Requirement("JSON operator", subject, token.text)
@@ -263,7 +271,7 @@ class _Words:
 
     def _one_family(self, verb: str) -> Iterator[Requirement]:
         """DML syntax that only MySQL or only MariaDB has."""
-        subject = self._subject() or verb
+        subject = self.subject() or verb
         for at, token in enumerate(self.tokens):
             following = self._upper(at + 1)
             if token.upper == "RETURNING" and self.depths[at] == 0:
@@ -276,8 +284,6 @@ class _Words:
                 yield Requirement("alias of inserted rows", subject)
             elif verb == "WITH" and self.depths[at] == 0 and token.upper in ("UPDATE", "DELETE"):
                 yield Requirement("WITH in front of UPDATE or DELETE", subject)
-        if (verb, self._upper(1)) == ("SET", "STATEMENT"):
-            yield Requirement("SET STATEMENT", subject)
 
     def _is_trusted(self) -> bool:
         """Whether a stored function lacks DETERMINISTIC, NO SQL and READS SQL DATA
@@ -318,17 +324,17 @@ class _Words:
         for start, end in self._key_lists():
             inside = range(start + 1, end)
             if any(self._text(at) == "(" and self._text(at - 1) in ("(", ",") for at in inside):
-                yield Requirement("functional key", self._subject())
+                yield Requirement("functional key", self.subject())
             for at in range(end, len(self.tokens)):
                 if self.depths[at] == self.depths[start] and self._text(at) in (",", ")"):
                     break
                 if self.depths[at] < self.depths[start]:
                     break
                 if self._upper(at) in _UNUSED:
-                    yield Requirement(_UNUSED[self._upper(at)], self._subject())
+                    yield Requirement(_UNUSED[self._upper(at)], self.subject())
         for at, token in enumerate(self.tokens):
             if token.upper in _UNUSED and self._upper(at - 2) in ("INDEX", "KEY") and self._upper(at - 3) == "ALTER":
-                yield Requirement(_UNUSED[token.upper], self._subject())
+                yield Requirement(_UNUSED[token.upper], self.subject())
 
     def _key_lists(self) -> Iterator[tuple[int, int]]:
         """Each list of key parts: the index of its opening parenthesis, and the index after the closing one."""
@@ -352,16 +358,16 @@ class _Words:
         for at, token in enumerate(self.tokens):
             value = self._value(at)
             if token.upper == "ENGINE" and self.depths[at] == 0 and value in ENGINES:
-                yield Requirement(ENGINE, self._subject(), value)
+                yield Requirement(ENGINE, self.subject(), value)
             elif token.upper == "COLLATE" and value is not None and is_collation(value):
-                yield Requirement(COLLATION, self._subject(), value)
+                yield Requirement(COLLATION, self.subject(), value)
             elif token.upper in ("CHARSET", "SET") and value is not None and is_charset(value):
-                yield Requirement(CHARSET, self._subject(), value)
+                yield Requirement(CHARSET, self.subject(), value)
             elif self.depths[at] == 0 and self._text(at + 1) == "=":
                 # MariaDB logs engines' own options quoted, as it does in SHOW CREATE TABLE
                 option = token.upper or (token.text.upper() if token.kind is TokenKind.NAME else "")
                 if option in OPTIONS:
-                    yield Requirement(OPTIONS[option], self._subject(), option)
+                    yield Requirement(OPTIONS[option], self.subject(), option)
 
     def _encryption(self, verb: str, kind: str) -> Iterator[Requirement]:
         """Keys that the server must have: MySQL's one master key, or one of MariaDB's by its number."""
@@ -374,12 +380,12 @@ class _Words:
                 values[option] = self._written(at + 2 if self._text(at + 1) == "=" else at + 1)
         rotates = kind == "INSTANCE" and any(token.upper == "INNODB" for token in self.tokens)
         if values.get("ENCRYPTION") == "Y" or rotates:
-            yield Requirement(ENCRYPTED, self._subject() or f"{verb} {kind}")
+            yield Requirement(ENCRYPTED, self.subject() or f"{verb} {kind}")
         elif "ENCRYPTED" in values or "ENCRYPTION_KEY_ID" in values:
             words = (f"{name}={value}" for name, value in values.items() if value.isalnum())
-            yield Requirement(ENCRYPTED, self._subject(), " ".join(words))
+            yield Requirement(ENCRYPTED, self.subject(), " ".join(words))
         elif verb == "CREATE" and kind != "TABLE" and "ENCRYPTION" not in values:
-            yield Requirement(ENCRYPTED, self._subject() or f"{verb} {kind}", BY_SESSION)
+            yield Requirement(ENCRYPTED, self.subject() or f"{verb} {kind}", BY_SESSION)
 
     def _bare_charsets(self, verb: str, kind: str) -> Iterator[Requirement]:
         """Character sets without COLLATE, of columns, variables and conversions: the session decides their
@@ -390,7 +396,7 @@ class _Words:
                 # of an object: COLLATE may stand anywhere among its options; of a column: beside the character set
                 whole = self.depths[at] == 0 and verb == "CREATE" and kind in ("TABLE", "DATABASE", "SCHEMA")
                 if value is not None and is_charset(value) and not self._has_collation(at, whole):
-                    yield Requirement(BARE_CHARSET, self._subject() or f"{verb} {kind}".rstrip(), value)
+                    yield Requirement(BARE_CHARSET, self.subject() or f"{verb} {kind}".rstrip(), value)
 
     def _database_defaults(self, verb: str, kind: str) -> Iterator[Requirement]:
         """Databases whose default collation a new object inherits, and databases whose default collation changes."""
@@ -398,7 +404,7 @@ class _Words:
         if kind in ("DATABASE", "SCHEMA"):
             yield from (Requirement(DATABASE_SET, name) for name in facts.databases)
         elif (verb, kind) == ("CREATE", "TABLE") and not self._has_charset():
-            place = self._subject().partition(".")[0]
+            place = self.subject().partition(".")[0]
             yield from (Requirement(DATABASE_DEFAULT, name) for name in facts.databases if name == place)
         elif verb == "CREATE" and kind in ("TRIGGER", "PROCEDURE", "FUNCTION"):
             names = facts.routine_databases | {key.database for key in facts.triggered}
@@ -424,9 +430,9 @@ class _Words:
     def _of_database(self) -> Iterator[Requirement]:
         for at, token in enumerate(self.tokens):
             if token.upper == "COMMENT":
-                yield Requirement("comment of a database", self._subject())
+                yield Requirement("comment of a database", self.subject())
             if token.upper == "READ" and self._upper(at + 1) == "ONLY":
-                yield Requirement("option of MySQL", self._subject(), "READ ONLY")
+                yield Requirement("option of MySQL", self.subject(), "READ ONLY")
 
     def _value(self, at: int) -> str | None:
         """The name behind a word and an optional equals sign, in lower case."""
@@ -444,18 +450,19 @@ class _Words:
                 yield Requirement("IDENTIFIED VIA", who)
             if word in ACCOUNT_OPTIONS or (words[1:2] == ["USER"] and words[at : at + 2] == ["DEFAULT", "ROLE"]):
                 yield Requirement("account option", who, "DEFAULT ROLE" if word == "DEFAULT" else word)
-        for name in _PLUGIN.findall(self.sql):
-            yield Requirement(PLUGIN, who, name.lower())
+            if word in ("WITH", "VIA") and words[at - 1] == "IDENTIFIED" and at + 1 < len(words):
+                yield Requirement(PLUGIN, who, self._written(at + 1).lower())
 
     def _privileges(self) -> Iterator[Requirement]:
-        names = re.split(r"\bON\b", self.sql, maxsplit=1, flags=re.I)[0].strip()[len("GRANT") :]
-        for name in (one.strip().upper() for one in names.split(",")):
+        end = find_word(self.tokens, "ON", start=1)
+        names = " ".join(token.text.upper() for token in self.tokens[1:end])
+        for name in (one.strip() for one in names.split(",")):
             if name in PRIVILEGES_OF_MARIADB:
                 yield Requirement("privilege of MariaDB", "GRANT", name)
             elif re.fullmatch(r"[A-Z]+(?:_[A-Z]+)+", name) and any(token.upper == "ON" for token in self.tokens):
                 yield Requirement("privilege of MySQL", "GRANT", name)
 
-    def _subject(self) -> str:
+    def subject(self) -> str:
         """The first table of the statement; its databases if it names no table."""
         at = {token.text: place for place, token in reversed(list(enumerate(self.tokens)))}
         tables = sorted(self.facts.tables, key=lambda key: (at.get(key.table, len(self.tokens)), str(key)))
@@ -491,4 +498,3 @@ _CHANGED: Final = frozenset({"COLUMN", "ADD", "DROP", "MODIFY", "CHANGE", "KEY",
 LONG_TYPES: Final = frozenset({f"{size}{kind}" for size in ("", "TINY", "MEDIUM", "LONG") for kind in ("TEXT", "BLOB")})
 _KEY_WORDS: Final = ("KEY", "INDEX", "UNIQUE")
 _UNUSED: Final = {"INVISIBLE": "invisible key", "VISIBLE": "invisible key", "IGNORED": "ignored key"}
-_PLUGIN: Final = re.compile(r"\bIDENTIFIED\s+(?:WITH|VIA)\s+[`'\"]?(\w+)", re.I)

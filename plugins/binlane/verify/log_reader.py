@@ -30,6 +30,7 @@ from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource
 from binlane.source.proved import proved
 from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.plain_statement import parted, plain_query
 from binlane.verify.changes import Changes
 from binlane.verify.rows.column_text import ComparedTable, Key
 from binlane.verify.rows.row_states import ImageTexts, Recorder
@@ -46,9 +47,9 @@ _FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _T = EventType
 _ROWS: Final = np.isin(np.arange(256), list(ROWS_KINDS))
 _DEFINES_NOTHING: Final = re.compile(
-    rb"\s*\(*\s*(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|WITH|LOAD|DO|CALL|VALUES)\b", re.IGNORECASE
+    rb"[\s(]*(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|WITH|LOAD|DO|CALL|VALUES)\b", re.IGNORECASE
 )
-_MAKES_DATABASE: Final = re.compile(rb"\b(?:DROP|REPLACE)\s+(?:/\*.*?\*/\s*)?(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
+_MAKES_DATABASE: Final = re.compile(rb"\b(?:DROP|REPLACE)\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
 _DEFINES_NO_TABLE: Final = re.compile(
     rb"\s*(?:CREATE|ALTER|DROP)\b(?!.*\b(?:TABLE|DATABASE|SCHEMA|SEQUENCE|INDEX|TABLESPACE)\b)",
     re.IGNORECASE | re.DOTALL,
@@ -265,8 +266,7 @@ class ChangeReader:
             query = parse_body(event, log_format, name)
             assert isinstance(query, Query)
             if query.sql not in _FRAMES:
-                facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
-                self._statement(self.renaming.facts(facts), query.sql)
+                self._query(query, event, log_format.flavor)
         elif code == _T.TRANSACTION_PAYLOAD:
             for inner in unpack(event, name):
                 self._take(inner, log_format, name)
@@ -275,10 +275,15 @@ class ChangeReader:
         elif code == _T.EXECUTE_LOAD_QUERY:
             load = parse_body(event, log_format, name)
             assert isinstance(load, ExecuteLoadQuery)
-            facts = statement_facts(load.query.sql, load.query.session(event.header), log_format.flavor)
-            self._statement(self.renaming.facts(facts), load.query.sql)
+            self._query(load.query, event, log_format.flavor)
         elif code == _T.INCIDENT:
             self.found.everything = True
+
+    def _query(self, query: Query, event: RawEvent, flavor: Flavor) -> None:
+        query = plain_query(query, flavor)
+        _, statement = parted(query.sql, query.context, flavor)
+        facts = statement_facts(query.sql, query.session(event.header, statement), flavor)
+        self._statement(self.renaming.facts(facts), statement)
 
     def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
         logged = TableMap.parse(event.body, name, flavor)

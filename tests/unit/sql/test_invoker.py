@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.model import Flavor
-from binlane.sql.invoker import as_invoked
+from binlane.binlog.types.collations import collation_id
+from binlane.model import Flavor, SessionContext
+from binlane.sql.invoker import Account
+from binlane.sql.invoker import as_invoked as written_out
+from binlane.sql.plain_statement import plain
 
 ANN = ("ann", "10.0.0.%")
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
+PLAIN_BACKSLASHES = SessionContext(sql_mode=0x100000)
+ANSI = SessionContext(sql_mode=0x4)
+
+
+def as_invoked(
+    sql: bytes, invoker: Account | None, source: Flavor, target: Flavor, context: SessionContext | None = None
+) -> bytes:
+    """As the log's decoder does it, behind one reading of the text."""
+    context = SessionContext() if context is None else context
+    return written_out(plain(sql, context, source), context, invoker, source, target)
 
 
 @pytest.mark.parametrize(
@@ -17,26 +30,26 @@ MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
         (b"alter event e comment 'x'", b"alter DEFINER=`ann`@`10.0.0.%` event e comment 'x'"),
         (b"ALTER DEFINER=CURRENT_USER() EVENT e DISABLE", b"ALTER DEFINER=`ann`@`10.0.0.%` EVENT e DISABLE"),
         (b"ALTER DEFINER=`bob`@`%` EVENT e DISABLE", b"ALTER DEFINER=`bob`@`%` EVENT e DISABLE"),
-        (b"grant select on d.* to current_user()", b"grant select on d.* to 'ann'@'10.0.0.%'"),
-        (b"GRANT SELECT ON `current_user`.* TO CURRENT_USER", b"GRANT SELECT ON `current_user`.* TO 'ann'@'10.0.0.%'"),
-        (b"RENAME USER current_user ( ) TO 'current_user'@'%'", b"RENAME USER 'ann'@'10.0.0.%' TO 'current_user'@'%'"),
-        (b"create role r", b"create role r WITH ADMIN 'ann'@'10.0.0.%'"),
-        (b"CREATE ROLE r WITH ADMIN CURRENT_USER", b"CREATE ROLE r WITH ADMIN 'ann'@'10.0.0.%'"),
+        (b"grant select on d.* to current_user()", b"grant select on d.* to `ann`@`10.0.0.%`"),
+        (b"GRANT SELECT ON `current_user`.* TO CURRENT_USER", b"GRANT SELECT ON `current_user`.* TO `ann`@`10.0.0.%`"),
+        (b"RENAME USER current_user ( ) TO 'current_user'@'%'", b"RENAME USER `ann`@`10.0.0.%` TO 'current_user'@'%'"),
+        (b"create role r", b"create role r WITH ADMIN `ann`@`10.0.0.%`"),
+        (b"CREATE ROLE r WITH ADMIN CURRENT_USER", b"CREATE ROLE r WITH ADMIN `ann`@`10.0.0.%`"),
         (b"CREATE ROLE r WITH ADMIN 'bob'@'%'", b"CREATE ROLE r WITH ADMIN 'bob'@'%'"),
         (
             b"CREATE DEFINER=`bob`@`%` VIEW v AS SELECT CURRENT_USER()",
             b"CREATE DEFINER=`bob`@`%` VIEW v AS SELECT CURRENT_USER()",
         ),
-        (b"CREATE ROLE r -- and more", b"CREATE ROLE r WITH ADMIN 'ann'@'10.0.0.%'"),
-        (b"CREATE ROLE `a;b` # WITH ADMIN x", b"CREATE ROLE `a;b` WITH ADMIN 'ann'@'10.0.0.%'"),
-        (b"CREATE /* a */ ROLE r; -- c", b"CREATE /* a */ ROLE r WITH ADMIN 'ann'@'10.0.0.%'"),
-        (b"CREATE ROLE r WITH /* x */ ADMIN bob /* y */", b"CREATE ROLE r WITH /* x */ ADMIN bob /* y */"),
+        (b"CREATE ROLE r -- and more", b"CREATE ROLE r WITH ADMIN `ann`@`10.0.0.%`"),
+        (b"CREATE ROLE `a;b` # WITH ADMIN x", b"CREATE ROLE `a;b` WITH ADMIN `ann`@`10.0.0.%`"),
+        (b"CREATE /* a */ ROLE r; -- c", b"CREATE   ROLE r WITH ADMIN `ann`@`10.0.0.%`"),
+        (b"CREATE ROLE r WITH /* x */ ADMIN bob /* y */", b"CREATE ROLE r WITH   ADMIN bob /* y */"),
         (
             b"/* app */ GRANT r TO CURRENT_USER -- CURRENT_USER",
-            b"/* app */ GRANT r TO 'ann'@'10.0.0.%' -- CURRENT_USER",
+            b"GRANT r TO `ann`@`10.0.0.%` -- CURRENT_USER",
         ),
-        (b"-- app\nALTER /* a */ EVENT e ENABLE", b"ALTER /* a */ DEFINER=`ann`@`10.0.0.%` EVENT e ENABLE"),
-        (b"--\nGRANT r TO CURRENT_USER (/* nobody */)", b"--\nGRANT r TO 'ann'@'10.0.0.%'"),
+        (b"-- app\nALTER /* a */ EVENT e ENABLE", b"ALTER   DEFINER=`ann`@`10.0.0.%` EVENT e ENABLE"),
+        (b"--\nGRANT r TO CURRENT_USER (/* nobody */)", b"GRANT r TO `ann`@`10.0.0.%`"),
         (b"INSERT INTO t VALUES ('ALTER EVENT e')", b"INSERT INTO t VALUES ('ALTER EVENT e')"),
     ],
 )
@@ -47,9 +60,9 @@ def test_the_account_of_the_source_is_written_out(sql: bytes, expected: bytes) -
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        (b"GRANT SELECT ON d.* TO CURRENT_ROLE", b"GRANT SELECT ON d.* TO 'boss'"),
-        (b"CREATE ROLE r WITH ADMIN current_role()", b"CREATE ROLE r WITH ADMIN 'boss'"),
-        (b"ALTER DEFINER = CURRENT_ROLE EVENT e ENABLE", b"ALTER DEFINER=`boss` EVENT e ENABLE"),
+        (b"GRANT SELECT ON d.* TO CURRENT_ROLE", b"GRANT SELECT ON d.* TO `boss`"),
+        (b"CREATE ROLE r WITH ADMIN current_role()", b"CREATE ROLE r WITH ADMIN `boss`"),
+        (b"ALTER DEFINER = CURRENT_ROLE EVENT e ENABLE", b"ALTER DEFINER = `boss` EVENT e ENABLE"),
         (b"GRANT SELECT ON `current_role`.* TO u", b"GRANT SELECT ON `current_role`.* TO u"),
     ],
 )
@@ -78,4 +91,55 @@ def test_a_role_of_mysql_has_no_administrator() -> None:
 
 
 def test_a_name_with_quotes_stays_a_name() -> None:
-    assert as_invoked(b"GRANT r TO CURRENT_USER", ("a'b", "%"), MYSQL, MYSQL) == b"GRANT r TO 'a''b'@'%'"
+    assert as_invoked(b"GRANT r TO CURRENT_USER", ("a'b`c", "%"), MYSQL, MYSQL) == b"GRANT r TO `a'b``c`@`%`"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected", "context"),
+    [
+        (rb"REVOKE r FROM 'a\'@'%', CURRENT_USER", rb"REVOKE r FROM 'a\'@'%', `ann`@`10.0.0.%`", PLAIN_BACKSLASHES),
+        (rb"REVOKE r FROM 'a\'@%, CURRENT_USER'", rb"REVOKE r FROM 'a\'@%, CURRENT_USER'", SessionContext()),
+        (b'GRANT r TO "CURRENT_USER", current_user()', b'GRANT r TO "CURRENT_USER", `ann`@`10.0.0.%`', ANSI),
+        (b'GRANT r TO "a""b", CURRENT_USER', b'GRANT r TO "a""b", `ann`@`10.0.0.%`', SessionContext()),
+        (b"SET PASSWORD FOR CURRENT_USER() = 'x'", b"SET PASSWORD FOR `ann`@`10.0.0.%` = 'x'", SessionContext()),
+        (b"SET DEFAULT ROLE r FOR current_user", b"SET DEFAULT ROLE r FOR `ann`@`10.0.0.%`", SessionContext()),
+        (b"ALTER USER CURRENT_USER IDENTIFIED BY 'CURRENT_USER'", b"ALTER USER `ann`@`10.0.0.%` IDENTIFIED BY "
+         b"'CURRENT_USER'", SessionContext()),
+        (b"CREATE USER u COMMENT 'CURRENT_USER'", b"CREATE USER u COMMENT 'CURRENT_USER'", SessionContext()),
+        (b"GRANT SELECT ON d.current_user TO u", b"GRANT SELECT ON d.current_user TO u", SessionContext()),
+        (b"GRANT r TO u@current_user", b"GRANT r TO u@current_user", SessionContext()),
+        (b"ALTER TABLE user ADD current_role INT", b"ALTER TABLE user ADD current_role INT", SessionContext()),
+        (b"SET STATEMENT a=1 FOR ALTER DEFINER=CURRENT_USER EVENT e ENABLE",
+         b"ALTER DEFINER=`ann`@`10.0.0.%` EVENT e ENABLE", SessionContext()),
+        (b"set statement a=1 for set statement b=2 for GRANT r TO CURRENT_USER", b"GRANT r TO `ann`@`10.0.0.%`",
+         SessionContext()),
+        (b"SET STATEMENT a=1 FOR ALTER TABLE user ADD event INT",
+         b"SET STATEMENT a=1 FOR ALTER TABLE user ADD event INT", SessionContext()),
+    ],
+)  # fmt: skip
+def test_quotes_and_names_are_those_of_the_session(sql: bytes, expected: bytes, context: SessionContext) -> None:
+    assert as_invoked(sql, ANN, MARIADB, MARIADB, context) == expected
+
+
+def test_a_backslash_in_an_account_s_name_stays_one_in_every_mode() -> None:
+    for context in (SessionContext(), PLAIN_BACKSLASHES):
+        found = as_invoked(b"ALTER EVENT e ENABLE", ("a\\b", "%"), MYSQL, MYSQL, context)
+        assert found == b"ALTER DEFINER=`a\\b`@`%` EVENT e ENABLE"
+
+
+def test_a_name_that_the_session_cannot_spell_is_refused() -> None:
+    sql = "GRANT r TO CURRENT_USER, 'ä'".encode("latin-1")
+    latin1 = SessionContext(charset_client=collation_id("latin1_swedish_ci", Flavor.MYSQL))
+    assert as_invoked(sql, ANN, MYSQL, MYSQL, latin1) == sql.replace(b"CURRENT_USER", b"`ann`@`10.0.0.%`")
+    with pytest.raises(ValueError, match="cannot spell"):
+        as_invoked(sql, ("ä", "%"), MYSQL, MYSQL, latin1)
+
+
+def test_values_in_front_of_an_event_that_are_computed_are_refused() -> None:
+    with pytest.raises(ValueError, match="SET STATEMENT with a computed value"):
+        as_invoked(b"SET STATEMENT a = app.f() FOR ALTER EVENT e ENABLE", ANN, MARIADB, MARIADB)
+
+
+def test_a_text_with_an_account_that_is_not_read_is_refused() -> None:
+    with pytest.raises(ValueError, match="a quote without an end"):
+        as_invoked(b"GRANT r TO CURRENT_USER, 'a", ANN, MARIADB, MARIADB)

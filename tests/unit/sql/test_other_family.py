@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.sql.other_family import as_in_family, read_under_another_mode, with_plain_front
+from binlane.sql.other_family import as_in_family, read_under_another_mode
+from binlane.sql.plain_statement import plain
 
 CASES = {
     "CREATE TABLE t (a INT, b INT AS (a + 1) PERSISTENT, c INT GENERATED ALWAYS AS ((a)) persistent NOT NULL)":
@@ -80,36 +81,9 @@ def test_statements_are_rewritten_in_the_other_familys_syntax(sql: str, expected
 )
 def test_a_text_that_was_read_under_another_mode_is_recognised_behind_comments(front: str) -> None:
     sql = f"{front} sql_mode='ANSI_QUOTES' FOR INSERT INTO t SELECT \"a\" FROM u".encode()
-    assert read_under_another_mode(sql, Flavor.MARIADB)
-    assert not read_under_another_mode(sql, Flavor.MYSQL)
-    assert not read_under_another_mode(sql.replace(b"sql_mode", b"max_statement_time"), Flavor.MARIADB)
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SET STATEMENT max_sort_length = 9 FOR ALTER EVENT e ENABLE", "ALTER EVENT e ENABLE"),
-        (
-            "SET STATEMENT a = 1, b = 2 FOR /* x */ ALTER DEFINER = `u`@h EVENT e ENABLE",
-            "ALTER DEFINER = `u`@h EVENT e ENABLE",
-        ),
-        ("set statement a = 1 for set statement b = 2 for GRANT r TO CURRENT_USER", "GRANT r TO CURRENT_USER"),
-        ("SET STATEMENT a = 1 FOR RENAME USER CURRENT_USER TO b", "RENAME USER CURRENT_USER TO b"),
-        ("SET STATEMENT a = 1 FOR CREATE OR REPLACE ROLE r", "CREATE OR REPLACE ROLE r"),
-        ("SET STATEMENT a = 1 FOR ALTER TABLE user ADD event INT", None),
-        ("SET STATEMENT a = 1 FOR INSERT INTO event VALUES (1)", None),
-        ("ALTER EVENT statement ENABLE", None),
-        ("ALTER --\x01x\n EVENT e ENABLE -- y", "ALTER EVENT e ENABLE -- y"),
-        ("/*M x */ALTER/*M x */EVENT/* z */e DO SELECT /* w */ 1", "ALTER EVENT/* z */e DO SELECT /* w */ 1"),
-        ("--\x7f\nGRANT r TO--\x02\nCURRENT_USER", "GRANT r TO CURRENT_USER"),
-        ("CREATE PROCEDURE p() /* GRANT */ SELECT 1", None),
-    ],
-)
-def test_variables_in_front_of_events_and_accounts_are_removed(sql: str, expected: str | None) -> None:
-    found = with_plain_front(sql.encode(), SessionContext(), Flavor.MARIADB).decode()
-    assert found == (sql if expected is None else expected)
-
-
-def test_values_in_front_of_an_event_that_are_computed_are_refused() -> None:
-    with pytest.raises(ValueError, match="SET STATEMENT with a computed value"):
-        with_plain_front(b"SET STATEMENT a = app.f() FOR ALTER EVENT e ENABLE", SessionContext(), Flavor.MARIADB)
+    session = SessionContext()
+    sql = plain(sql, session, Flavor.MARIADB)
+    assert read_under_another_mode(sql, session, Flavor.MARIADB)
+    assert not read_under_another_mode(sql, session, Flavor.MYSQL)
+    other = sql.replace(b"sql_mode", b"max_statement_time")
+    assert not read_under_another_mode(other, session, Flavor.MARIADB)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.ddl.fingerprint import Fingerprint
-from binlane.apply.ddl.text import repeated
+from binlane.apply.ddl.text import in_parts, repeated
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
@@ -34,11 +34,9 @@ _HARMLESS: Final = re.compile(
 )
 """Statements that may run twice without harm. ALTER ... IF EXISTS is none: a key without a name would be there
 twice."""
-_FRONT: Final = rb"\s*(?:SET\s+STATEMENT\b.*?\bFOR\s+)?"
-"""MariaDB: variables for one statement."""
-_SEVERAL: Final = re.compile(_FRONT + rb"DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b.*,", re.I | re.S)
+_SEVERAL: Final = re.compile(rb"DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b.*,", re.I | re.S)
 """Statements that are not atomic on every server: a changed fingerprint may mean that they have run in part."""
-_RENAMES_SEVERAL: Final = re.compile(_FRONT + rb"RENAME\s+TABLES?\b.*,", re.I | re.S)
+_RENAMES_SEVERAL: Final = re.compile(rb"RENAME\s+TABLES?\b.*,", re.I | re.S)
 """Two tables may change their names. In part as ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
 _FILLS: Final = re.compile(rb"\s*CREATE\s+TABLE\b.*\bSELECT\b", re.I | re.S)
 """As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows."""
@@ -46,15 +44,15 @@ _ALTERS_TABLE: Final = re.compile(
     rb"\s*ALTER\s+(?:ONLINE\s+|OFFLINE\s+|IGNORE\s+)*TABLE\b(?![^;]*\bCONVERT\s+TABLE\b)", re.I
 )
 """ALTER TABLE, but for the one that makes a table a partition of another."""
-_EXCHANGES: Final = re.compile(_FRONT + rb"ALTER\b.*\bTABLE\b.*\bEXCHANGE\b", re.I | re.S)
+_EXCHANGES: Final = re.compile(rb"ALTER\b.*\bTABLE\b.*\bEXCHANGE\b", re.I | re.S)
 """Rows of a table and of a partition that change places."""
-_RENAMES_ACCOUNTS: Final = re.compile(_FRONT + rb"RENAME\s+USER\b", re.I | re.S)
+_RENAMES_ACCOUNTS: Final = re.compile(rb"RENAME\s+USER\b", re.I | re.S)
 """No definition has it, and the statement fails if it has run."""
 _REVOKES: Final = re.compile(rb"\s*REVOKE\b", re.I)
 _NOT_GRANTED: Final = frozenset({1141, 1147, 1403, 1962})
 """MariaDB's errors for a REVOKE of what is not granted. It has revoked the rest: the same from another account."""
 _MOVES_COLUMNS: Final = re.compile(
-    _FRONT + rb"ALTER\b.*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
+    rb"ALTER\b.*?\bTABLE\b(?=.*\b(?:FIRST|AFTER)\b)(?:.*\b(?:CHANGE|RENAME)\b){2}", re.I | re.S
 )
 """ALTER TABLE that may give two columns each other's name and place: nothing shows it, not even a table's id."""
 _CREATES_DATABASE: Final = re.compile(rb"\s*CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.I)
@@ -70,15 +68,16 @@ class DdlPlace:
     seqno: int
 
 
-def keeps_definitions(statement: bytes) -> bool:
+def keeps_definitions(item: Item) -> bool:
     """Whether the definitions may be the same before and after a statement that does harm if it runs twice."""
+    _, statement = in_parts(item)
     kinds = (_RENAMES_SEVERAL, _EXCHANGES, _MOVES_COLUMNS, _RENAMES_ACCOUNTS)
     return any(kind.match(statement) is not None for kind in kinds)
 
 
-def is_revoked(statement: bytes, code: int) -> bool:
+def is_revoked(item: Item, code: int) -> bool:
     """Whether the error of a statement that runs again on MariaDB says that nothing is left of what it revokes."""
-    return code in _NOT_GRANTED and _REVOKES.match(statement) is not None
+    return code in _NOT_GRANTED and _REVOKES.match(in_parts(item)[1]) is not None
 
 
 def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerprint, place: DdlPlace) -> Item | None:
@@ -92,7 +91,7 @@ def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerp
     del place
     if begun.fingerprint == REFUSED:
         return repeated(item)
-    statement, unchanged = item.payload, not now.has_changed(begun.fingerprint)
+    unchanged, (_, statement) = not now.has_changed(begun.fingerprint), in_parts(item)
     if _CREATES_DATABASE.match(statement) is not None and not unchanged:
         return _replacing_database(session, item)
     again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
@@ -102,7 +101,7 @@ def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerp
 def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Fingerprint, place: DdlPlace) -> Item | None:
     """What is left to run of a statement with an intent row; None if it has run. Raises UndecidableError if the outcome
     is unknown."""
-    statement = item.payload
+    _, statement = in_parts(item)
     changed, shows_swaps = now.has_changed(stored.fingerprint), now.shows_swaps(stored.fingerprint)
     # a text of another form is no fingerprint, and proves nothing
     comparable = ":" in stored.fingerprint
@@ -132,10 +131,11 @@ def _replacing_database(session: LaneSession, item: Item) -> Item | None:
 
     What a killed MariaDB leaves may be a folder without its character set.
     """
-    created = _CREATES_DATABASE.match(item.payload)
+    front, statement = in_parts(item)
+    created = _CREATES_DATABASE.match(statement)
     if created is None or session.flavor is not Flavor.MARIADB or not _is_empty(session, item):
         return None
-    return replace(item, payload=b"CREATE OR REPLACE DATABASE " + item.payload[created.end() :])
+    return replace(item, payload=front + b"CREATE OR REPLACE DATABASE " + statement[created.end() :])
 
 
 def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:

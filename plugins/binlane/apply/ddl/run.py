@@ -10,7 +10,7 @@ import pymysql
 
 from binlane.apply.ddl.fingerprint import fingerprint, has_only_innodb
 from binlane.apply.ddl.outcome import DdlPlace, after_crash, is_revoked, keeps_definitions, left_to_run
-from binlane.apply.ddl.text import repeatable, with_condition, with_database, without_comments
+from binlane.apply.ddl.text import repeatable, with_condition, with_database
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.model import Flavor, Item
@@ -47,7 +47,7 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
     and ApplyError.
     """
-    item = with_database(session, with_condition(session, without_comments(item)))
+    item = with_database(session, with_condition(session, item))
     # the source's session allowed it, and this variable is not in the log
     history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""
     session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}{history}")
@@ -130,7 +130,7 @@ def _by_note(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPl
     if begun is not None and begun.state == DONE:
         return
     # an intent may also be from before the target had a binlog
-    asks = keeps_definitions(item.payload) if begun is None else begun.state == INTENT
+    asks = keeps_definitions(item) if begun is None else begun.state == INTENT
     now = fingerprint(session, item, with_ids=asks)
     if begun is None:
         state = INTENT if asks else BEGUN
@@ -146,7 +146,7 @@ def _by_note(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPl
     try:
         writer.run(item, text)
     except pymysql.err.MySQLError as exc:
-        if begun is not None and begun.fingerprint != REFUSED and is_revoked(item.payload, error_code(exc)):
+        if begun is not None and begun.fingerprint != REFUSED and is_revoked(item, error_code(exc)):
             return
         if _is_refusal(exc):
             writer.context.leave()

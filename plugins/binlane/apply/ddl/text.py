@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.types.literals import identifier
-from binlane.model import Flavor, Item
+from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import is_named
 from binlane.servers.variables import version_number
+from binlane.sql.plain_statement import parted
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
@@ -26,20 +27,13 @@ _LOADABLE: Final = re.compile(
 )
 _SINCE_CONDITION: Final = (8, 0, 29)
 """First MySQL version with CREATE FUNCTION IF NOT EXISTS."""
-_COMMENT: Final = re.compile(rb"/\*.*?\*/|(?:--(?=\s|\Z)|#)[^\n]*+", re.S)
-_GAP: Final = rb"(?:\s|" + _COMMENT.pattern + rb")"
-_HEAD: Final = re.compile(_GAP + rb"*+(?:[A-Za-z]++" + _GAP + rb"++){0,3}", re.S)
-"""The first words of a statement and the comments around them; no body of a program begins so early."""
 ACCOUNTS: Final = re.compile(rb"(?P<verb>\s*(?:CREATE|DROP)\s+(?:USER|ROLE)\s+)(?!IF\b)", re.I)
 
 
-def without_comments(item: Item) -> Item:
-    """The item without comments in front of its first words, or between them: all that decides how a DDL is run, and
-    whether it has run, goes by these words. Comments of conditions are resolved before."""
-    head = _HEAD.match(item.payload)
-    if head is None or _COMMENT.search(head.group()) is None:
-        return item
-    return replace(item, payload=_COMMENT.sub(b" ", head.group()).lstrip() + item.payload[head.end() :])
+def in_parts(item: Item) -> tuple[bytes, bytes]:
+    """MariaDB's variables of one statement in front of it, and the statement: it decides how a DDL is run, and whether
+    it has run. No MySQL target gets such variables."""
+    return parted(item.payload, item.context or SessionContext(), Flavor.MARIADB)
 
 
 def repeatable(item: Item) -> Item:
@@ -49,22 +43,24 @@ def repeatable(item: Item) -> Item:
     own (MariaDB) or not at all, so the channel's GTID is unused and the same text would fail with 1051. The precheck
     has made sure that the objects exist before the window.
     """
-    match = _DROPS.match(item.payload)
+    front, statement = in_parts(item)
+    match = _DROPS.match(statement)
     if match is None:
         return item
-    return replace(item, payload=match["verb"] + b"IF EXISTS " + item.payload[match.end() :])
+    return replace(item, payload=front + match["verb"] + b"IF EXISTS " + statement[match.end() :])
 
 
 def with_condition(session: LaneSession, item: Item) -> Item:
     """The item; for CREATE FUNCTION ... SONAME, with IF NOT EXISTS: the library may have been installed together with
     its function, which was compared before the window (``precheck.window_statements``)."""
-    match = _LOADABLE.match(item.payload)
+    front, statement = in_parts(item)
+    match = _LOADABLE.match(statement)
     if match is None:
         return item
     number = version_number(str(session.value("SELECT VERSION()")))
     if session.flavor is Flavor.MYSQL and number < _SINCE_CONDITION:
         return item
-    return replace(item, payload=match["head"] + b"IF NOT EXISTS " + item.payload[match.end() :])
+    return replace(item, payload=front + match["head"] + b"IF NOT EXISTS " + statement[match.end() :])
 
 
 _HAS_DATABASE: Final = f"SELECT 1 FROM information_schema.schemata WHERE {is_named('schema_name', '%s')}"
@@ -77,7 +73,7 @@ def with_database(session: LaneSession, item: Item) -> Item:
     database and drops nothing; a session cannot select it (1049).
     """
     database = None if item.context is None else item.context.database
-    if session.flavor is not Flavor.MARIADB or database is None or _DROPS_IF_EXISTS.match(item.payload) is None:
+    if session.flavor is not Flavor.MARIADB or database is None or _DROPS_IF_EXISTS.match(in_parts(item)[1]) is None:
         return item
     if session.rows(_HAS_DATABASE, 3 * (database,)):
         return item
@@ -91,8 +87,9 @@ def with_database(session: LaneSession, item: Item) -> Item:
 
 def repeated(item: Item) -> Item:
     """The item; for accounts, with IF [NOT] EXISTS: some of them may have been created or dropped."""
-    accounts = ACCOUNTS.match(item.payload)
+    front, statement = in_parts(item)
+    accounts = ACCOUNTS.match(statement)
     if accounts is None:
         return item
     condition = b"IF EXISTS " if accounts["verb"].strip()[:4].upper() == b"DROP" else b"IF NOT EXISTS "
-    return replace(item, payload=accounts["verb"] + condition + item.payload[accounts.end() :])
+    return replace(item, payload=front + accounts["verb"] + condition + statement[accounts.end() :])

@@ -22,12 +22,13 @@ import numpy as np
 from binlane.binlog.rows import RowsEvent
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
-from binlane.model import Flavor
+from binlane.model import Flavor, SessionContext
 from binlane.plan.segment.columns import UPDATE, SegmentColumns
 from binlane.plan.segment.logged_tables import lack_columns
 from binlane.sql.parse.unsafe import LOGGED_IN_PART
+from binlane.sql.plain_statement import parted, plain
 
-_FIRST: Final = re.compile(rb"(?:\s|/\*(?:[^!M*]|\*(?!/)).*?\*/|--\s[^\n]*\n|#[^\n]*\n)*(\w+)", re.DOTALL)
+_WORD: Final = re.compile(rb"\w+")
 _REPLACES: Final = re.compile(rb"\bREPLACE\b", re.IGNORECASE)
 _BLOBS: Final = frozenset({140, 245, 249, 250, 251, 252, 255})
 """Types that NOBLOB leaves out of an image: blobs, compressed ones, JSON, geometries."""
@@ -83,8 +84,10 @@ def _is_replaced(rows: RowsEvent, types: bytes, text: bytes) -> bool:
     width = (1 << rows.width) - 1
     if after & width == width:
         return False
-    match = _FIRST.match(text)
-    word = b"" if match is None else match[1].upper()
+    # the log has the text without its session, which does not matter for the first word
+    session = SessionContext()
+    match = _WORD.match(parted(plain(text, session, Flavor.MARIADB), session, Flavor.MARIADB)[1])
+    word = b"" if match is None else match.group().upper()
     if word in (b"REPLACE", b"LOAD"):
         return _REPLACES.search(text) is not None
     is_minimal = any(not before >> number & 1 and kind not in _BLOBS for number, kind in enumerate(types))

@@ -48,9 +48,10 @@ from binlane.sql.analyzed_statement import executed
 from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
-from binlane.sql.other_family import as_in_family, read_under_another_mode, with_plain_front
+from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.lexer import NAMES_A_FILE
+from binlane.sql.plain_statement import parted, plain
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.sql.shared_reading import Reader, as_read_by_source
 from binlane.sql.sql_modes import translated, untranslatable, without_folders
@@ -288,9 +289,11 @@ class _Dissection:
         with self._naming(event):
             reader = Reader(source.flavor, source.version)
             sql = as_read_by_source(query.sql, query.context, reader, self.log.target)
-            query = replace(query, sql=executed(sql, query.context, source.flavor))
+            sql = plain(executed(sql, query.context, source.flavor), query.context, source.flavor)
+            query = replace(query, sql=sql)
         try:
-            context = with_variables(query.session(event.header), self._variables, self.log.target)
+            logged = query.session(event.header, parted(query.sql, query.context, source.flavor)[1])
+            context = with_variables(logged, self._variables, self.log.target)
         except ValueError as exc:
             raise BinlogError(f"{self.log.where(event)}{exc}; a variable before the statement is damaged") from exc
         self._variables.clear()
@@ -304,8 +307,7 @@ class _Dissection:
         facts = error_outcome.with_open_order(facts, query, context, source.flavor)
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if _precedes_its_rows(facts) else query.sql
-            sql = with_plain_front(sql, context, self.log.format.flavor)
-            sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
+            sql = as_invoked(sql, context, query.invoker, self.log.format.flavor, self.log.target)
         sql = as_in_family(sql, context, self.log.format.flavor, self.log.target)
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
         sql, context = error_outcome.as_applied(sql, _with_default_collation(context, self.log))
@@ -369,7 +371,7 @@ class _Dissection:
         spelled = spelled_twice(query.sql, query.context, self.log.format.flavor, composed=composed)
         if spelled is not None:
             _refuse(event, self.log, spelled)
-        if read_under_another_mode(query.sql, self.log.format.flavor):
+        if read_under_another_mode(query.sql, query.context, self.log.format.flavor):
             what = (
                 'a text with ", \\ or || after SET STATEMENT sql_mode, parsed in a mode that the log does not contain,'
             )

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from binlane.errors import UnsupportedEventError
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.parts import Part, StatementPart
 from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.plain_statement import parted
 
 Session = tuple[int, int]
 """Server id and thread id: each connection has its own names of temporary tables."""
@@ -40,10 +41,6 @@ _CHANGES_ONE: Final = re.compile(
     re.IGNORECASE,
 )
 """Definitions that a server marks for nothing but a temporary table."""
-_FRONT: Final = re.compile(
-    rb"(?:\s+|/\*(?!M?!).*?\*/|#[^\n]*\n|--[ \t][^\n]*\n)*(?:SET\s+STATEMENT\b.*?\bFOR\s+)?", re.IGNORECASE | re.DOTALL
-)
-"""What may stand before a statement: comments, and MariaDB's variables of one statement."""
 _STRING: Final = re.compile(rb"'(?:[^'\\]|\\.|'')*'")
 _OWN_CONNECTION: Final = re.compile(rb"CONNECTION_ID|THREAD_ID", re.IGNORECASE)
 _COPIED_ENGINES: Final = frozenset({b"INNODB", b"MYISAM", b"MEMORY", b"HEAP", b"ARIA", b"CSV"})
@@ -94,7 +91,6 @@ class NamedTables:
     @classmethod
     def of(cls, facts: StatementFacts, sql: bytes, *, is_marked: bool) -> NamedTables:
         """Of a statement that neither creates nor drops temporary tables; ``is_marked``: by its server."""
-        sql = _FRONT.sub(b"", sql, count=1)
         if _DROP.match(sql) is not None and _CHANGES_ONE.match(sql) is None:
             # each of a temporary table says TEMPORARY
             return cls()
@@ -197,9 +193,11 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
             else:
                 used = tuple(sorted(facts.tables, key=str)) if facts.kind is StatementKind.DML else ()
                 calls = facts.routines_used or facts.kind is StatementKind.UNKNOWN
-                ddl = Ddl.of(facts, part.sql, part.query.error_code) if facts.commits_implicitly else None
+                # MySQL's texts have no variables in front
+                _, sql = parted(part.sql, part.context, Flavor.MARIADB)
+                ddl = Ddl.of(facts, sql, part.query.error_code) if facts.commits_implicitly else None
                 renamed = () if ddl is None else facts.renames
-                named = NamedTables.of(facts, part.sql, is_marked=part.is_marked)
+                named = NamedTables.of(facts, sql, is_marked=part.is_marked)
                 found.append(
                     TemporaryStep(
                         seqno, part.session, where, used=used, calls=calls, ddl=ddl, renamed=renamed, part=number,

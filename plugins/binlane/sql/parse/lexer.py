@@ -62,6 +62,14 @@ UNDECODED: Final = "\ufffd"
 _FILE: Final = "#mysql50#"
 NAMES_A_FILE: Final = f"a name that begins with {_FILE}, with which MariaDB finds an object of another name"
 """The reason of Unreadable: behind this prefix stands the name of a file or folder, so every object has two names."""
+_LINE: Final = r"(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+"
+_VERSIONS: Final = {Flavor.MARIADB: r"/\*M?!", Flavor.MYSQL: r"/\*!"}
+"""The beginning of a conditional comment."""
+_FRONTS: Final = {
+    flavor: re.compile(rf"(?:[ \t\n\r\f\v]|(?!{version})/\*.*?\*/|{_LINE})*+".encode(), re.DOTALL)
+    for flavor, version in _VERSIONS.items()
+}
+_COMMENTS: Final = frozenset({"comment", "line", "version"})
 _KINDS: Final = {
     "word": TokenKind.WORD,
     "string": TokenKind.STRING,
@@ -90,9 +98,9 @@ def _patterns(dialect: Dialect) -> _Patterns:
     if dialect.ansi_quotes:
         names += " | " + _QUOTED_PLAIN.format(q='"')
     string = rf"[xXbB]'[0-9a-fA-F]*+' | [nN]{single} | {text}"
-    version = r"/\*M?!" if dialect.flavor is Flavor.MARIADB else r"/\*!"
+    version = _VERSIONS[dialect.flavor]
     token = rf"""(?P<space>[ \t\n\r\f\v]++) | (?P<version>{version}(?:\d{{5,6}})?) | (?P<comment>/\*(?s:.*?)\*/)
-        | (?P<line>(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+) | (?P<open>/\*) | (?P<close>\*/) | (?P<string>{string})
+        | (?P<line>{_LINE}) | (?P<open>/\*) | (?P<close>\*/) | (?P<string>{string})
         | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{_WORD_CHARS}.]+)) | (?P<number>{_NUMBER})
         | (?P<word>[{_WORD_CHARS}]++) | (?P<symbol>{_SYMBOLS})"""
     calls = r"(?i:NOW|CURRENT_TIMESTAMP|UNIX_TIMESTAMP)\([0-6]?\)"  # no table behind them
@@ -107,10 +115,23 @@ def _patterns(dialect: Dialect) -> _Patterns:
     )
 
 
-def lex(sql: str, dialect: Dialect, into: list[Token], places: list[tuple[int, int]] | None = None) -> None:
+def front_length(sql: bytes, flavor: Flavor) -> int:
+    """Bytes in front of a statement's first word: blanks and comments, not conditional ones."""
+    match = _FRONTS[flavor].match(sql)
+    return 0 if match is None else match.end()
+
+
+def lex(
+    sql: str,
+    dialect: Dialect,
+    into: list[Token],
+    places: list[tuple[int, int]] | None = None,
+    comments: list[tuple[int, int]] | None = None,
+) -> None:
     """Append the tokens of ``sql`` to ``into``; on Unreadable, ``into`` has the tokens before the fault.
 
-    ``places`` gets begin and end of each token in ``sql``.
+    ``places`` gets begin and end of each token in ``sql``, ``comments`` those of each comment, and of the beginning and
+    the end of each conditional comment.
 
     Raises Unreadable for text that is not SQL: an unterminated string or comment, a control character, a name with
     undecodable bytes.
@@ -128,6 +149,8 @@ def lex(sql: str, dialect: Dialect, into: list[Token], places: list[tuple[int, i
         if match is None or group is None or group == "open":
             raise Unreadable(_fault(sql[at]))
         at = match.end()
+        if comments is not None and (group in _COMMENTS or (group == "close" and in_version)):
+            comments.append(match.span())
         if group in ("space", "comment", "line"):
             gap = True
         elif group == "version" or (group == "close" and in_version):
