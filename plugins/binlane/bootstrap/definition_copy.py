@@ -18,6 +18,7 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.view_functions import check_view
 from binlane.errors import PrecheckError, SourceError, TargetError
 from binlane.model import SchemaObject, TableKey
 from binlane.servers.names import among, literals
@@ -253,8 +254,10 @@ def rehearse_programs(session: Session, definitions: Sequence[Definition]) -> No
 
 
 def make(session: Session, definition: Definition) -> None:
-    """Run a definition's statement on the target, in a session like that of the source. Raises TargetError with the
-    object's name."""
+    """Run a definition's statement on the target, in a session like that of the source: the one door for definitions.
+    Raises TargetError with the object's name."""
+    if definition.kind == "VIEW":
+        check_view(session, definition.schema_object, definition.statement)
     with target_errors(str(definition.schema_object)):
         _make(session, definition)
 

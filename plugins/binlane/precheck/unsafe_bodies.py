@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -18,7 +19,7 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.unsafe import fills_by_default, of_server, unordered_limit
-from binlane.sql.programs.of_server import value_of_server
+from binlane.sql.programs.of_server import never_in_lane, value_of_server
 from binlane.work.logged_statements import LaneStatement
 
 _MOST_FINDINGS: Final = 20
@@ -28,24 +29,36 @@ _TODO: Final = (
     "set allow_unsafe in the channel's file, and copy the tables that they change again behind the window (`binlane "
     "recopy CHANNEL --table ...`)"
 )
+_EXPECTED_IN_LANES: Final = "nothing that changes the server, or gives up what the session of a lane holds"
+_TODO_IN_LANES: Final = (
+    "the lane runs it in its own session, also with allow_unsafe: take it out of the body on both servers, or log such "
+    "statements as rows (binlog_format=ROW), or skip the transaction (docs/control.md) and make its changes on the "
+    "target by hand"
+)
 _FILLING: Final = re.compile(rb"\b(?:INSERT|REPLACE|LOAD|DEFAULT)\b", re.IGNORECASE)
 
 
 def check_unsafe_bodies(situation: Situation) -> Iterator[Finding]:
     """Routines, views, triggers and column defaults behind the window's statements whose result differs from server to
-    server."""
-    if situation.begun or situation.channel.apply.allow_unsafe:
-        return
+    server; also with ``allow_unsafe``, those that would change the server or end what a lane's session holds."""
     needs = situation.needs
-    if not (needs.statements or needs.loads):
+    if situation.begun or not (needs.statements or needs.loads):
         return
-    yield from islice((*_bodies(situation), *_defaults(situation)), _MOST_FINDINGS)
+    is_allowed = situation.channel.apply.allow_unsafe
+    defaults = () if is_allowed else _defaults(situation)
+    yield from islice((*_bodies(situation, is_allowed=is_allowed), *defaults), _MOST_FINDINGS)
 
 
-def _bodies(situation: Situation) -> Iterator[Finding]:
-    flavor, seen = situation.plan.flavor, set[str]()
+def _bodies(situation: Situation, *, is_allowed: bool) -> Iterator[Finding]:
+    flavor, seen, never = situation.plan.flavor, set[str](), set[str]()
 
     def find(body: Body) -> Iterator[BodyPart]:
+        if (what := never_in_lane(body.tokens)) is not None:
+            never.add(what)
+            yield BodyPart(what, needs_rows=False)
+            return
+        if is_allowed:
+            return
         what = value_of_server(body.tokens, flavor, by_definer=body.by_definer) or unordered_limit(body.tokens)
         if what is not None:
             yield BodyPart(what, needs_rows=False)
@@ -53,7 +66,8 @@ def _bodies(situation: Situation) -> Iterator[Finding]:
     for _, logged, program, part in reaching(situation, find):
         if program not in seen:
             seen.add(program)
-            yield _finding(logged, f"{part.what} of {program}")
+            found = _finding(logged, f"{part.what} of {program}")
+            yield replace(found, expected=_EXPECTED_IN_LANES, todo=_TODO_IN_LANES) if part.what in never else found
 
 
 def _defaults(situation: Situation) -> Iterator[Finding]:

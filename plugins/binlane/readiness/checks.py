@@ -34,6 +34,8 @@ CONNECTIONS: Final[Mapping[str, Check]] = {
 }
 """Without these no other check has an answer."""
 CHANNEL_CHECKS: Final[Mapping[str, Check]] = {
+    # before any other looks at a view
+    "view-functions": held.check_view_functions,
     "source-privileges": servers.check_source_privileges,
     "source-log": servers.check_source,
     "two-servers": servers.check_two_servers,

@@ -10,7 +10,8 @@ from typing import Final
 from binlane.bootstrap.rehearsal import rehearse
 from binlane.bootstrap.sessions import write_session
 from binlane.bootstrap.spatial_references import lacking_references
-from binlane.model import plural
+from binlane.bootstrap.view_functions import ROUTINES, InvokerRoutine, changing_the_server
+from binlane.model import Flavor, plural
 from binlane.precheck.definers import lacking_for_definers
 from binlane.precheck.finding import Finding
 from binlane.precheck.grants import lacking_for_grants
@@ -79,6 +80,21 @@ def check_trust(situation: Readiness) -> Iterator[Finding]:
     expected = "a target that takes them from the account"
     todo += "; a restart forgets SET GLOBAL: write it into the option file, too, or SET PERSIST on MySQL"
     yield Finding(severity, "target: triggers and functions", expected, found, todo, mend=(trust(target),))
+
+
+def check_view_functions(situation: Readiness) -> Iterator[Finding]:
+    """Functions of a MariaDB server that a view may have called by whoever looks at it, with what a read-only
+    transaction does not stop. Asked before anything looks at a view."""
+    for place, server in (("source", situation.source), ("target", situation.target)):
+        if server is None or server.flavor is not Flavor.MARIADB:
+            continue
+        for name, what in changing_the_server(InvokerRoutine.of_rows(server.rows(ROUTINES))):
+            expected = "no function with SQL SECURITY INVOKER that changes the server"
+            todo = (
+                "a view can have it called by this account, whenever a command looks at the view: make it SQL SECURITY "
+                "DEFINER, or take the statement out of it, or drop it"
+            )
+            yield Finding(Severity.FATAL, f"{place}: function {name}", expected, what, todo)
 
 
 def check_event_time_zones(situation: Readiness) -> Iterator[Finding]:

@@ -50,11 +50,12 @@ from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
-from binlane.sql.parse.lexer import NAMES_A_FILE
+from binlane.sql.parse.lexer import NAMES_A_FILE, Unreadable
 from binlane.sql.plain_statement import parted, plain
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.sql.shared_reading import Reader, as_read_by_source
 from binlane.sql.sql_modes import translated, untranslatable, without_folders
+from binlane.sql.words import words_of
 
 if TYPE_CHECKING:
     from binlane.binlog.vector.inflated_segment import Inflated
@@ -376,6 +377,8 @@ class _Dissection:
                 'a text with ", \\ or || after SET STATEMENT sql_mode, parsed in a mode that the log does not contain,'
             )
             _refuse(event, self.log, what)
+        if facts.unsafe is not None and _gives_up_locks(query, self.log.format.flavor):
+            _refuse(event, self.log, "a statement that releases all locks of its session, also the lane's lease,")
         if query.unknown_status is not None:
             _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
 
@@ -410,6 +413,7 @@ _DIRECTORY: Final = re.compile(rb"\b(?:DATA|INDEX)\s+DIRECTORY\b", re.IGNORECASE
 _XA_START: Final = re.compile(rb"XA\s+START\b", re.IGNORECASE)
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
+_GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
 _SHOWN: Final = 200
 """Bytes of a refused statement shown in a message."""
 _BY_HAND: Final = ("of a kind that no server logs", "put it into the log")
@@ -457,6 +461,19 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
             StatementKind.UNKNOWN, commits_implicitly=commits, reason="a name in another character set"
         )
     return facts
+
+
+def _gives_up_locks(query: Query, flavor: Flavor) -> bool:
+    """Whether the statement itself must not run in a lane's session (``programs.of_server`` has the table)."""
+    if _GIVES_UP.search(query.sql) is None:
+        return False
+    # few windows need it
+    from binlane.sql.programs.of_server import never_in_lane
+
+    try:
+        return never_in_lane(words_of(query.sql, query.context, flavor).tokens) is not None
+    except Unreadable:
+        return True
 
 
 def _precedes_its_rows(facts: StatementFacts) -> bool:

@@ -16,7 +16,7 @@ from binlane.model import OWN_SCHEMA, Flavor
 from binlane.schema.letter_case import lower
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
-from binlane.sql.parse.unsafe import of_server
+from binlane.sql.parse.unsafe import WAITING, of_server
 from binlane.sql.program_names import folded_name
 
 OF_INVOKER: Final = frozenset({"INVOKER", "AUTHID"})
@@ -48,6 +48,35 @@ _SERVERS_VERBS: Final[Mapping[str, frozenset[str]]] = {
 }
 """First words of statements that a body may have and that change the server and not data, each with what is behind it;
 BINLOG, whose rows are of any table, and KILL have rules of their own."""
+_SESSIONS_VERBS: Final[Mapping[str, frozenset[str]]] = {
+    "FLUSH": frozenset(
+        {
+            *(
+                "TABLES",
+                "TABLE",
+                "PRIVILEGES",
+                "LOGS",
+                "BINARY",
+                "ENGINE",
+                "ERROR",
+                "GENERAL",
+                "RELAY",
+                "SLOW",
+                "HOSTS",
+            ),
+            *("LOCAL", "NO_WRITE_TO_BINLOG", "STATUS", "USER_RESOURCES", "OPTIMIZER_COSTS", "QUERY"),
+        }
+    ),
+    "LOCK": frozenset({"TABLES", "TABLE", "INSTANCE"}),
+    "UNLOCK": frozenset({"TABLES", "TABLE", "INSTANCE"}),
+    "INSTALL": frozenset({"PLUGIN", "SONAME", "COMPONENT"}),
+    "UNINSTALL": frozenset({"PLUGIN", "SONAME", "COMPONENT"}),
+    "XA": frozenset({"START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER"}),
+}
+"""Statements that end or hold up a session's transaction, its locks or those of others. SAVEPOINT is none: a body has
+savepoints of its own."""
+_SESSIONS_CALLS: Final = WAITING | {"RELEASE_ALL_LOCKS()"}
+"""The lane's lease is such a lock, and so is what readers wait for; the others never end."""
 _PAYLOAD: Final = (TokenKind.STRING, TokenKind.VARIABLE)
 """Behind BINLOG."""
 _SCOPES: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
@@ -119,7 +148,27 @@ def kept_database(tokens: Sequence[Token], others: LeftOut = NOTHING_LEFT_OUT, o
     return None
 
 
-def _servers_verb(tokens: Sequence[Token], at: int) -> str | None:
+def server_statement(tokens: Sequence[Token]) -> str | None:
+    """The statement of a body that changes the server, other sessions, or tables that it does not name."""
+    tokens = (*tokens, _BODY_END)
+    return next(filter(None, (_servers_verb(tokens, at) for at in range(len(tokens) - 1))), None)
+
+
+def never_in_lane(tokens: Sequence[Token]) -> str | None:
+    """What in a body, or in a statement, must not run in a lane's session, whatever the channel allows; None if nothing
+    does: what changes the server or ends the session (``_SERVERS_VERBS``), or gives up what the session holds."""
+    tokens = (*tokens, _BODY_END)
+    for at, token in enumerate(tokens[:-1]):
+        call = f"{token.text.upper()}()" if token.kind in _NAMES and is_symbol(tokens[at + 1], "(") else ""
+        if call in _SESSIONS_CALLS:
+            return call
+        verb = _servers_verb(tokens, at) or _servers_verb(tokens, at, _SESSIONS_VERBS)
+        if verb is not None:
+            return verb
+    return None
+
+
+def _servers_verb(tokens: Sequence[Token], at: int, verbs: Mapping[str, frozenset[str]] = _SERVERS_VERBS) -> str | None:
     """The statement at a token that changes the server, other sessions, or tables that it does not name."""
     token, behind, before = tokens[at], tokens[at + 1], tokens[at - 1] if at else None
     if token.kind is TokenKind.VARIABLE:
@@ -133,7 +182,7 @@ def _servers_verb(tokens: Sequence[Token], at: int) -> str | None:
     if token.upper == "KILL" or is_binlog:
         return token.upper
     word = behind.upper or behind.text
-    if word not in _SERVERS_VERBS.get(token.upper, ()):
+    if word not in verbs.get(token.upper, ()):
         return None
     return token.upper if word in _END else f"{token.upper} {word}"
 

@@ -112,6 +112,10 @@ REFUSED = [
         (GTID, table_map(1, columns=(EVERY_COLUMN["json"],)), wire(39, rows_body(39, 1, 1, [b"\0", b"\1"], b"")), XID),
         2, "PARTIAL_UPDATE_ROWS", "PARTIAL_JSON", id="partial-json",
     ),
+    pytest.param(
+        (GTID, query(b"INSERT INTO t SELECT `release_all_locks`/* x */()"), XID),
+        1, "QUERY", "releases all locks of its session", id="a-lane-s-lease-given-up",
+    ),
 ]  # fmt: skip
 
 
@@ -140,6 +144,18 @@ def test_a_text_that_reads_the_same_in_every_mode_is_applied_behind_set_statemen
     [part] = dissect(*only((GTID, query(sql), XID)))
     assert isinstance(part, StatementPart)
     assert part.sql == sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"--\x01 x\nALTER/* y */TABLE t # z\n ADD a INT", b"ALTER TABLE t  \n ADD a INT"),
+        (b"/* app:1 */ INSERT INTO t /* x */ VALUES (1)", b"INSERT INTO t /* x */ VALUES (1)"),
+    ],
+)
+def test_what_is_sent_is_the_text_without_the_comments_around_its_words(sql: bytes, expected: bytes) -> None:
+    transaction, log = only((mariadb_gtid(1, STANDALONE), query(sql)))
+    assert texts(dissect(transaction, log)) == [expected]
 
 
 def texts(parts: tuple[object, ...]) -> list[bytes]:
