@@ -149,7 +149,7 @@ MUTATIONS: Final = (
         2,
         "the ids of tables are not noted before a swap on MariaDB",
         "apply/ddl/run.py",
-        "asks = keeps_definitions(item.payload) if begun is None else begun.state == INTENT",
+        "asks = keeps_definitions(item) if begun is None else begun.state == INTENT",
         "asks = False",
         ("integration/apply/test_ddl.py",),
     ),

@@ -51,23 +51,11 @@ BINLOG, whose rows are of any table, and KILL have rules of their own."""
 _SESSIONS_VERBS: Final[Mapping[str, frozenset[str]]] = {
     "FLUSH": frozenset(
         {
-            *(
-                "TABLES",
-                "TABLE",
-                "PRIVILEGES",
-                "LOGS",
-                "BINARY",
-                "ENGINE",
-                "ERROR",
-                "GENERAL",
-                "RELAY",
-                "SLOW",
-                "HOSTS",
-            ),
-            *("LOCAL", "NO_WRITE_TO_BINLOG", "STATUS", "USER_RESOURCES", "OPTIMIZER_COSTS", "QUERY"),
+            *("TABLES", "TABLE", "PRIVILEGES", "LOGS", "BINARY", "ENGINE", "ERROR", "GENERAL", "RELAY", "SLOW"),
+            *("HOSTS", "LOCAL", "NO_WRITE_TO_BINLOG", "STATUS", "USER_RESOURCES", "OPTIMIZER_COSTS", "QUERY"),
         }
     ),
-    "LOCK": frozenset({"TABLES", "TABLE", "INSTANCE"}),
+    "LOCK": frozenset({"TABLES", "TABLE"}),
     "UNLOCK": frozenset({"TABLES", "TABLE", "INSTANCE"}),
     "INSTALL": frozenset({"PLUGIN", "SONAME", "COMPONENT"}),
     "UNINSTALL": frozenset({"PLUGIN", "SONAME", "COMPONENT"}),
