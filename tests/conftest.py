@@ -15,7 +15,7 @@ from typing import Protocol
 import pytest
 
 from binlane.model import Flavor
-from binlane.orchestration.plan_job.jvm_options import with_jvm_options
+from binlane.orchestration.plan_job.jvm_options import OPTIONS, with_jvm_options
 from lab.programs import WITHOUT_MYSQL, has_mysql, other_programs, series_of, server_binary
 from lab.servers import PrivateServer, private_server
 from tests.emptied import Origin, drop_databases
@@ -25,7 +25,7 @@ pytest_plugins = ("tests.tiers",)
 
 # a test's Spark lives for seconds: the second compiler and the usual collector's threads cost more than they bring
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-os.environ |= with_jvm_options(os.environ)
+os.environ[OPTIONS] = with_jvm_options(os.environ)[OPTIONS]
 
 _origins: dict[Path, Origin] = {}
 """Of the session's servers, by data folder."""

@@ -61,9 +61,11 @@ def test_no_file_of_the_current_folder_is_executed(tmp_path: Path, way: str) -> 
     for name in NAMES:
         (shared / f"{name}.py").write_text(f"open({str(touched)!r}, 'a').write(__name__ + ' ')\nraise ImportError\n")
     program.write_text(f'if __name__ == "__main__":\n{textwrap.indent(WAYS[way], "    ")}')
+    # who runs the tests may have it, and the attack would be none
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     done = subprocess.run(
         [sys.executable, str(program)],
-        cwd=shared, env={**os.environ, "PYTHONPATH": str(PLUGINS)}, capture_output=True, text=True, check=False,
+        cwd=shared, env={**inherited, "PYTHONPATH": str(PLUGINS)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not touched.exists(), touched.read_text()
