@@ -117,6 +117,23 @@ class LoginRefusedError(err.OperationalError):
     """
 
 
+class SessionCursor(Cursor):
+    """PyMySQL's cursor, for the session that answers (``Connection.answering``)."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._own = connection
+
+    def execute(self, query: str | bytes, args: object = None) -> int:
+        """As PyMySQL's."""
+        # what the last statement has left belongs to the session that answered it
+        while self.nextset():
+            pass
+        statement = self.mogrify(query, args)  # type: ignore[arg-type]  # the stubs know no bytes
+        self.connection = self._own.answering(statement)
+        return super().execute(statement)
+
+
 class Connection(Driver):
     """PyMySQL's connection with the rules of this module.
 
@@ -133,7 +150,6 @@ class Connection(Driver):
         _read_timeout: float | None
         _current_timeout: float | None
         _next_seq_id: int
-        _result: Any
         server_capabilities: int
         client_flag: int
 
@@ -165,6 +181,8 @@ class Connection(Driver):
         self._restores = True
         self._other: Connection | None = None
         self._is_answered_by_other = False
+        self._guards: bool | None = None
+        """Whether the next statement gets the guard of ``view_guard``; None: ``answering`` has not decided."""
         self._again = {
             "password": password,
             "public_key_file": public_key_file,
@@ -189,7 +207,7 @@ class Connection(Driver):
         # servers compare the password's bytes, which are utf8mb4 from CREATE USER; PyMySQL would send latin-1
         secret = password.encode() if isinstance(password, str) else password
         limits: dict[str, Any] = {"read_timeout": read_timeout, "write_timeout": write_timeout}
-        super().__init__(password=secret, **limits, **named)
+        super().__init__(password=secret, **{"cursorclass": SessionCursor, **limits, **named})
 
     def connect(self, sock: Any = None) -> None:
         """As PyMySQL's. Raises ConfigError, which is not retried, for a certificate that does not verify."""
@@ -280,12 +298,16 @@ class Connection(Driver):
     def query(self, sql: str | bytes, unbuffered: bool = False) -> int:
         """As PyMySQL's; a statement of binlane's own for which the server may open views changes nothing
         (``view_guard``). Statements of a log are bytes."""
-        answered, self._is_answered_by_other = self._is_answered_by_other, False
+        if self._guards is None and self.answering(sql) is not self:
+            raise err.ProgrammingError(
+                CR.CR_COMMANDS_OUT_OF_SYNC,
+                f"{sql!r} opens views while a transaction is open: another session has to run it, and a cursor of the "
+                "connection's own class finds it; call connection.cursor()",
+            )
+        guards, self._guards = self._guards, None
         if isinstance(sql, str):
-            if answered and sql == _WARNINGS:
-                return self._ask_other(sql, unbuffered)
-            if opens_views(sql) and self.flavor is Flavor.MARIADB:
-                return self._look(sql, unbuffered)
+            if guards:
+                return self._guarded(sql, unbuffered)
             if sql.startswith(_BOUNDS):
                 self._reads_only = sql.startswith("START") and sql.endswith("READ ONLY")
         return self._query(sql, unbuffered)
@@ -293,19 +315,36 @@ class Connection(Driver):
     def _query(self, sql: str | bytes, unbuffered: bool = False) -> int:
         return int(super().query(sql, unbuffered))
 
-    def _look(self, sql: str, unbuffered: bool) -> int:
-        """Run a statement that opens views in a read-only transaction of its own, or of the session's."""
+    def answering(self, sql: str | bytes) -> Connection:
+        """The session for the next statement: a statement that opens views runs in a read-only transaction of its own,
+        or of this session's. If this session has begun another one, a second session runs it: no transaction that has
+        begun becomes a read-only one."""
+        follows, self._is_answered_by_other = self._is_answered_by_other, False
+        self._guards = False
+        if not isinstance(sql, str):
+            return self
+        if follows and sql == _WARNINGS:
+            return self._answered_by_other(guards=False)
+        if not opens_views(sql) or self.flavor is not Flavor.MARIADB:
+            return self
         [(begun, wait, length)] = self._texts(
             "SELECT @@in_transaction, @@SESSION.lock_wait_timeout, @@SESSION.group_concat_max_len"
         )
         if begun == "0" or self._reads_only:
-            return self._guarded(sql, unbuffered)
+            self._guards = True
+            return self
         if self.kind is SessionKind.LANE:
             # it looks at its own temporary tables, and at tables that no other session can open
-            return self._query(sql, unbuffered)
+            self._guards = False
+            return self
+        self._opened_other()._query(f"SET SESSION lock_wait_timeout = {wait}, group_concat_max_len = {length}")
+        return self._answered_by_other(guards=True)
+
+    def _answered_by_other(self, *, guards: bool) -> Connection:
         other = self._opened_other()
-        other._query(f"SET SESSION lock_wait_timeout = {wait}, group_concat_max_len = {length}")
-        return self._ask_other(sql, unbuffered)
+        other.use_unicode, other.decoders = self.use_unicode, self.decoders
+        other._guards, self._guards, self._is_answered_by_other = guards, None, True
+        return other
 
     def _guarded(self, sql: str, unbuffered: bool) -> int:
         without = _unset.get(self._account, _NOTHING).names
@@ -318,14 +357,6 @@ class Connection(Driver):
                 raise
             self._restores = False
         return self._guarded(sql, unbuffered)
-
-    def _ask_other(self, sql: str, unbuffered: bool) -> int:
-        """Run a statement in a session of its own: no transaction that has begun becomes a read-only one."""
-        other = self._opened_other()
-        other.use_unicode, other.decoders = self.use_unicode, self.decoders
-        rows = other._query(sql, unbuffered) if sql == _WARNINGS else other._guarded(sql, unbuffered)
-        self._result, self._affected_rows, self._is_answered_by_other = other._result, rows, True
-        return rows
 
     def _opened_other(self) -> Connection:
         if self._other is None:

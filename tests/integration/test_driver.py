@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from pymysql import err
 from sqlalchemy import Engine, text
 
 from binlane.bootstrap.sessions import read_session
@@ -164,3 +165,28 @@ def test_a_server_that_does_not_compress_is_refused_with_the_statement_that_mend
             Connection(**endpoint(mysql_source).pymysql_arguments(), compresses=True)
     finally:
         mysql_source.query(f"SET GLOBAL protocol_compression_algorithms = '{offered}'")
+
+
+def test_a_statement_that_opens_views_runs_beside_the_transaction_of_its_session(mariadb_source: PrivateServer) -> None:
+    own_tables = "SELECT COUNT(*) FROM information_schema.tables WHERE CONNECTION_ID() = %s"
+    with (
+        contextlib.closing(Connection(**endpoint(mariadb_source).pymysql_arguments())) as connection,
+        connection.cursor() as cursor,
+    ):
+
+        def value(statement: str, *arguments: object) -> int:
+            cursor.execute(statement, arguments or None)
+            [(found,)] = cursor.fetchall()
+            return int(found)
+
+        number = value("SELECT CONNECTION_ID()")
+        assert value(own_tables, number) > 0
+        connection.query("START TRANSACTION")
+        assert value("SELECT @@in_transaction") == 1
+        assert value(own_tables, number) == 0
+        cursor.execute("SHOW WARNINGS")
+        assert (value("SELECT CONNECTION_ID()"), value("SELECT @@in_transaction")) == (number, 1)
+        with pytest.raises(err.ProgrammingError, match=r"opens views while a transaction is open.*connection\.cursor"):
+            connection.query("SHOW TABLES FROM mysql")
+        connection.rollback()
+        assert value(own_tables, number) > 0

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
     from sqlalchemy import Engine
 
+    from binlane.driver import SessionCursor
+
 AUTOMATIC: Final = "AUTOMATIC"
 """``gtid_next`` for transactions that the target numbers itself."""
 MOST_WARNINGS: Final = 65_535
@@ -51,7 +53,7 @@ class LaneSession:
     connection: Connection[Cursor]
     flavor: Flavor
     limits: SessionLimits
-    cursor: Cursor
+    cursor: SessionCursor
     max_allowed_packet: int = 0
     version: tuple[int, int, int] = (0, 0, 0)
     _format: bytes | None = None
@@ -120,9 +122,8 @@ class LaneSession:
         """Run one statement given as bytes, which may change ``@@timestamp``."""
         self.sending()
         with self.committing():
-            self.connection.query(statement)
-            result: Any = self.connection._result  # type: ignore[attr-defined]
-            self.warned(0 if result is None else int(result.warning_count))
+            self.cursor.execute(statement)
+            self.warned(self.cursor.warning_count)
 
     def warned(self, warnings: int) -> None:
         """Note the warnings of a statement that has just run, inside of ``committing``."""
