@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -24,6 +24,7 @@ from benchmarks import machine
 from benchmarks.archive import extracted
 from benchmarks.fresh import in_fresh_process, peak_rss_kib
 from binlane.plan.manifest import Manifest
+from binlane.plan.segment.map import MapSummary, ScanSummary
 from binlane.plan.settings import PlanSettings
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.merge import make_plan, merge_scans
@@ -32,10 +33,8 @@ from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import WorkerInputs, read_inputs
 from binlane.work.plan_job.job import InProcess, batches_of
-from binlane.work.plan_job.tasks import map_task, scan_task, unpacked
-
-if TYPE_CHECKING:
-    from binlane.plan.segment.map import MapSummary, ScanSummary
+from binlane.work.plan_job.tasks import map_task, scan_task
+from binlane.work.plan_job.wire import from_wire
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
 _SUMMARIES: Final = "summaries.pickle"
@@ -64,7 +63,8 @@ def summarize(uri: str, folder: Path) -> None:
     inputs = read_inputs(work)
     batches = batches_of(inputs.manifest.segments)
     scanned = list(engine.run("scan", partial(scan_task, uri, inputs.key), batches))
-    routing = merge_scans(inputs.manifest, map(unpacked, scanned), inputs.settings, inputs.schema)
+    scans = (from_wire(ScanSummary, row) for row in scanned)
+    routing = merge_scans(inputs.manifest, scans, inputs.settings, inputs.schema)
     context = routing.to_json()
     work.child(inputs.key).write_once(files.CONTEXT, context)
     mapped = list(engine.run("map", partial(map_task, WorkerInputs.of(work, inputs.key, context)), batches))
@@ -96,12 +96,12 @@ def fold(folder: Path, count: int) -> dict[str, Any]:
     clock = _Clock()
     manifest = Manifest.from_json((folder / files.MANIFEST).read_bytes(), files.MANIFEST)
     read = clock.lap()
-    scans = (_later_scan(unpacked(base.scanned[at]), shift) for at, shift in base.turns(count))
+    scans = (_later_scan(from_wire(ScanSummary, base.scanned[at]), shift) for at, shift in base.turns(count))
     routing = merge_scans(manifest, scans, base.settings, base.schema)
     work.write_once(files.CONTEXT, routing.to_json())
     scan = clock.lap()
     turns = enumerate(base.turns(count))
-    window = MappedWindow.of(_later_map(unpacked(base.mapped[at]), shift, n) for n, (at, shift) in turns)
+    window = MappedWindow.of(_later_map(from_wire(MapSummary, base.mapped[at]), shift, n) for n, (at, shift) in turns)
     mapped = clock.lap()
     plan = make_plan(manifest, routing, window)
     work.write_once(files.PLAN, plan.to_json())

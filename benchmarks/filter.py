@@ -30,12 +30,14 @@ from benchmarks.workloads import WORKLOADS
 from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
+from binlane.plan.segment.map import ScanSummary
 from binlane.plan.window.merge import merge_scans
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import WorkerInputs, read_inputs
 from binlane.work.plan_job.job import InProcess
-from binlane.work.plan_job.tasks import map_task, scan_task, unpacked
+from binlane.work.plan_job.tasks import map_task, scan_task
+from binlane.work.plan_job.wire import from_wire
 
 if TYPE_CHECKING:
     from lab.servers import PrivateServer
@@ -89,7 +91,8 @@ def _scan_and_map(folder: WorkFolder, mapped: list[str]) -> dict[str, float]:
     began = time.perf_counter()
     rows = list(engine.run("scan", partial(scan_task, folder.uri, inputs.key), [names]))
     scan = time.perf_counter() - began
-    routing = merge_scans(inputs.manifest, map(unpacked, rows), inputs.settings, inputs.schema)
+    scans = (from_wire(ScanSummary, row) for row in rows)
+    routing = merge_scans(inputs.manifest, scans, inputs.settings, inputs.schema)
     context = routing.to_json()
     folder.child(inputs.key).write_once(files.CONTEXT, context)
     began = time.perf_counter()

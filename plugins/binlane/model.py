@@ -98,10 +98,6 @@ class RowCounts:
         kinds = ((self.inserts, "insert"), (self.updates, "update"), (self.deletes, "delete"))
         return ", ".join(plural(count, kind) for count, kind in kinds)
 
-    def __reduce__(self) -> tuple[type[RowCounts], tuple[int, int, int]]:
-        """For pickle, which looks up the fields of a record with slots each time: most of the time of a fold."""
-        return RowCounts, (self.inserts, self.updates, self.deletes)
-
     @property
     def total(self) -> int:
         """Inserts, updates and deletes together."""
@@ -272,10 +268,6 @@ class TableKey:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
-
-    def __reduce__(self) -> tuple[type[TableKey], tuple[str, str]]:
-        """As that of RowCounts."""
-        return TableKey, (self.database, self.table)
 
 
 ANY_TABLE: Final = TableKey("*", "*")

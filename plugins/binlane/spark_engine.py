@@ -16,8 +16,6 @@ from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.errors import as_text, error_of_text
 from binlane.work.plan_job.job import MOST_BATCHES, Task, run_plan_job
-from binlane.work.plan_job.tasks import RESULTS, packed, unpacked
-from binlane.work.plan_job.wire import from_wire, to_wire
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,14 +44,14 @@ class SparkEngine:
             part = batches[first : first + MOST_BATCHES]
             of = f" from {first + 1:,}" if len(part) < len(batches) else ""
             self.describe(f"{stage}: files {names:,}, tasks {len(batches):,}{of}")
-            yield from self._one_job(RESULTS[stage], task, part)
+            yield from self._one_job(task, part)
 
-    def _one_job(self, kind: type, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    def _one_job(self, task: Task, batches: Sequence[Sequence[str]]) -> Iterator[bytes]:
         starts = [0, *accumulate(map(len, batches))]
 
         def call(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for at in chain.from_iterable(batch.column("id").to_pylist() for batch in ids):
-                found = [_attempt(kind, task, name) for name in batches[at]]
+                found = [_attempt(task, name) for name in batches[at]]
                 ordinals = pa.array(range(starts[at], starts[at + 1]), pa.int64())
                 results = [array([one[field] for one in found], pa.binary()) for field in (0, 1)]
                 yield pa.RecordBatch.from_arrays([ordinals, *results], ["ordinal", "result", "error"])
@@ -66,7 +64,7 @@ class SparkEngine:
         for row in found:
             if row.error is not None:
                 raise error_of_text(bytes(row.error).decode("utf-8", "backslashreplace"))
-        return (packed(from_wire(kind, bytes(row.result))) for row in found)
+        return (bytes(row.result) for row in found)
 
     def describe(self, job: str) -> None:
         """Name the next job for Spark's UI, where the session can."""
@@ -130,10 +128,10 @@ class SubmittedEngine(SparkEngine):
         return self._had_executors is not None and time.monotonic() - self._had_executors > self._lost_seconds
 
 
-def _attempt(kind: type, task: Task, name: str) -> tuple[bytes | None, bytes | None]:
-    """A task's result for the wire, or, for an error that a retry cannot fix, its class and text."""
+def _attempt(task: Task, name: str) -> tuple[bytes | None, bytes | None]:
+    """A task's result, or, for an error that a retry cannot fix, its class and text."""
     try:
-        return to_wire(kind, unpacked(task(name))), None
+        return task(name), None
     except BinlaneError as exc:
         if exc.retryable:
             raise

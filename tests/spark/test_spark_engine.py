@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from binlane import spark_engine
 from binlane.plan.segment.map import ScanSummary
 from binlane.spark_engine import SubmittedEngine
-from binlane.work.plan_job.tasks import packed, unpacked
+from binlane.work.plan_job.wire import from_wire, to_wire
 
 FOLDER = sys.argv[1]
 
@@ -29,10 +29,10 @@ def task(name):
     if name == "c" and not os.path.exists(FOLDER + "/failed"):
         open(FOLDER + "/failed", "w").close()
         raise OSError("lost for once")
-    return packed(ScanSummary({name.upper(): 1}, (), ()))
+    return to_wire(ScanSummary, ScanSummary({name.upper(): 1}, (), ()))
 
 def databases(results):
-    return [database for result in results for database in unpacked(result).databases]
+    return [database for result in results for database in from_wire(ScanSummary, result).databases]
 
 settings = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": FOLDER, "spark.ui.enabled": "false",
     "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",

@@ -17,7 +17,7 @@ from types import TracebackType
 from binlane.garbage import uncollected
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Segment
-from binlane.plan.segment.map import scan_segment
+from binlane.plan.segment.map import ScanSummary, scan_segment
 from binlane.plan.settings import PlanSettings
 from binlane.schema.model import Schema
 from binlane.shards.shard_list import parse_shard_list
@@ -25,7 +25,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import segment_bytes
 from binlane.work.plan_job.fork_server import begin_fork_server
 from binlane.work.plan_job.processes import ForkedProcesses, end_with_parent
-from binlane.work.plan_job.tasks import packed
+from binlane.work.plan_job.wire import to_wire
 
 log = logging.getLogger(__name__)
 
@@ -125,4 +125,5 @@ def early_scan(uri: str, segment: Segment, settings: PlanSettings) -> bytes:
     """As ``scan_task``, without the window's inputs; only for channels without critical shards."""
     with segment_bytes(WorkFolder(uri), segment) as data:
         nothing = Schema(segment.flavor, segment.server_version)
-        return packed(scan_segment(data, segment, settings, critical_databases(settings, nothing)))
+        scanned = scan_segment(data, segment, settings, critical_databases(settings, nothing))
+        return to_wire(ScanSummary, scanned)

@@ -23,9 +23,11 @@ from binlane.errors import ExecutorsLostError
 from binlane.formats import OF_PLAN
 from binlane.garbage import uncollected
 from binlane.plan.manifest import Segment
+from binlane.plan.segment.map import MapSummary, ScanSummary
 from binlane.plan.settings import PlanSettings
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.merge import make_plan, merge_window
+from binlane.plan.window.reduce import FoldedLane
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
@@ -34,7 +36,8 @@ from binlane.work.plan_inputs import WorkerInputs, read_inputs
 from binlane.work.plan_job.fork_server import begin_fork_server
 from binlane.work.plan_job.made import note_made
 from binlane.work.plan_job.processes import ForkedProcesses, end_with_parent
-from binlane.work.plan_job.tasks import fold_task, map_task, scan_task, unpacked
+from binlane.work.plan_job.tasks import fold_task, map_task, scan_task
+from binlane.work.plan_job.wire import from_wire
 
 Task = Callable[[str], bytes]
 Scanned = Callable[[PlanSettings], Mapping[Segment, bytes]]
@@ -164,7 +167,7 @@ def _planned(folder: WorkFolder, engine: Engine, scanned: Scanned | None) -> Win
         "scan", partial(scan_task, folder.uri, inputs.key), batches_of([each for each in names if each not in early])
     )
     rest = iter(others)
-    scans = (unpacked(early[each] if each in early else next(rest)) for each in names)
+    scans = (from_wire(ScanSummary, early[each] if each in early else next(rest)) for each in names)
     routing, of_one_kind = merge_window(
         inputs.manifest, islice(scans, len(segments)), inputs.settings, inputs.schema, scans
     )
@@ -172,12 +175,12 @@ def _planned(folder: WorkFolder, engine: Engine, scanned: Scanned | None) -> Win
     plans.write_once(files.CONTEXT, context)
     planning = WorkerInputs.of(folder, inputs.key, context)
     mapped = engine.run("map", partial(map_task, planning), batches_of(segments))
-    window = MappedWindow.of(map(unpacked, mapped))
+    window = MappedWindow.of(from_wire(MapSummary, row) for row in mapped)
     folded = None
     if inputs.settings.chosen(routing.size).reduce == Reduce.WINDOW:
         parts = {str(lane): window.files[lane] for lane in sorted(window.files)}
         task = partial(fold_task, planning, parts)
-        folded = [unpacked(row) for row in engine.run("fold", task, [[lane] for lane in parts])]
+        folded = [from_wire(FoldedLane, row) for row in engine.run("fold", task, [[lane] for lane in parts])]
     known = inputs.schema.tables
     unsealed = make_plan(inputs.manifest, routing, window, folded, inputs.settings.renaming, known, of_one_kind)
     plan, data = unsealed.sealed()

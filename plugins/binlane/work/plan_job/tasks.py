@@ -5,12 +5,9 @@ A worker imports this module and nothing that only the driver needs: it must sta
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
-
-import zstandard
+from typing import Final
 
 from binlane.choices import Reduce
 from binlane.garbage import uncollected
@@ -32,41 +29,24 @@ from binlane.work.plan_inputs import (
     segment_bytes,
 )
 from binlane.work.plan_job.folded_files import fold_files
-
-_LEVEL: Final = 1
-"""zstd's fastest: a fifth to an eighth of the bytes, in half a millisecond."""
-
+from binlane.work.plan_job.wire import to_wire
 
 RESULTS: Final[Mapping[str, type]] = {"scan": ScanSummary, "map": MapSummary, "fold": FoldedLane}
-"""What the tasks of a stage return, packed."""
-
-
-def packed(result: object) -> bytes:
-    """A task's result for the driver: compressed, for a fleet's tables make it large, and alike.
-
-    Between this process and those that it has forked itself, which run as the same account and have the same secrets.
-    What other machines send goes by ``wire``.
-    """
-    return zstandard.compress(pickle.dumps(result), _LEVEL)
-
-
-def unpacked(row: bytes) -> Any:
-    """The result again, of a worker of this same program."""
-    return pickle.loads(zstandard.decompress(row))
+"""What the tasks of a stage return, in the form of ``wire``."""
 
 
 @uncollected()
 def scan_task(uri: str, key: str, name: str) -> bytes:
-    """Scan one segment of the window in folder ``uri``; returns its ScanSummary, packed."""
+    """Scan one segment of the window in folder ``uri``; returns its ScanSummary for the driver."""
     inputs = inputs_of(uri, key)
     segment = inputs.segment(name)
     with segment_bytes(WorkFolder(uri), segment) as data:
-        return packed(scan_segment(data, segment, inputs.settings, inputs.is_critical))
+        return to_wire(ScanSummary, scan_segment(data, segment, inputs.settings, inputs.is_critical))
 
 
 @uncollected()
 def map_task(planning: WorkerInputs, name: str) -> bytes:
-    """Write one segment's lane files; returns its MapSummary, packed."""
+    """Write one segment's lane files; returns its MapSummary for the driver."""
     inputs, folder = inputs_of(planning.uri, planning.key), WorkFolder(planning.uri)
     segment = inputs.segment(name)
     ordinal = inputs.ordinal(name)
@@ -84,7 +64,8 @@ def map_task(planning: WorkerInputs, name: str) -> bytes:
         try:
             groups = inputs.groups(folder, routing, segment, data)
             tables = modes_of(planning), bound_of(planning), chains_of(planning)
-            return packed(map_segment(data, segment, routing, settings, sink, reducer_of(planning), groups, *tables))
+            mapped = map_segment(data, segment, routing, settings, sink, reducer_of(planning), groups, *tables)
+            return to_wire(MapSummary, mapped)
         except BaseException as exc:
             for writer in writers:
                 writer.abandon(exc)
@@ -93,7 +74,7 @@ def map_task(planning: WorkerInputs, name: str) -> bytes:
 
 @uncollected()
 def fold_task(planning: WorkerInputs, parts: Mapping[str, Sequence[LaneFile]], lane: str) -> bytes:
-    """Fold one lane's ``parts`` into its files, across segments; returns its FoldedLane, packed."""
+    """Fold one lane's ``parts`` into its files, across segments; returns its FoldedLane for the driver."""
     inputs, routing = inputs_of(planning.uri, planning.key), routing_of(planning)
     reducer = reducer_of(planning)
     assert reducer is not None
@@ -101,4 +82,4 @@ def fold_task(planning: WorkerInputs, parts: Mapping[str, Sequence[LaneFile]], l
     settings = inputs.settings.chosen(routing.size)
     limits = replace(settings.limits, bound=bound_of(planning), chains=chains_of(planning))
     folding = LaneFolder(reducer, limits, settings.window_bytes, edges.stretch)
-    return packed(fold_files(planning.plans, int(lane), parts[lane], folding))
+    return to_wire(FoldedLane, fold_files(planning.plans, int(lane), parts[lane], folding))

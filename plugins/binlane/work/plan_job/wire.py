@@ -1,10 +1,11 @@
-"""Results of the plan job's tasks as JSON, for workers that are not processes of this program's own.
+"""Results of the plan job's tasks as JSON, whichever engine runs the tasks.
 
 Whoever can run code on an executor of Spark can send any bytes to the process that waits for the job, and that process
-holds the passwords of both servers. So nothing that comes from an executor is unpickled: it is JSON, and becomes values
-of the types that the result's class declares, and of no others.
+holds the passwords of both servers. So no result is unpickled: it is JSON, and becomes values of the types that the
+result's class declares, and of no others.
 
 A record is a list of its fields' values in their order, a mapping a list of pairs, bytes are text of their own numbers.
+Numbers and texts are converted many at once: a fleet's segment has tens of thousands.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import types
 import typing
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, Final, NewType, TypeVar
@@ -25,8 +26,11 @@ from binlane.errors import PlanError
 
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
+ConvertAll = Callable[[Sequence[Any]], Iterable[Any]]
+"""Converts many values of one type."""
 
 _LEVEL: Final = 1
+"""zstd's fastest: a fifth to an eighth of the bytes, in half a millisecond."""
 _MOST_BYTES: Final = 1 << 30
 """Of a result in JSON: what a segment's facts never have."""
 _SETS: Final = (frozenset, set)
@@ -50,7 +54,7 @@ def from_wire(kind: type[T], data: bytes) -> T:
         if zstandard.frame_content_size(data) > _MOST_BYTES:
             raise ValueError("it is too large")
         text = zstandard.ZstdDecompressor().decompress(data, max_output_size=_MOST_BYTES)
-        return typing.cast(T, _reader(typing.cast(Any, kind))(json.loads(text)))
+        return typing.cast(T, _reader(kind)(json.loads(text)))
     except (ValueError, TypeError, KeyError, RecursionError, zstandard.ZstdError) as exc:
         raise PlanError(
             f"the plan job: expected a {kind.__name__} from an executor, got something else ({exc}): an executor has "
@@ -84,18 +88,28 @@ def _writer(hint: Any) -> Convert:
     if origin in (types.UnionType, typing.Union):
         return _union_writer(_choices(hint))
     if origin is tuple and arguments[-1] is not Ellipsis:
-        return lambda value: [_writer(each)(one) for each, one in zip(arguments, value, strict=True)]
+        writers = [_writer(each) for each in arguments]
+        if all(write is _as_it_is for write in writers):
+            return _as_it_is
+        return lambda value: [write(one) for write, one in zip(writers, value, strict=True)]
     if origin in _LISTS:
         write = _writer(arguments[0])
-        return lambda value: list(map(write, value))
+        return list if write is _as_it_is else lambda value: list(map(write, value))
     if origin in _MAPPINGS:
         key, item = _writer(arguments[0]), (_writer(int) if origin is Counter else _writer(arguments[1]))
+        if key is item is _as_it_is:
+            return lambda value: list(value.items())
         return lambda value: [[key(name), item(one)] for name, one in value.items()]
     if hint is bytes:
         return lambda value: value.decode("latin-1")
     if isinstance(hint, type) and issubclass(hint, Enum):
         return lambda value: value.value
-    return lambda value: value
+    return _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:
+    """What JSON has, and a tuple of it."""
+    return value
 
 
 def _union_writer(choices: tuple[Any, ...]) -> Convert:
@@ -107,48 +121,65 @@ def _union_writer(choices: tuple[Any, ...]) -> Convert:
     return lambda value: None if value is None else write(value)
 
 
-@cache
 def _reader(hint: Any) -> Convert:
+    read = _reader_of_all(hint)
+
+    def read_one(value: Any) -> Any:
+        [found] = read([value])
+        return found
+
+    return read_one
+
+
+@cache
+def _reader_of_all(hint: Any) -> ConvertAll:
+    """Reads many values of one type: records and tuples by their columns, scalars without a call for each."""
     hint = _plain(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
-        return _record_reader(hint)
+        kind: Any = hint
+        # the readers are made when they are used: a class can name itself
+        return lambda values: map(kind, *_columns(kind.__name__, _field_readers(kind), values))
     if origin in (types.UnionType, typing.Union):
-        [choice] = _choices(hint)
-        if getattr(choice, "__name__", "") in _STAYS:
-            return lambda value: _only(value, types.NoneType)
-        read = _reader(choice)
-        return lambda value: None if value is None else read(value)
+        return _union_reader(*_choices(hint))
     if origin is tuple and arguments[-1] is not Ellipsis:
-        readers = [_reader(each) for each in arguments]
-        return lambda value: tuple(read(one) for read, one in zip(readers, _only(value, list), strict=True))
+        readers = tuple(_reader_of_all(each) for each in arguments)
+        return lambda values: zip(*_columns("tuple", readers, values), strict=True)
     if origin in _LISTS:
-        collect, each = _LISTS[origin], _reader(arguments[0])
-        return lambda value: collect(map(each, _only(value, list)))
+        collect, elements = _LISTS[origin], _reader_of_all(arguments[0])
+        return lambda values: [collect(elements(each)) for each in _all_only(values, list)]
     if origin in _MAPPINGS:
-        make, key = _MAPPINGS[origin], _reader(arguments[0])
-        item = _reader(int) if origin is Counter else _reader(arguments[1])
-        return lambda value: make({key(name): item(one) for name, one in _only(value, list)})
+        make, pairs = _MAPPINGS[origin], (arguments[0], int if origin is Counter else arguments[1])
+        key_and_item = tuple(_reader_of_all(each) for each in pairs)
+        return lambda values: [
+            make(dict(zip(*columns, strict=True)))
+            for columns in (_columns("pair", key_and_item, each) for each in _all_only(values, list))
+        ]
     if hint is bytes:
-        return lambda value: _only(value, str).encode("latin-1")
+        return lambda values: [value.encode("latin-1") for value in _all_only(values, str)]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint
-    return lambda value: _only(value, *_SCALARS[hint])
+        return lambda values: map(hint, values)
+    return lambda values: _all_only(values, *_SCALARS[hint])
 
 
-def _record_reader(kind: Any) -> Convert:
-    def read(value: Any) -> Any:
-        fields = _field_readers(kind)
-        if len(_only(value, list)) != len(fields):
-            raise ValueError(f"a {kind.__name__} has {len(fields)} values, not {len(value)}")
-        return kind(**{name: each(one) for (name, each), one in zip(fields, value, strict=True)})
+def _union_reader(choice: Any) -> ConvertAll:
+    if getattr(choice, "__name__", "") in _STAYS:
+        return lambda values: _all_only(values, types.NoneType)
+    read = _reader(choice)
+    return lambda values: [None if value is None else read(value) for value in values]
 
-    return read
+
+def _columns(name: str, readers: Sequence[ConvertAll], rows: Sequence[Any]) -> list[Iterable[Any]]:
+    """The values of rows that are lists of as many values as there are ``readers``, column by column."""
+    for length in {*map(len, _all_only(rows, list))} - {len(readers)}:
+        raise ValueError(f"a {name} has {len(readers)} values, not {length}")
+    columns = zip(*rows, strict=True) if rows else [()] * len(readers)
+    return [read(column) for read, column in zip(readers, columns, strict=True)]
 
 
 @cache
-def _field_readers(kind: Any) -> tuple[tuple[str, Convert], ...]:
-    return tuple((name, _reader(hint)) for name, hint in _hints(kind))
+def _field_readers(kind: Any) -> tuple[ConvertAll, ...]:
+    return tuple(_reader_of_all(hint) for _, hint in _hints(kind))
 
 
 @cache
@@ -156,7 +187,7 @@ def _field_writers(kind: Any) -> tuple[tuple[str, Convert], ...]:
     return tuple((name, _writer(hint)) for name, hint in _hints(kind))
 
 
-def _only(value: Any, *kinds: type) -> Any:
-    if type(value) not in kinds:
-        raise ValueError(f"expected {kinds[0].__name__}, got {type(value).__name__}")
-    return value
+def _all_only(values: Sequence[Any], *kinds: type) -> Sequence[Any]:
+    for other in {*map(type, values)} - {*kinds}:
+        raise ValueError(f"expected {kinds[0].__name__}, got {other.__name__}")
+    return values
