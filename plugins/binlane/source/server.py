@@ -197,10 +197,26 @@ def log_state(connection: Any) -> LogState:
         if put_in and _leaves_out(connection):
             put_in = ""
         unlogged = not_logged(put_in, logged)
-    end = LogPosition(status["File"], int(status["Position"]))
     return LogState(
-        identity, flavor, files, end, clock, closes_by_clock=True, sizes=sizes, unlogged=unlogged, put_in=put_in
+        identity,
+        flavor,
+        files,
+        _end_of(status),
+        clock,
+        closes_by_clock=True,
+        sizes=sizes,
+        unlogged=unlogged,
+        put_in=put_in,
     )
+
+
+def log_end(connection: Any) -> LogPosition:
+    """The log's end now."""
+    return _end_of(_log_status(connection))
+
+
+def _end_of(status: Mapping[str, Any]) -> LogPosition:
+    return LogPosition(status["File"], int(status["Position"]))
 
 
 def _leaves_out(connection: Any) -> bool:

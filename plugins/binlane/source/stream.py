@@ -80,7 +80,7 @@ class ServerSource:
 
     def state(self) -> LogState:
         """Check that the server's log can be read and is complete; raises SourceError or PrecheckError by name."""
-        with contextlib.closing(self._connect()) as connection, translated(self.name):
+        with contextlib.closing(self.connected()) as connection, translated(self.name):
             server.check_settings(connection, self.name)
             server.check_server_id(connection, self.name, self.server_id, self._host)
             state = server.log_state(connection)
@@ -97,12 +97,12 @@ class ServerSource:
 
         EVERY_SESSION: its log has the connections of the server that it replicates, which have other numbers.
         """
-        with contextlib.closing(self._connect()) as connection, translated(self.name):
+        with contextlib.closing(self.connected()) as connection, translated(self.name):
             return EVERY_SESSION if server.may_be_replica(connection) else int(connection.thread_id())
 
     def open_sessions(self) -> frozenset[tuple[int, int]] | None:
         """All connections; None without PROCESS."""
-        with contextlib.closing(self._connect()) as connection, translated(self.name):
+        with contextlib.closing(self.connected()) as connection, translated(self.name):
             return server.open_sessions(connection)
 
     def can_begin_at(self, offset: int) -> bool:
@@ -115,7 +115,7 @@ class ServerSource:
 
         Raises MissingLogError if the server has purged the file, SourceUnavailableError if the connection breaks.
         """
-        connection = self._connect()
+        connection = self.connected()
         try:
             with translated(self.name):
                 self._prepare(connection)
@@ -134,7 +134,8 @@ class ServerSource:
         """The host name for the registration; the protocol's field has 60 characters."""
         return f"binlane:{self.replica_name}"[:60]
 
-    def _connect(self) -> Any:
+    def connected(self) -> Any:
+        """A connection for statements, which the caller closes."""
         with translated(self.name):
             return Connection(**{"autocommit": True, **self.arguments})
 

@@ -120,7 +120,7 @@ def counted_by_server(server: PrivateServer, path: Path) -> int:
 @contextlib.contextmanager
 def registered(source: ServerSource) -> Iterator[None]:
     """Another reader that has registered with the source's server id."""
-    connection = source._connect()
+    connection = source.connected()
     try:
         source._prepare(connection)
         yield

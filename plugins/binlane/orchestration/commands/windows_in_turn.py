@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +17,13 @@ from binlane.orchestration.commands.run import apply_window
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.terminal import Terminal
+from binlane.source.log_watch import LogWatch
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
     from binlane.connections import Endpoints
     from binlane.orchestration.request import WindowRequest
-    from binlane.source.protocol import LogState
+    from binlane.source.protocol import EventSource
 
 LONGEST_PAUSE: Final = 60.0
 """Seconds between two attempts while the source, the target or the work folder cannot be used."""
@@ -76,8 +77,11 @@ def windows_in_turn(following: FollowRequest, pace: Pace, ended: threading.Event
     with LaneProcesses() as lanes:
         loop = _Loop(following, pace, lanes)
         began = time.monotonic()
-        while not ended.is_set() and (pace.seconds is None or time.monotonic() - began < pace.seconds):
-            ended.wait(loop.step())
+        try:
+            while not ended.is_set() and (pace.seconds is None or time.monotonic() - began < pace.seconds):
+                ended.wait(loop.step())
+        finally:
+            loop.forget()
     return loop.found
 
 
@@ -87,8 +91,15 @@ class _Loop:
         self.found = FollowResult()
         self._failures = 0
         self._said = ""
-        self._idle: tuple[LogState, float] | None = None
-        """The source's state before the last empty window, and when that was."""
+        self._watch: LogWatch | None = None
+        """Of the source since before the last empty window."""
+        self._watched_since = 0.0
+
+    def forget(self) -> None:
+        """Look at the whole source again, at the next window or never."""
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
 
     def step(self) -> float:
         """One window, or none; the seconds to wait before the next. Raises the errors that end the loop."""
@@ -102,7 +113,7 @@ class _Loop:
             if not exc.retryable:
                 raise
             self._failures += 1
-            self._idle = None
+            self.forget()
             pause = min(self._pace.pause * 2.0**self._failures, LONGEST_PAUSE)
             self._say_once(f"{type(exc).__name__}: {exc}; trying again")
             return pause
@@ -111,17 +122,20 @@ class _Loop:
 
     def _window(self) -> None:
         channel, endpoints = self._following.load()
-        state = source_of(channel, endpoints).state()
-        began = time.monotonic()
-        if self._idle is not None and self._idle[0] == _timeless(state) and began - self._idle[1] < _PROOF_SECONDS:
+        source, began = source_of(channel, endpoints), time.monotonic()
+        if self._is_idle(source, began):
             return
+        state = source.state()
         with Path(os.devnull).open("w") as nowhere:
             quiet, request = Terminal(file=nowhere), self._following.request()
             done = apply_window(channel, endpoints, request, self._following.engine, quiet, {}, self._lanes)
         if "note" not in done:
-            self._idle = (_timeless(state), began)
+            if self._watch is None or self._watch.source != source:
+                self.forget()
+                self._watch = LogWatch(source, state)
+            self._watch.state, self._watched_since = state, began
             return
-        self._idle = None
+        self.forget()
         if done.get("is_open"):
             self._say_once(done["note"])
         else:
@@ -138,13 +152,15 @@ class _Loop:
             # the watermark has moved, and the next window announces its own
             self._following.say(f"ConfigError: {exc}")
 
+    def _is_idle(self, source: EventSource, now: float) -> bool:
+        """Whether the last window had no transactions, and the next one would have none and prove nothing new."""
+        watch = self._watch
+        if watch is None or watch.source != source or now - self._watched_since >= _PROOF_SECONDS:
+            return False
+        return not watch.has_grown()
+
     def _say_once(self, text: str) -> None:
         """Not again while nothing else has happened."""
         if text != self._said:
             self._following.say(text)
         self._said = text
-
-
-def _timeless(state: LogState) -> LogState:
-    """The same for as long as the source writes nothing."""
-    return replace(state, clock=0)
