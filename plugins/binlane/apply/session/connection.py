@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
     from sqlalchemy import Engine
 
-    from binlane.driver import SessionCursor
-
 AUTOMATIC: Final = "AUTOMATIC"
 """``gtid_next`` for transactions that the target numbers itself."""
 MOST_WARNINGS: Final = 65_535
@@ -53,7 +51,7 @@ class LaneSession:
     connection: Connection[Cursor]
     flavor: Flavor
     limits: SessionLimits
-    cursor: SessionCursor
+    cursor: Cursor
     max_allowed_packet: int = 0
     version: tuple[int, int, int] = (0, 0, 0)
     _format: bytes | None = None
@@ -122,7 +120,7 @@ class LaneSession:
         """Run one statement given as bytes, which may change ``@@timestamp``."""
         self.sending()
         with self.committing():
-            self.cursor.execute(statement)
+            self.cursor.execute(statement)  # type: ignore[arg-type]  # the stubs know no bytes
             self.warned(self.cursor.warning_count)
 
     def warned(self, warnings: int) -> None:
