@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from binlane.choices import Assigner
-from binlane.database_pattern import GROUP, DatabasePattern
 from binlane.errors import ConfigError
 from binlane.extension import chosen
 from binlane.schema.letter_case import LetterCase
@@ -67,6 +66,9 @@ class PatternAssigner:
     def __init__(self, rules: AssignerRules) -> None:
         """Raises ConfigError for a list without ``(pattern)``, and for one that names a database where it has to name
         the database's shard."""
+        # it loads PyArrow's functions, which few windows need
+        from binlane.database_pattern import GROUP, DatabasePattern
+
         listed, letter_case = rules.shard_list, rules.letter_case
         if listed.pattern is None:
             raise ConfigError(

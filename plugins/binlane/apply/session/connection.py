@@ -120,7 +120,7 @@ class LaneSession:
         """Run one statement given as bytes, which may change ``@@timestamp``."""
         self.sending()
         with self.committing():
-            self.cursor.execute(statement)  # type: ignore[arg-type]  # the stubs know no bytes
+            self.cursor.execute(statement)  # type: ignore[call-overload]  # the stubs know no bytes
             self.warned(self.cursor.warning_count)
 
     def warned(self, warnings: int) -> None:
