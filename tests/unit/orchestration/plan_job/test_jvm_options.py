@@ -25,7 +25,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def options() -> list[str]:
     """The options of the next submit's JVM."""
     environment = with_jvm_options(os.environ)
-    assert {**environment, OPTIONS: ""} == {**os.environ, OPTIONS: ""}
+    assert {**environment, OPTIONS: ""} == {**os.environ, OPTIONS: "", "PYTHONSAFEPATH": "1"}
     return environment[OPTIONS].split()
 
 
