@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -133,8 +134,11 @@ def contents(server: PrivateServer, database: str) -> dict[str, Any]:
 
 
 def answer(capsys: pytest.CaptureFixture[str]) -> Any:
-    """What ``--json`` has printed."""
-    return json.loads(capsys.readouterr().out)
+    """What ``--json`` has printed, behind what the channel's own commands have said."""
+    said = capsys.readouterr().out
+    found = re.search(r"^[\[{]", said, re.MULTILINE)
+    assert found is not None, said
+    return json.loads(said[found.start() :])
 
 
 def archive_of(server: PrivateServer, folder: Path, first: str) -> Path:
