@@ -51,7 +51,7 @@ def _is_moved(scene: Scene, number: int) -> bool:
     return bool(stage == "moving")
 
 
-@pytest.mark.parametrize("flavor", [Flavor.MARIADB])
+@pytest.mark.parametrize("flavor", list(Flavor))
 def test_restores_to_random_transactions_are_what_the_servers_own_replica_holds_there(
     flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
