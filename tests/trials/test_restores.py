@@ -22,7 +22,7 @@ _MOST_SECONDS: Final = 120.0
 
 
 @pytest.mark.parametrize("act", [Act.CUT_AFTER], ids=["behind"])
-@pytest.mark.parametrize("flavor", [Flavor.MARIADB])
+@pytest.mark.parametrize("flavor", list(Flavor))
 def test_a_restore_that_is_cut_at_each_statement_goes_on(
     flavor: Flavor, act: Act, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
