@@ -3,7 +3,7 @@ otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Final
@@ -119,19 +119,20 @@ class Facts:
         """Seconds since the moment of the source up to which the target is known to be complete: the commit of the last
         applied transaction, or a later run that found nothing to apply. Before the first since the channel was
         created."""
-        known = [time for time in (self.committed, self.complete) if time is not None and not self.is_ahead(time)]
-        return max(0.0, self.clock - max(known, default=self.created))
+        return max(0.0, self.clock - max(self._reached((self.committed, self.complete)), default=self.created))
 
     @property
     def ahead(self) -> Mapping[str, float]:
         """Stored times that the target's clock has not reached, with the seconds until it does.
 
-        A clock was ahead when they were stored, and they count for nothing.
+        A clock was ahead when they were stored, and they count for nothing. The channel's creation is one of them as
+        long as an age goes by it.
         """
+        goes_by_creation = not self._reached((self.committed, self.complete)) or not self._reached((self.full_at,))
         times = {
             "the commit of the last applied transaction": self.committed,
             "the time up to which the target is complete": self.complete,
-            "the channel's creation": self.created,
+            "the channel's creation": self.created if goes_by_creation else None,
             "the last run": self.ran_at,
             "the last verification": self.compared_at,
             "the last verification of all rows": self.full_at,
@@ -140,6 +141,10 @@ class Facts:
             "the oldest pending row": self.pending_since,
         }
         return {what: time - self.clock for what, time in times.items() if time is not None and self.is_ahead(time)}
+
+    def _reached(self, times: Iterable[float | None]) -> list[float]:
+        """Those of the times that the target's clock has reached."""
+        return [time for time in times if time is not None and not self.is_ahead(time)]
 
     def is_ahead(self, time: float) -> bool:
         """Whether a time is from a clock that was ahead of what the target's says now."""
@@ -163,8 +168,7 @@ class Facts:
     @property
     def full_age(self) -> float:
         """Seconds since all rows were compared; before the first time since the channel was created."""
-        is_known = self.full_at is not None and not self.is_ahead(self.full_at)
-        return max(0.0, self.clock - (self.full_at if is_known and self.full_at is not None else self.created))
+        return max(0.0, self.clock - max(self._reached((self.full_at,)), default=self.created))
 
     @property
     def is_between_steps(self) -> bool:

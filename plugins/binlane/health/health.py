@@ -192,7 +192,7 @@ def _ahead(facts: Facts, _: Limits) -> Finding | None:
     text = f"{what} is {span(seconds)} ahead of the target's clock and does not count: a clock was, or is, wrong"
     step = (
         "Compare the clocks of source and target, and correct the wrong one; the next run that applies a transaction, "
-        "or finds none, and the next verification store right times."
+        f"or finds none, and the next `binlane verify {facts.channel} --full` store right times."
     )
     return Finding(State.BEHIND, Severity.WARNING, text, step)
 

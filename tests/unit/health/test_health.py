@@ -308,7 +308,7 @@ def test_rows_that_stay_pending_are_told_of_after_a_time() -> None:
     assert health_of(replace(HEALTHY, pending=2, pending_since=NOW - 2 * DAY), no_limit).state is State.IDLE
 
 
-TIMES = ("committed", "complete", "created", "ran_at", "compared_at", "full_at", "unverified_since", "uncovered_since")
+TIMES = ("committed", "complete", "ran_at", "compared_at", "full_at", "unverified_since", "uncovered_since")
 
 
 @pytest.mark.parametrize("name", [*TIMES, "pending_since"])
@@ -327,3 +327,7 @@ def test_a_channel_is_as_old_as_its_newest_time_that_the_clock_has_reached() -> 
     assert replace(HEALTHY, committed=ahead, complete=None).age == NOW - HEALTHY.created
     assert "behind" in states(of(committed=ahead, complete=NOW - 2 * DAY))
     assert replace(HEALTHY, full_at=ahead).full_age == NOW - HEALTHY.created
+    # the creation counts as long as an age goes by it
+    assert "behind" in states(of(created=ahead, full_at=None))
+    assert "behind" in states(of(created=ahead, committed=None, complete=None))
+    assert "behind" not in states(of(created=ahead, full_at=NOW - DAY, committed=NOW - 60, complete=NOW - 60))
