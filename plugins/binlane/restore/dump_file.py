@@ -23,7 +23,7 @@ from binlane.errors import ConfigError
 _PIECE: Final = 1 << 20
 _HEAD: Final = 64 << 10
 _BLANKS: Final = re.compile(
-    rb"(?:[\s\0]++|--(?=[\s]|$)[^\n]*+(?:\n|$)|#[^\n]*+(?:\n|$)|/\*(?![!M])(?s:.*?)\*/|/\*M!999999\\-[^\n]*+(?:\n|$))*+"
+    rb"(?:[\s\0]++|--(?=[\s]|$)[^\n]*+(?:\n|$)|#[^\n]*+(?:\n|$)|/\*(?![!M])(?:[^*]++|\*(?!/))*\*/|/\*M!999999\\-[^\n]*+(?:\n|$))*"
 )
 """The last is the line by which mariadb-dump switches its client's commands off."""
 _DELIMITER: Final = re.compile(rb"DELIMITER[ \t]+(\S+)[^\n]*\n", re.IGNORECASE)
@@ -182,12 +182,12 @@ def _statement(delimiter: bytes, plain_backslashes: bool) -> re.Pattern[bytes]:
     return re.compile(
         rb"((?s:"
         rb"[^'\"`#/\-" + first + rb"]++"
-        rb"|'(?:[^'" + inside + rb"]++" + escape + rb")*+'"
-        rb'|"(?:[^"' + inside + rb"]++" + escape + rb')*+"'
+        rb"|'(?:[^'" + inside + rb"]++" + escape + rb")*'"
+        rb'|"(?:[^"' + inside + rb"]++" + escape + rb')*"'
         rb"|`[^`]*+`"
-        rb"|--(?=\s)[^\n]*+\n|#[^\n]*+\n|/\*(?![!M]).*?\*/"
+        rb"|--(?=\s)[^\n]*+\n|#[^\n]*+\n|/\*(?![!M])(?:[^*]++|\*(?!/))*\*/"
         rb"|(?!" + end + rb"|--\s|/\*[^!M])[/\-" + first + rb"]"
-        rb")*+)" + end
+        rb")*)" + end
     )
 
 

@@ -90,11 +90,15 @@ def _pieces(charset: str, ansi_quotes: bool, no_backslash_escapes: bool, dollars
     escape = rb"(?!)" if no_backslash_escapes else rb"\\."
 
     def quoted(quote: bytes, escapes: bytes) -> bytes:
-        return quote + rb"(?:" + escapes + rb"|" + whole + rb"|" + quote * 2 + rb"|[^" + quote + rb"])*+" + quote
+        # each byte has one reading, so that nothing is read another way if the closing quote is missing
+        one = rb"(?!" + escapes + rb"|" + whole + rb")[^" + quote + rb"]"
+        several = rb"[^" + quote + rb"\\\x80-\xff]++"
+        inside = rb"|".join((several, escapes, whole, quote * 2, one))
+        return quote + rb"(?:" + inside + rb")*" + quote + rb"(?!" + quote + rb")"
 
     double = quoted(rb'"', rb"(?!)" if ansi_quotes else escape)
     dollar = rb"\$(?P<tag>\w*)\$.*?\$(?P=tag)\$" if dollars else rb"(?!)"
-    word = rb"(?:" + whole + rb"|[0-9A-Za-z_$\x80-\xff])++"
+    word = rb"(?:" + whole + rb"|[0-9A-Za-z_$\x80-\xff])+"
     return re.compile(
         rb"(?P<quoted>" + quoted(rb"'", escape) + rb"|" + double + rb"|" + quoted(rb"`", rb"(?!)") + rb"|" + dollar
         + rb")|(?P<line>(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+)|(?P<unsure>--(?=[\x80-\xff]))"

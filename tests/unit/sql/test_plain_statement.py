@@ -21,6 +21,9 @@ READERS: Final = {
     "sql/charset.py": "hides letters of swe7 from the lexer",
     "sql/programs/spelling.py": "compares two texts of one program, by what stands between their words",
     "work/logged_statements.py": "forms of DML, which only save questions to the target's parser",
+    "restore/dump_file.py": "a dump is a client's script, whose statements it parts",
+    "restore/dump_load.py": "the conditional comments that dump programs write, and no others",
+    "restore/log_scan.py": "finds the statement that an operator has typed; windows read it by the lexer",
     "verify/definitions/show_create.py": "what the servers' SHOW CREATE writes around partitions",
 }
 """The modules with a pattern for comments, and why."""

@@ -66,7 +66,7 @@ _LINE: Final = r"(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+"
 _VERSIONS: Final = {Flavor.MARIADB: r"/\*M?!", Flavor.MYSQL: r"/\*!"}
 """The beginning of a conditional comment."""
 _FRONTS: Final = {
-    flavor: re.compile(rf"(?:[ \t\n\r\f\v]|(?!{version})/\*.*?\*/|{_LINE})*+".encode(), re.DOTALL)
+    flavor: re.compile(rf"(?:[ \t\n\r\f\v]|(?!{version})/\*.*?\*/|{_LINE})*".encode(), re.DOTALL)
     for flavor, version in _VERSIONS.items()
 }
 _COMMENTS: Final = frozenset({"comment", "line", "version"})

@@ -1,0 +1,23 @@
+"""Regular expressions that mean the same to every Python that the product runs on."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tests.unit.test_imports import product_files
+
+POSSESSIVE_GROUP = re.compile(r"\)(?:[*+?]|\{[\d,]+\})\+|\(\?>")
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """Python before 3.11.5 (Debian 12 has 3.11.2) leaves such a repetition in the middle of its last, failed round:
+    https://github.com/python/cpython/issues/106052. Repetitions of one character or class are right."""
+    wrong = []
+    for file in product_files():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+                text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+                if POSSESSIVE_GROUP.search(text):
+                    wrong.append(f"{file.name}:{node.lineno}: {text!r}")
+    assert wrong == []
