@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from binlane.model import Barrier, BlockHeader, Epoch, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext
 from binlane.plan.window_plan import Block, LaneFile, WindowPlan
+from binlane.sql.plain_statement import plain
 from lab.servers import PrivateServer
 
 HEADER = struct.Struct("<IBIIIH")
@@ -62,11 +63,13 @@ class Recorder:
         return Captured(tuple(self._statements(events, context)), LogPosition(file, start))
 
     def ddl(self, statement: str, context: SessionContext | None = None) -> Captured:
-        """A statement that commits by itself: run on the source and taken as it was written."""
+        """A statement that commits by itself: run on the source and taken as a plan has it, without its comments."""
         file, start = self._end()
         with self.source.connect(autocommit=True, database=self.database) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
-        return Captured((ddl_item(statement, self.database, context),), LogPosition(file, start))
+        seen = SessionContext(database=self.database, sql_mode=0) if context is None else context
+        item = ddl_item(plain(statement.encode(), seen, self.source.flavor).decode(), self.database, seen)
+        return Captured((item,), LogPosition(file, start))
 
     def _statements(self, events: Iterable[bytes], context: SessionContext | None) -> Iterator[Item]:
         insert_id = None
