@@ -62,6 +62,8 @@ WITHOUT_TARGET: Final = frozenset(
         "grants",
         # the way on
         "adopt-target",
+        # makes a channel of its own, whose windows prove the target as all windows do
+        "restore",
     }
 )
 

@@ -269,7 +269,8 @@ def test_a_failure_lasts_until_the_command_line_has_recovered_from_it(
     assert shown(channel, capsys) == (["unfinished"], 0)
     assert shown(channel, capsys, failed) == (["failed", "unfinished"], 0)
     # a lane that a stop has left inside the block fails there again
-    run_on(channel.target, "UPDATE binlane.errors SET at = UTC_TIMESTAMP(6)")
+    stands_at = "SELECT seqno FROM binlane.positions WHERE lane = 1"
+    run_on(channel.target, f"UPDATE binlane.errors SET at = UTC_TIMESTAMP(6), reached = ({stands_at})")
     assert shown(channel, capsys) == (["failed", "unfinished"], 2)
     assert channel.go_on(window) is not None
     assert shown(channel, capsys, failed) == (["idle"], 0)

@@ -71,6 +71,8 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "read-at": (("--command", "true"),),
     "recopy": (("--table", "tenant_1.t", "--yes"),),
     "replay-skipped": (("1",),),
+    # makes and names a channel of its own
+    "restore": (),
     "resume": ((),),
     "run": ((),),
     "show": (("1",),),
