@@ -194,7 +194,7 @@ def test_a_mixed_transaction_of_a_source_without_gtids_is_done_once_part_by_part
             "UPDATE tenant_1.kept SET n = n + 1",
             "INSERT INTO tenant_1.kept SELECT 1 + MAX(id), 0, 'mixed' FROM tenant_1.i",
             "SAVEPOINT here",
-            "INSERT INTO tenant_1.i (s) SELECT s FROM tenant_1.kept ORDER BY 1",
+            "INSERT INTO tenant_1.i (s) SELECT s FROM tenant_1.kept ORDER BY id",
             "COMMIT",
             "UPDATE tenant_1.i JOIN tenant_1.kept USING (id) SET i.s = 'joined'",
         )

@@ -275,7 +275,7 @@ def test_a_table_that_is_gone_needs_the_kind_that_its_failed_statement_shows(
         for statement in statements:
             with contextlib.suppress(pymysql.err.IntegrityError, pymysql.err.OperationalError):
                 run(statement)
-        run("INSERT INTO undone (v) SELECT MAX(v) FROM late", "DROP TABLE late")
+        run("INSERT INTO undone (v) SELECT v FROM late ORDER BY id", "DROP TABLE late")
     if named and not (family == "mysql" and "BEGIN" in statements):  # with GTIDs, it lets nobody mix engines
         with pytest.raises(PrecheckError, match=rf"tenant_1\.late: engine: expected .*\({named}") as said:
             channel.run()
