@@ -20,6 +20,7 @@ from binlane.precheck.window_statements import first_reached, may_reach_programs
 from binlane.schema.compare import Severity
 from binlane.schema.letter_case import lower
 from binlane.schema.programs import SECURITY, Program
+from binlane.servers.names import among, values_of
 from binlane.shards.selection import Extent
 from binlane.sql.logged_kinds import SYSTEM_TABLES
 from binlane.sql.logged_statement import LoggedText
@@ -36,7 +37,9 @@ from binlane.sql.programs.of_server import (
 )
 from binlane.sql.programs.reach import plain_name
 
-_TABLES: Final = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN :names"
+_TABLES: Final = (
+    f"SELECT table_schema, table_name FROM information_schema.tables WHERE {among('table_schema', ':names')}"
+)
 _MOST_FINDINGS: Final = 20
 _HEAD: Final = 16
 """Tokens of an ALTER in which the name of its routine is."""
@@ -166,7 +169,7 @@ def _left_out(situation: Situation) -> LeftOut:
     extents = {name: selection.database(source)[0] for name, source in on_source.items()}
     databases = [name for name, extent in extents.items() if extent is Extent.NONE]
     partly = [name for name, extent in extents.items() if extent is Extent.SOME]
-    found = target.rows(_TABLES, names=partly) if partly else []
+    found = target.rows(_TABLES, names=values_of(partly)) if partly else []
     tables = [
         (str(name), str(table))
         for name, table in found

@@ -26,6 +26,7 @@ from binlane.plan.transaction.unseen_tables import UNSEEN_RULE
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
+from binlane.servers.names import literals, other_than
 from binlane.sql.logged_statement import shown
 from binlane.state.channels import begun_at
 from binlane.work.logged_statements import LaneStatement
@@ -41,7 +42,7 @@ _TODO: Final = (
 _BODIES: Final = text(
     "SELECT 'event', event_schema, event_name, event_definition FROM information_schema.events UNION ALL "
     "SELECT 'procedure', routine_schema, routine_name, 'CALL' FROM information_schema.routines "
-    "WHERE routine_type = 'PROCEDURE' AND routine_schema NOT IN ('mysql', 'sys')"
+    f"WHERE routine_type = 'PROCEDURE' AND {other_than('routine_schema', literals(('mysql', 'sys')))}"
 )
 _MAKES: Final = re.compile(r"\b(?:TEMPORARY|CALL|EXECUTE)\b", re.IGNORECASE)
 """An event has a connection of its own, so its temporary tables are of its body, or of what that calls."""

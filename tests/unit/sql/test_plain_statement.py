@@ -10,9 +10,11 @@ from typing import Final
 
 import pytest
 
+from binlane.binlog.query import Query
 from binlane.binlog.types.collations import collation_id
+from binlane.binlog.wire import EventHeader
 from binlane.model import Flavor, SessionContext
-from binlane.sql.plain_statement import parted, plain
+from binlane.sql.plain_statement import parted, plain, plain_query
 
 BINLANE: Final = Path(__file__).parents[3] / "plugins" / "binlane"
 READERS: Final = {
@@ -71,6 +73,15 @@ def test_comments_around_the_words_become_blanks(sql: str, expected: str | None,
         found = plain(sql.encode(), SessionContext(), flavor).decode()
         assert found == (sql if expected is None else expected), flavor
         assert plain(found.encode(), SessionContext(), flavor).decode() == found, "a plain text stays as it is"
+
+
+@pytest.mark.parametrize(
+    "sql", [b"/* a */ ALTER -- b\n DATABASE DEFAULT CHARSET latin1", b"ALTER DATABASE # READ\n READ ONLY = 1"]
+)
+def test_a_plain_alter_without_a_name_is_of_the_session_s_database(sql: bytes) -> None:
+    query = Query(database="shop", sql=sql, context=SessionContext(database="shop"))
+    header = EventHeader(timestamp=1, type_code=2, server_id=7, event_size=99, log_pos=0, flags=8)
+    assert plain_query(query, Flavor.MYSQL).session(header).database == "shop"
 
 
 def test_quotes_are_those_of_the_session() -> None:

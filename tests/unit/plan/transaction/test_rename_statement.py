@@ -250,6 +250,7 @@ def test_renaming_changes_nothing_but_names(
             assert old.kind in (TokenKind.WORD, TokenKind.NAME)
             assert new.kind is TokenKind.NAME
             assert new.text == RENAMING.target(old.text) != old.text
-    assert part.sql.count(b"/*") == plain(sql.encode(), part.context, Flavor.MARIADB).count(b"/*")
+    left = plain(sql.encode(), part.context, Flavor.MARIADB).count(b"/*")
+    assert part.sql.count(b"/*") == (0 if "/*!" in sql else left)  # conditional comments are resolved
     for literal in {value, its} & {"'p_1.t'", "\"old.t 'x'\"", "'größe.t'"}:
         assert part.sql.count(literal.encode()) == sql.count(literal)
