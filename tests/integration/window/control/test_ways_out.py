@@ -48,7 +48,7 @@ def stopped_at(channel: Channel, transactions: int) -> None:
     assert channel.cli("resume", CHANNEL) == 0
 
 
-def led_out(channel: Channel, trouble: Trouble) -> None:
+def led_out(channel: Channel, trouble: Trouble, *, is_inside: bool = False) -> None:
     """Run, and type what the message says, until the window is applied."""
     typed = list[str]()
     while True:
@@ -69,7 +69,10 @@ def led_out(channel: Channel, trouble: Trouble) -> None:
             run_on(channel.target, found["statement"], log=False)
         else:
             channel.write_channel('on_conflict = "overwrite"\n')
-    assert tuple(typed) == tuple(each.replace("shop --", f"{CHANNEL} --") for each in trouble.typed)
+    expected = [each.replace("shop --", f"{CHANNEL} --") for each in trouble.typed]
+    # a window that has begun has smaller blocks, of which not each has a table with triggers
+    assert typed
+    assert typed == (expected[: len(typed)] if is_inside else expected)
     if OVERWRITE in typed:
         channel.write_channel()
     # the triggers and other definitions of what was dropped
@@ -100,8 +103,16 @@ def test_each_next_step_leads_out_of_its_trouble(channel_of: ChannelOf, family: 
 
 @pytest.mark.trial
 @FAMILIES
-@pytest.mark.parametrize("transactions", [1, 4])
-@pytest.mark.parametrize("trouble", [one for one in TROUBLES if one.in_window], ids=lambda one: one.what)
+@pytest.mark.parametrize(
+    ("trouble", "transactions"),
+    [
+        pytest.param(trouble, transactions, id=f"{trouble.what}-{transactions}")
+        for trouble in TROUBLES
+        for transactions in (1, 4)
+        # the rows that are broken there have been written by the fourth
+        if trouble.in_window and (transactions == 1 or OVERWRITE not in trouble.typed)
+    ],
+)
 def test_each_next_step_leads_out_of_its_trouble_inside_a_window(
     channel_of: ChannelOf, family: str, trouble: Trouble, transactions: int
 ) -> None:
@@ -111,4 +122,4 @@ def test_each_next_step_leads_out_of_its_trouble_inside_a_window(
     channel.write_channel(transactions=1)
     stopped_at(channel, transactions)
     broken(channel, trouble)
-    led_out(channel, trouble)
+    led_out(channel, trouble, is_inside=True)
