@@ -7,7 +7,6 @@ and DELIMITER, alone at a line's beginning, changes it. A dump is read as a stre
 from __future__ import annotations
 
 import functools
-import gzip
 import hashlib
 import re
 import zlib
@@ -19,6 +18,7 @@ from typing import IO, Final
 import zstandard
 
 from binlane.errors import ConfigError
+from binlane.source.compressed_pieces import UNPACKED
 
 _PIECE: Final = 1 << 20
 _HEAD: Final = 64 << 10
@@ -64,7 +64,7 @@ class DumpFile:
         """The dump's text. Raises ConfigError for a file that cannot be read."""
         try:
             with self.path.open("rb") as file:
-                yield from _OPENED.get(self.path.suffix, _plain)(file)
+                yield from UNPACKED.get(self.path.suffix, _plain)(file)
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
             raise ConfigError(
                 f"--from {self.path}: cannot be read: {getattr(exc, 'strerror', None) or exc}; name a complete dump, "
@@ -196,24 +196,4 @@ def _plain(file: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-def _of_gzip(file: IO[bytes]) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=file) as stream:
-        while piece := stream.read(_PIECE):
-            yield piece
-
-
-def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
-    """All frames; zstandard's own reader ends in silence where the last one was cut."""
-    frame, is_inside = zstandard.ZstdDecompressor().decompressobj(), False
-    while packed := file.read(_HEAD):
-        while packed:
-            yield frame.decompress(packed)
-            packed, is_inside = frame.unused_data if frame.eof else b"", not frame.eof
-            if frame.eof:
-                frame = zstandard.ZstdDecompressor().decompressobj()
-    if is_inside:
-        raise EOFError("the compressed file ends too early")
-
-
-_OPENED: Final = {".gz": _of_gzip, ".zst": _of_zstd}
 """By the end of the file's name."""

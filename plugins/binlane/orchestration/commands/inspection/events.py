@@ -7,7 +7,7 @@ import mmap
 import os
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from binlane.regular_files import open_regular
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import EventMetadataFilter
-from binlane.source.gzip_stream import GzipStream
+from binlane.source.compressed_pieces import UNPACKED
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.lookup import find_seqnos
@@ -190,7 +190,7 @@ def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
     """The file's bytes, memory-mapped: of a compressed file those of a temporary one, so that memory does not grow."""
     try:
         with open_regular(path) as file, TemporaryFile() as plain:
-            unpacked = _UNPACKED.get(path.suffix)
+            unpacked = UNPACKED.get(path.suffix)
             if unpacked is not None:
                 plain.writelines(unpacked(file))
                 plain.flush()
@@ -204,30 +204,3 @@ def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
 def _mapped(file: IO[bytes]) -> Buffer | mmap.mmap:
     is_empty = file.seek(0, os.SEEK_END) == 0
     return b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _of_gzip(file: IO[bytes]) -> Iterator[bytes]:
-    stream = GzipStream(file)
-    while piece := stream.read(_PIECE):
-        yield piece
-
-
-def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
-    """All frames. zstandard's own reader ends in silence where the last one was cut."""
-    frame, is_inside = zstandard.ZstdDecompressor().decompressobj(), False
-    while packed := file.read(_FRAGMENT):
-        while packed:
-            yield frame.decompress(packed)
-            packed, is_inside = frame.unused_data if frame.eof else b"", not frame.eof
-            if frame.eof:
-                frame = zstandard.ZstdDecompressor().decompressobj()
-    if is_inside:
-        raise EOFError("the compressed file ends too early")
-
-
-_PIECE: Final = 1 << 20
-"""Bytes that are decompressed at once."""
-_FRAGMENT: Final = 1 << 9
-"""Compressed bytes that are read at once: a block of 4 bytes can stand for 128 KiB."""
-_UNPACKED: Final[Mapping[str, Callable[[IO[bytes]], Iterator[bytes]]]] = {".gz": _of_gzip, ".zst": _of_zstd}
-"""By the end of the file's name."""
