@@ -11,11 +11,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.server_proof import ServerProof, TargetProof
 
 if TYPE_CHECKING:

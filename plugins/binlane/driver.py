@@ -20,7 +20,6 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +29,7 @@ from pymysql.cursors import Cursor
 
 from binlane.compression import InflatedStream, frames_of
 from binlane.errors import BinlaneError, ConfigError, PrecheckError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import ServerProof, TargetProof, state_query
 from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import binlane
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 
 FORMATS_FILE: Final = "formats.json"
 RELEASE: Final = binlane.__version__

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from binlane.lazy_dataclass import dataclass
 
 GLOBAL_SHARD: Final = "#GLOBAL"
 """Server-wide operations: accounts, FLUSH, server settings."""

@@ -12,9 +12,10 @@ restored from an older copy. Before that, the server that answers first must ans
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from binlane.errors import BinlaneError, SourceIdentityError, TargetIdentityError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 
 _NUMBER: dict[Flavor, tuple[str, str]] = {

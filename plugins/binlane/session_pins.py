@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, version_number
 
 

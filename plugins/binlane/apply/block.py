@@ -7,7 +7,7 @@ implicitly: it runs before the transaction that moves the position, and ``ddl`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,6 +18,7 @@ from binlane.apply.change_notes import ChangeNote, begin_whole, forget_if_undone
 from binlane.apply.ddl.outcome import DdlPlace
 from binlane.apply.ddl.run import run_ddl
 from binlane.apply.nontransactional import NontransactionalChanges, takes_gtids
+from binlane.lazy_dataclass import dataclass
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.orders.skips import mark_skipped

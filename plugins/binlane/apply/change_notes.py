@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -19,6 +18,7 @@ import pymysql
 from binlane.apply.session.unlogged_null import nothing_stayed
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import UndecidableError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind
 from binlane.state.records.ddl_intents import AGAIN, BEGUN, DONE, INTENT, KEPT, DdlIntent, forget_intent, write_intent
 

@@ -9,10 +9,11 @@ binlane's own connection, which has no temporary table that may hide one of them
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlane.binlog.types.literals import identifier
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.temporary_tables import are_plain, is_rename_table, which_are_temporary

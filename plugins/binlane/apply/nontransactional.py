@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +25,7 @@ from binlane.apply.rows.cross_family import FamilyRows, rows_events
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import ApplyError, BinlaneError, UndecidableError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, RowCounts
 from binlane.state.records.ddl_intents import (
     AGAIN,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.rows_payload import check_self_contained
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import is_named

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -20,6 +19,7 @@ from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.apply.stored_definition import BEGINNING, require_columns_alone
 from binlane.errors import ApplyError, PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
 from binlane.state.carried.temporary_tables import (
     Copy,

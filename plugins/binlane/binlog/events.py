@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.fields import Fields
@@ -31,6 +30,7 @@ from binlane.binlog.wire import (
     where,
 )
 from binlane.errors import BinlogError, UnknownEventError
+from binlane.lazy_dataclass import dataclass
 
 __all__ = [
     "BARE_FORMAT",

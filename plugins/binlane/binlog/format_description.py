@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, ChecksumAlgorithm, EventType, build_event
 from binlane.errors import UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 
 _FIXED: Final = struct.Struct("<H50sIB")

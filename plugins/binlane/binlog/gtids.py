@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import struct
 import uuid
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.fields import Fields
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from binlane.binlog.format_description import FormatDescription

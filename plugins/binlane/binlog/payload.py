@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -18,6 +17,7 @@ import zstandard
 from binlane.binlog.fields import Fields
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, RawEvent, type_name, where
 from binlane.errors import BinlogError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from binlane.binlog.format_description import FormatDescription

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from binlane.binlog.fields import Fields
 from binlane.binlog.format_description import BARE_FORMAT, FormatDescription
 from binlane.binlog.payload import inflate
 from binlane.binlog.wire import SUPPRESS_USE, EventHeader, EventType
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 
 _POST_HEADER: Final = struct.Struct("<IIBHH")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -22,6 +21,7 @@ from binlane.binlog.types.sql_types import reader_of
 from binlane.binlog.types.type_codes import ColumnType, LengthRule
 from binlane.binlog.wire import type_name
 from binlane.errors import BinlogError
+from binlane.lazy_dataclass import dataclass
 
 
 class Absent(Enum):

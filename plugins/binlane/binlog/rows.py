@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Final
 
@@ -19,6 +18,7 @@ from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
 from binlane.binlog.types.type_codes import UNSUPPORTED_RULE, LengthRule
 from binlane.binlog.wire import EventType, type_name
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 
 

@@ -8,7 +8,6 @@ MySQL 9.7 and MariaDB 10.11.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -17,6 +16,7 @@ from binlane.binlog.types.column_types import LOGGED_TYPES, Entry, codes_with
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.type_codes import ColumnType, LengthRule
 from binlane.errors import BinlogError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, plural
 
 TABLE_ID_AND_FLAGS: Final = 8

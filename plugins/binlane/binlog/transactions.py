@@ -7,7 +7,6 @@ same rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from binlane.binlog.boundaries import Boundaries, Ending, Place
@@ -17,6 +16,7 @@ from binlane.binlog.payload import unpack
 from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import LOG_BEGIN, BufferOffset, EventType, RawEvent, where
 from binlane.errors import BinlogError, TruncatedEventError
+from binlane.lazy_dataclass import dataclass
 
 __all__ = ["Boundaries", "Ending", "IncompleteTail", "Place", "Transaction", "transactions"]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.fields import Fields
 from binlane.binlog.types.collations import charset_name, collation_name
 from binlane.errors import UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 
 if TYPE_CHECKING:

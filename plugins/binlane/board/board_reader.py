@@ -7,7 +7,7 @@ import itertools
 import logging
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -22,6 +22,7 @@ from binlane.errors import PlanError
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import Health
 from binlane.health.look import LAST_WINDOWS, TARGET_SECONDS, Look, look_at, look_at_all
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.orchestration.airflow.dag_shape import dag_id
 from binlane.orchestration.commands.inspection.rows import LoggedTable, cells, part_changes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from fastapi import HTTPException, Request, status
 
 from binlane.connections import Resolver
 from binlane.health.airflow_runs import AirflowRuns
+from binlane.lazy_dataclass import dataclass
 
 COOKIE: Final = "_token"
 """Airflow's session cookie; its value is a signed token, unknown to every other site."""

@@ -6,7 +6,6 @@ An account that an interrupted attempt has created may lack privileges, so the n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pymysql
@@ -16,6 +15,7 @@ from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.servers.account_fingerprints import SERVERS_OWN
 from binlane.sql.logged_statement import shown

@@ -12,7 +12,7 @@ comment, so that those of a copy that was killed are found.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from binlane.apply.refusals import target_errors
@@ -20,6 +20,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import Definition, make
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError, TargetUnavailableError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.servers.names import among, literals
 from binlane.sql.parse.analyze import analyze

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from binlane.bootstrap.computed_columns import RowCopy
 from binlane.bootstrap.row_copy import by_key, in_transaction, max_packet, name_of, rows_of
 from binlane.bootstrap.sessions import Session
 from binlane.errors import MissingLogError, SourceIdentityError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
 from binlane.source.identity import Start

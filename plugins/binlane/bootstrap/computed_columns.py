@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pymysql
@@ -19,6 +18,7 @@ import pymysql
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ApplyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.model import Column, Generated, Table
 from binlane.session_pins import WRITE_MODE

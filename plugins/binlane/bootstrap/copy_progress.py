@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Size, copied_bytes
 

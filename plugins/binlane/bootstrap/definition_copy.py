@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import pymysql
@@ -20,6 +20,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import PrecheckError, SourceError, TargetError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.servers.names import among, literals
 from binlane.session_pins import WRITE_MODE

@@ -12,7 +12,7 @@ import contextlib
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from sqlalchemy import Engine, select
@@ -46,6 +46,7 @@ from binlane.choices import Compressed
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceIdentityError, WindowBusyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.model import Schema
 from binlane.server_proof import ServerProof

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +18,7 @@ import pymysql
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, PrecheckError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.identity import Start

@@ -12,7 +12,6 @@ import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import pymysql
@@ -21,6 +20,7 @@ from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text
 from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.sessions import Session
 from binlane.errors import WindowBusyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject
 from binlane.servers.names import is_named
 from binlane.state.carried.temporary_tables import REHEARSAL

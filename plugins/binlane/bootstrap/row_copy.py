@@ -17,7 +17,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Protocol
 
 import pymysql
@@ -29,6 +29,7 @@ from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 from binlane.verify.rows.column_text import ComparedTable, Key, behind, compared, in_range

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.bootstrap.sessions import Session
 from binlane.errors import SourceError
 from binlane.kernels import result_sets as kernel
+from binlane.lazy_dataclass import dataclass
 
 _BUFFER: Final = 1 << 20
 _DRAINED: Final = 256 << 20

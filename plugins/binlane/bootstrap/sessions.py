@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from pymysql import err
@@ -11,6 +11,7 @@ from pymysql.constants import CR
 
 from binlane.connections import Endpoint
 from binlane.driver import Connection
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.server_proof import ServerProof
 from binlane.servers.engines import keep_alive

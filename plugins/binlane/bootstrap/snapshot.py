@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 
 _T = TypeVar("_T")

@@ -7,10 +7,10 @@ no first copy copies them, and what a spatial function computes depends on them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.types.literals import identifier, quoted
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.precheck.facts import Server
 from binlane.servers.names import among, literals

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from binlane.bootstrap.sessions import Session
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 
 _ASK_SECONDS: Final = 1.0

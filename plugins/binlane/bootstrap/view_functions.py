@@ -9,11 +9,11 @@ functions that have these are found without a look at any view, in information_s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject
 from binlane.servers.names import other_than
 from binlane.sql.parse.lexer import Token

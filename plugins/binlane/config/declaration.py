@@ -6,11 +6,12 @@ Reading, errors, the run's form and docs/configuration.md all come from the decl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final
 
 from binlane.choices import Word
 from binlane.config.kinds import Kind
+from binlane.lazy_dataclass import dataclass
 
 REQUIRED: Final = object()
 """The default of a key that must be in the file."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from binlane.config.node import Node
 from binlane.config.template import INSTANCES
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 
 _CHANNEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 

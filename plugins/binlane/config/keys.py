@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +51,7 @@ from binlane.config.kinds import (
     rules,
     size,
 )
+from binlane.lazy_dataclass import dataclass
 
 SECONDS_A_DAY: Final = 86_400
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from binlane.choices import DDL, DDL_KINDS, FilterKind, FilterPolicy, Word
 from binlane.config.node import Node
 from binlane.extension import is_class_path
+from binlane.lazy_dataclass import dataclass
 
 CRON_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 AUTO: Final = "auto"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from binlane.config.kinds import BY_HAND, CONTINUOUS, integer
 from binlane.config.node import Node
 from binlane.config.template import expanded
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 
 
 def load_channel(found: DeclaredChannel | Path, environment: Mapping[str, str] | None = None) -> ChannelConfig:

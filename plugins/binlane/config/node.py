@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 
 _SECRETS: Final = ("announce.command", "spark.conf")
 """Keys whose values, or those below them, may be secrets: errors do not show them."""

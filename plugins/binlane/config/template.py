@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from binlane.config.node import Node
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 
 INSTANCES: Final = "instances"
 """The table of the template's channels: by name, their variables."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from binlane.lazy_dataclass import dataclass
 
 _QUIET_SECONDS: Final = 900.0
 """A run whose tasks show no sign of life for longer waits for somebody: Airflow itself ends a task without heartbeats

@@ -4,12 +4,12 @@ otherwise."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.progress import Stage, stage_of
+from binlane.lazy_dataclass import dataclass
 from binlane.model import CLOCKS_DIFFER
 from binlane.state.records.history import seconds_since
 from binlane.state.records.progress import RunStep

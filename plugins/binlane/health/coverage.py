@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from binlane.health.durations import span
 from binlane.health.unshown import told
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.state.records.history import Snapshot, seconds_of
 from binlane.state.records.verifications import PENDING, without_key

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from binlane.choices import VerifyScope
+from binlane.lazy_dataclass import dataclass
 from binlane.state.records.databases import DatabasePage, DatabaseRecord, InWindow
 from binlane.state.records.history import seconds_of
 from binlane.state.records.verifications import CLEAN, DRIFT, INCOMPLETE, EndedVerification

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from binlane.bootstrap.copy_progress import CopyState, standing_of
 from binlane.health.durations import span
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.state.leases import bootstrap_lease, holder
 from binlane.state.records.bootstraps import Bootstrap, read_bootstrap

@@ -6,7 +6,6 @@ Each rule finds one state or none. The order of the rules is the precedence of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from math import isinf
 from typing import Final
@@ -16,6 +15,7 @@ from binlane.health.channel_facts import VERIFY_TASK, Facts, Limits
 from binlane.health.durations import span
 from binlane.health.unshown import told, ways_out
 from binlane.health.ways_out import way_out
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.state.records.journal import WHOLE_WINDOW
 

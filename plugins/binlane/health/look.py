@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.refusals import lacks_state
@@ -18,6 +17,7 @@ from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.channel_facts import Limits, facts_of
 from binlane.health.first_copy import beginning_copy, read_first_copy
 from binlane.health.health import Health, State, health_of, unknown
+from binlane.lazy_dataclass import dataclass
 from binlane.state.records.history import read_snapshot
 
 if TYPE_CHECKING:

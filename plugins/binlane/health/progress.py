@@ -6,10 +6,10 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from binlane.health.durations import span
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.state.records.history import Snapshot, seconds_of, seconds_since
 from binlane.state.records.progress import RunStep, StepRow

@@ -9,12 +9,13 @@ import dataclasses
 import typing
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any
 
 from binlane.json_codec.layout import LISTS, MAPPINGS, SCALARS, Layout, Mismatch, hints_of
+from binlane.lazy_dataclass import dataclass
 
 Read = Callable[[Any], Any]
 Column = Sequence[Any]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NewType
+
+from binlane.lazy_dataclass import dataclass
 
 SCALARS: Final = (str, int, bool)
 """Types that are the same in JSON. A number with a fraction is not among them: it may be a whole one in a file."""

@@ -10,7 +10,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from itertools import repeat
@@ -18,6 +18,7 @@ from typing import Any
 
 from binlane.json_codec.columnar import Columns, Read, flag
 from binlane.json_codec.layout import LISTS, MAPPINGS, Layout, Mismatch, hints_of
+from binlane.lazy_dataclass import dataclass
 
 Typed = tuple[Any, Read]
 """A type whose values need no reading, and the function for all others."""

@@ -6,11 +6,12 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Any, Final
 
 from binlane.json_codec.layout import LISTS, MAPPINGS, Layout, hints_of
+from binlane.lazy_dataclass import dataclass
 
 Write = Callable[[Any], Any]
 _COLLECTIONS: Final = (tuple, list, dict)

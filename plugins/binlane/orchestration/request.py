@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlane.config import number
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from the declaration. Does not import Airflow.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -16,6 +15,7 @@ from binlane.config.by_name import all_keys, number
 from binlane.config.declaration import Key, key, keys_of
 from binlane.config.kinds import BOOLEAN, TEXT, Integer, choice, integer
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from binlane.binlog.vector.arrays import Ints
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Barrier
 
 

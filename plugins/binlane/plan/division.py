@@ -7,10 +7,11 @@ remaining row changes are dealt to the lanes by table. A lane's part of a block,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.plan.block.deal import Deal
 from binlane.schema.letter_case import lower

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError
 from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Epoch, Flavor, LogPosition, plural
 
 _FORMAT: Final = FORMATS["manifest.json"]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final
 
 from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Barrier, LogPosition, TableKey, TemporaryCopies
 from binlane.plan.block.reducible_tables import Exclusions
 from binlane.plan.block.size_choice import SizeChoice

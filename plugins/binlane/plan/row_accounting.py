@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from binlane.binlog.rows_payload import DEFINITION
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.block.row_size import RowMeter, Widest
 from binlane.plan.transaction.error_outcome import tables_of_one_kind

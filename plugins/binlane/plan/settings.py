@@ -6,12 +6,13 @@ They, the segments and the schema are the only input of the plan job: equal inpu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from binlane.binlog.rows_payload import PACKET_SHARE
 from binlane.choices import Reduce
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.block.builder import BlockLimits
 from binlane.plan.block.size_choice import USUAL_TRANSACTIONS, SizeChoice
 from binlane.plan.consistency import ConsistencyLevel, level_of

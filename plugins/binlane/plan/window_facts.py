@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.window_plan import WindowPlan, lanes_with_work
 
 MAX_SHARDS: Final = 64

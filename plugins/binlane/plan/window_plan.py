@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, Protocol
@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from binlane.binlog.table_map import TableMap
 from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.model import (
     ANY_TABLE,
     Barrier,

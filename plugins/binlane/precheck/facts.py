@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, Self, TypeVar
@@ -20,6 +20,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import BinlogError, SourceError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan

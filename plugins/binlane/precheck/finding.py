@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from binlane.errors import PrecheckError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.precheck.account.privileges import Order
 from binlane.schema.compare import Difference, Severity

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from binlane.binlog.types.literals import identifier, quoted
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.precheck.account.privileges import (
     ALL,

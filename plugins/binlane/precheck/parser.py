@@ -16,7 +16,7 @@ import logging
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pymysql
@@ -28,6 +28,7 @@ from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code, is_lost
 from binlane.binlog.types.literals import identifier
 from binlane.errors import ApplyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.window_plan import WindowPlan

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.apply.lane.block_writers import Checked
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.definitions.noted import partitioned_as_it_is, read_definitions

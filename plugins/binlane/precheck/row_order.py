@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.body_parts import Body, BodyPart, reaching

@@ -9,13 +9,14 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
 
 from sqlalchemy import Connection, text
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, ItemKind, SessionContext, TableKey
 from binlane.plan.block.computed_modes import TIME_ZONE, computed
 from binlane.precheck.finding import Finding

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Final
 
@@ -20,6 +20,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.settings import PlanSettings

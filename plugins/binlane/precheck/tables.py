@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.types.literals import quoted
 from binlane.choices import Reduce
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation

@@ -7,11 +7,12 @@ those of ``precheck.checks``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from binlane.apply.refusals import target_errors
 from binlane.errors import BinlaneError, PrecheckError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.precheck.checks import TARGET_CHECKS
 from binlane.precheck.finding import Finding

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -21,6 +21,7 @@ from binlane.bootstrap.sessions import read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, SchemaObject, SessionContext
 from binlane.precheck.facts import Server, Target
 from binlane.precheck.situation import Needs, TargetSituation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -16,6 +16,7 @@ from binlane.apply.refusals import target_errors
 from binlane.bootstrap.definition_copy import make, read_definition, set_sequence
 from binlane.bootstrap.sessions import Session
 from binlane.errors import PlanError, TargetError, TargetUnavailableError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject
 from binlane.repair.plan import DefinitionRepair
 from binlane.verify.definitions.comparison import DefinitionDifference, Definitions

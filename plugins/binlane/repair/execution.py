@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Final
 
 import pymysql
@@ -23,6 +23,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError, DriftError, PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.repair.definitions import DefinitionRepairer
 from binlane.repair.fence import lock_at_watermark, writing

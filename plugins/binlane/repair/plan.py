@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.errors import PlanError
 from binlane.formats import FORMATS, RELEASE
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
 from binlane.schema.shell_names import shell_name

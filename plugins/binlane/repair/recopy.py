@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection, Engine
@@ -19,6 +19,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.row_copy import Chunk, count_rows, insert_rows
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, DriftError, PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey, plural
 from binlane.repair.fence import bytes_as_sent, lock_at_watermark, writing
 from binlane.repair.plan import obstacle

@@ -11,13 +11,13 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
 import zstandard
 
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.source.compressed_pieces import UNPACKED
 
 _PIECE: Final = 1 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from binlane.apply.refusals import target_errors
@@ -19,6 +19,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import LACKS_FOR_VIEW
 from binlane.bootstrap.sessions import Session
 from binlane.errors import ConfigError, PlanError, TargetError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart

@@ -11,7 +11,7 @@ import datetime as dt
 import re
 from collections import Counter, deque
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol
 
 from binlane.binlog.boundaries import Boundaries, Place
@@ -24,6 +24,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import EventType, RawEvent
 from binlane.errors import PlanError, WindowOpenError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.plan.transaction.decode import statement_facts
 from binlane.source.identity import Start, described

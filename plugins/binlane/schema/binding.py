@@ -7,13 +7,14 @@ share a type code in the log. ``logged`` has compared the two before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.types.charsets import BINARY
 from binlane.binlog.types.columns import Column as LoggedColumn
 from binlane.binlog.types.literals import identifier
 from binlane.errors import TableMismatchError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.logged import hidden_columns
 from binlane.schema.model import Column, Generated, Table

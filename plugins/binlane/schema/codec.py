@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from binlane.errors import PlanError
 from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.canonical import canonical_json
 from binlane.schema.model import Schema, Table

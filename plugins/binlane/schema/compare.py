@@ -8,10 +8,11 @@ every difference that can change data or its meaning is FATAL.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, Schema, Table
 from binlane.schema.normalize import NEAREST_COLLATION, OLD_FORMAT, SAME_COLLATION, comparable

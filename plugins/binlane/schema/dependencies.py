@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.sql.parse.definitions import LOADABLE_OR_STORED

@@ -7,9 +7,10 @@ compared: names from the catalogue, row events, statements and the channel's rul
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.rename_rules import lower
 from binlane.sql.parse.facts import StatementFacts

@@ -7,11 +7,12 @@ a table, ``codec`` writes and reads schema.json.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.letter_case import LetterCase, lower

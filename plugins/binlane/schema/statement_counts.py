@@ -8,8 +8,9 @@ has changed, no definition has.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from binlane.lazy_dataclass import dataclass
 
 _HARMLESS: Final = frozenset(
     {

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from pymysql.constants import CLIENT
@@ -22,6 +22,7 @@ from sqlalchemy import URL, Engine, NullPool, create_engine, event
 
 from binlane.connections import Endpoint
 from binlane.driver import Connection
+from binlane.lazy_dataclass import dataclass
 
 _Answer = TypeVar("_Answer")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from typing import Final
 
 import pymysql
 
 from binlane.connections import Endpoint
 from binlane.driver import Connection
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.servers.variables import version_number
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, text
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.servers.variables import session_variable
 

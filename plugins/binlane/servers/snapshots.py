@@ -6,11 +6,11 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, Engine, text
 
+from binlane.lazy_dataclass import dataclass
 from binlane.state.channels import read_channel
 from binlane.state.consistent_view import ConsistentState, read_consistent_state
 from binlane.state.leases import holder, reader_lock, recopy_lease

@@ -6,12 +6,12 @@ The lane of a shard is ``shard_list.Partitioner.lane_of``'s: the shard list name
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from binlane.choices import Assigner
 from binlane.errors import ConfigError
 from binlane.extension import chosen
+from binlane.lazy_dataclass import dataclass
 from binlane.schema.letter_case import LetterCase
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import ShardList, critical_shards

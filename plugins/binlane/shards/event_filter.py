@@ -10,9 +10,9 @@ triggers. Every other statement is ``#UNKNOWN`` and serialized (docs/invariants.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
 from binlane.schema.dependencies import SchemaFacts
 from binlane.sql.parse.facts import StatementFacts, StatementKind

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 
 _BLANKS: Final = " \t\f"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")

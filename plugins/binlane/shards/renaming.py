@@ -9,9 +9,10 @@ each name on the target has at most one source, which ``source`` finds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.rename_rules import LONGEST, SYSTEM, Rule, carried, matches, text_of
 from binlane.sql.parse.facts import StatementFacts

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.model import OWN_SCHEMA, TableKey
 from binlane.rename_rules import lower
 from binlane.sql.parse.facts import StatementFacts, StatementKind

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final
 
 from binlane.errors import ConfigError, PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, plural
 from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.shards.properties import Property, escape_key, parse_properties

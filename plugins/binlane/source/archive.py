@@ -13,7 +13,6 @@ import struct
 import time
 import zlib
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any, Final
@@ -34,6 +33,7 @@ from binlane.errors import (
     UnsupportedEventError,
 )
 from binlane.kernels import framing
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural
 from binlane.regular_files import NotRegularFileError, open_regular
 from binlane.source.gzip_stream import GzipStream

@@ -10,7 +10,7 @@ the next head are compared there, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from itertools import pairwise
 from typing import Final
@@ -19,6 +19,7 @@ from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
 from binlane.errors import MissingLogError, SourceIdentityError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.source.gtid_set import GtidSet, MariadbGtidSet, set_of_head
 from binlane.source.identity import unlogged

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from binlane.binlog.gtids import Gtid, MariadbGtid
 from binlane.errors import SourceError, SourceIdentityError, WindowOpenError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.source.protocol import LogState
 

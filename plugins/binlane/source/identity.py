@@ -12,7 +12,7 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from binlane.binlog.events import parse_body
@@ -31,6 +31,7 @@ from binlane.binlog.wire import (
     where,
 )
 from binlane.errors import BinlogError, MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.protocol import LOG_START, EventSource, LogChunk, LogState, missing_file

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from binlane.errors import MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 
 LOG_START = 4

@@ -6,7 +6,6 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Final, Protocol
 
@@ -14,6 +13,7 @@ from blake3 import blake3
 
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import MAGIC
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.manifest import Segment
 from binlane.work.files import WorkFolder
 

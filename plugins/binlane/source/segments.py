@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,6 +26,7 @@ from binlane.binlog.vector.simple_transactions import IS_INSIDE, NumberedTransac
 from binlane.binlog.wire import EventType, RawEvent, check_crc, type_name, where
 from binlane.errors import BinlogError, SourceIdentityError
 from binlane.kernels import framing
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Epoch, LogPosition
 from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest

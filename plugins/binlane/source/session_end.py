@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.plan.transaction.temporary_tables import Session
 from binlane.source.protocol import file_number

@@ -13,7 +13,7 @@ import struct
 import uuid
 import zlib
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType, type_na
 from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.kernels import copying
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.source import server
 from binlane.source.gtid_set import parse_gtid_set

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind

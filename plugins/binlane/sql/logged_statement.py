@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, LogPosition, SessionContext
 from binlane.sql.accounts import StatementAccounts
 from binlane.sql.charset import decoded, dialect_of

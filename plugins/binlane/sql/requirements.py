@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final
 
 from binlane.binlog.types.collations import charset_name, collation_name, is_charset, is_collation
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.schema.normalize import charset_name as full_charset_name
 from binlane.sql.accounts import StatementAccounts, defined, definer, is_owned

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.schema.model import TRANSACTIONAL_ENGINES
 from binlane.sql.parse.lexer import Token, TokenKind

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, has_eight_bits, multibyte_form
 from binlane.sql.other_family import LOGGED, WITHOUT_EFFECT

@@ -8,10 +8,11 @@ later statements of the same transaction of the target. Bodies are read as words
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.sql.charset import dialect_in
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex

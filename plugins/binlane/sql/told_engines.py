@@ -10,9 +10,10 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.sql.charset import dialect_of, placed
 from binlane.sql.parse.cursor import is_symbol

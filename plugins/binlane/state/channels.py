@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 from uuid import uuid4
@@ -24,6 +23,7 @@ from sqlalchemy import (
 )
 
 from binlane.errors import PositionError, SourceIdentityError, TargetIdentityError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression
 from binlane.state.tables import NOW, channels, metadata

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, text
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.state.tables import SCHEMA
 

@@ -8,13 +8,13 @@ lease means a dead connection. Lock names are server-wide and case-insensitive, 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select, text
 from sqlalchemy.dialects.mysql import insert
 
 from binlane.errors import PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.state.tables import NOW, heartbeats
 
 if TYPE_CHECKING:

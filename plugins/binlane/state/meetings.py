@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.state.leases import lease_name
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ transaction has one owner (docs/invariants.md, 2 and 8). The other functions use
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, delete, insert, select
 
 from binlane.errors import PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.tables import NOW, UTC_NOW, positions

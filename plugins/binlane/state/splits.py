@@ -6,11 +6,11 @@ position. The lanes' counters may differ from the plan's totals by exactly plann
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, select
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts
 from binlane.state.tables import splits
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -22,6 +21,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from binlane.choices import MOST_LANES, VerifyScope
 from binlane.errors import StateSchemaError
+from binlane.lazy_dataclass import dataclass
 
 _SHOWN: Final = 60
 """Characters of an unexpected value that an error quotes."""

@@ -7,10 +7,11 @@ record decides nothing: no file is read, fetched or removed at a place that only
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import FolderRecord
 from binlane.work import files
 from binlane.work.files import WorkFolder

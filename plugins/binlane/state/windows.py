@@ -8,12 +8,13 @@ graceful stop moves the watermark once more, before that, into the window (stops
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, Row, case, delete, func, insert, literal_column, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import CLOCKS_DIFFER, FolderRecord, LogPosition, RowCounts, plural
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import WindowFacts, facts_of

@@ -7,9 +7,10 @@ another shape than the table has now. If a statement's changes cannot be determi
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS
 from binlane.verify.rows.column_text import Key

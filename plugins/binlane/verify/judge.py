@@ -9,9 +9,9 @@ has of it: that proves what the target was told, and not that the source still h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from binlane.lazy_dataclass import dataclass
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import Row
 from binlane.verify.rows.row_states import Cell, Cells, RowState, Unknown, same_cell

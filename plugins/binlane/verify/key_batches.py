@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Final
 
 from binlane.binlog.types.literals import identifier
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.verify.rows.column_text import ComparedTable, Key, is_integer
 from binlane.verify.rows.keys import KeySet

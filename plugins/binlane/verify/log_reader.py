@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import Frames, frame, index_rows, table_maps
 from binlane.binlog.wire import LOG_BEGIN, Buffer, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.binding import BoundTable, bind

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from binlane.lazy_dataclass import dataclass
 from binlane.schema.model import Schema
 from binlane.state.records.coverage import CoverageRow
 from binlane.state.records.verifications import Counts, Suspect

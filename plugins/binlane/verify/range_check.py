@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.servers.names import other_than
 from binlane.verify.rows.column_text import ComparedTable, Key, in_range

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -20,6 +19,7 @@ from binlane.binlog.vector.frames import Frames, TableIndex, row_images, table_l
 from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
 from binlane.kernels.rows import value_ranges
+from binlane.lazy_dataclass import dataclass
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import Key, key_text
 from binlane.verify.rows.keys import IntegerKeys, Integers

@@ -9,8 +9,9 @@ Tables whose changes row events do not show are pending where they differ: the n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, TableKey
 from binlane.state.channels import Channel
 from binlane.state.records.verifications import DRIFT, PENDING, WITHOUT_KEY, Suspect

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from binlane.lazy_dataclass import dataclass
 from binlane.verify.rows.sides import Pair
 
 _PAUSE = 1.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
 from binlane.garbage import uncollected
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema

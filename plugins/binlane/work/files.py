@@ -18,7 +18,7 @@ import posixpath
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +27,7 @@ import fsspec
 from blake3 import blake3
 
 from binlane.errors import PlanError, WorkError
+from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import NotRegularFileError, open_regular
 
 MANIFEST = "manifest.json"

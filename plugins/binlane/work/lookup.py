@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import Buffer, SegmentOffset
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest, Segment
 from binlane.work import files

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Final
 
@@ -15,6 +14,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import Buffer
 from binlane.choices import Reduce
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.plan.block.bound_statements import BoundStatements
 from binlane.plan.block.computed_modes import ComputedModes

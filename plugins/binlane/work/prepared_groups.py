@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.format_description import FormatDescription
@@ -12,6 +11,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, transactions
 from binlane.binlog.wire import Buffer, BufferOffset, EventType
 from binlane.errors import PlanError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Routing

@@ -10,13 +10,13 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
 
 from binlane.apply.session.innodb_dictionary import stored_pattern
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import among, folded_values, other_than, values_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.ddl.fingerprint import Fingerprint
 from binlane.apply.ddl.text import in_parts, repeated
 from binlane.errors import UndecidableError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import among, folded_values, values_of

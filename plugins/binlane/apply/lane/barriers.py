@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from binlane.apply.block import Applied, record_standing
 from binlane.apply.lane.blocks import LaneBlocks
@@ -19,6 +19,7 @@ from binlane.apply.lane.together import FIRST_PAUSE, Adoption
 from binlane.apply.lane.ways.table import CLASSES, following
 from binlane.apply.lane.ways.task import BlockTask, Stream
 from binlane.errors import BarrierTimeoutError, PlanError, StopRequestedError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Barrier, Epoch
 from binlane.state.leases import lease_name, release, take
 from binlane.state.migrations.check import require_version

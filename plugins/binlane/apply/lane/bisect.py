@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -22,6 +22,7 @@ from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text
 from binlane.binlog.rows_payload import check_self_contained, events_of, is_table_map
 from binlane.binlog.wire import type_name
 from binlane.errors import BinlaneError, DriftError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, Flavor, Item, ItemKind
 from binlane.state.positions import lock_position
 

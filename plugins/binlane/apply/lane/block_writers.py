@@ -8,13 +8,14 @@ transaction that is innocent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.context import ContextSetter
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.servers.catalog import TableReader, read_schema

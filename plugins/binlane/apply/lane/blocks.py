@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from binlane.apply.lane.ways.task import BlockTask, Lane, Stream
 from binlane.apply.lane.ways.way import Way
 from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import DriftError, PlanError, PositionError, StopRequestedError
+from binlane.lazy_dataclass import dataclass
 from binlane.state.epochs import record_epoch
 from binlane.state.orders.orders import NOW, Orders
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from binlane.apply.nontransactional import takes_gtids
 from binlane.apply.nontransactional_tables import NontransactionalTables
 from binlane.apply.rows.writers import sends_row_events
+from binlane.lazy_dataclass import dataclass
 from binlane.state.records.ddl_intents import kept_seqnos
 
 if TYPE_CHECKING:

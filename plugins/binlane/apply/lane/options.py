@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from binlane.apply.session.connection import SessionLimits
 from binlane.choices import OnConflict, RowImages, Writer
+from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts
 
 

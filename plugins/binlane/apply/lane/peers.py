@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.lazy_dataclass import dataclass
 from binlane.state.leases import holder, kill, lease_name, read_heartbeats
 from binlane.state.positions import lane_seqnos
 

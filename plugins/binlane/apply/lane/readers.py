@@ -8,9 +8,9 @@ when a reader gets its snapshot; whether that is a state of the source, ``binlan
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from binlane.lazy_dataclass import dataclass
 from binlane.state.leases import pass_on, reader_lock, take
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from binlane.apply.lane.block_writers import UNCHECKED, Checked
@@ -10,6 +10,7 @@ from binlane.apply.lane.options import ApplyOptions, LaneResult, Progress, Progr
 from binlane.apply.lane.peers import Memory
 from binlane.apply.lane.ways.way import Way
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, Epoch, RowCounts
 from binlane.state.positions import PlanKey
 

@@ -10,7 +10,6 @@ import logging
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -38,6 +37,7 @@ from binlane.errors import (
     TargetUnavailableError,
     UndecidableError,
 )
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.state.channels import read_channel
 from binlane.state.orders.orders import NOW as STOP_NOW

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.lane.ways.way import Way
 from binlane.errors import BarrierTimeoutError
+from binlane.lazy_dataclass import dataclass
 from binlane.state.meetings import Signals
 
 if TYPE_CHECKING:

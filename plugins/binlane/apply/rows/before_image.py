@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.statements import MAX_BYTES, MAX_ROWS, StatementBuilder
@@ -23,6 +22,7 @@ from binlane.binlog.types.json_equality import spelled_by_value
 from binlane.binlog.types.literals import identifier
 from binlane.binlog.types.readers import Value
 from binlane.errors import ApplyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ reports 0 affected rows. So payloads are checked before they are sent, and Handl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sequences import with_whole_sequences
 from binlane.binlog.rows_payload import check_self_contained, with_changes_apart, without_second_cascades
 from binlane.errors import DriftError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, RowCounts, TableKey
 
 if TYPE_CHECKING:

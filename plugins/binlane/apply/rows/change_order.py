@@ -13,8 +13,10 @@ all changes before it, and before all changes after it.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
+
+from binlane.lazy_dataclass import dataclass
 
 
 class Step(IntEnum):

@@ -10,7 +10,6 @@ change of a parent in the same item to the row, its columns are not compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.before_image import BeforeImages
@@ -20,6 +19,7 @@ from binlane.apply.session.innodb_dictionary import ChildColumn, child_columns
 from binlane.binlog.row_values import ABSENT, Absent, Image
 from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import DriftError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.schema.model import Generated
 from binlane.state.records.conflicts import Conflict, ConflictKind

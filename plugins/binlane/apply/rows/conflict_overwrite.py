@@ -8,7 +8,7 @@ through a foreign key.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final
 
 import pymysql
@@ -24,6 +24,7 @@ from binlane.binlog.rows import RowsEvent, RowsKind
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier
 from binlane.errors import DriftError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Item, RowCounts, TableKey, plural
 from binlane.schema.model import Generated, Key
 from binlane.state.records.conflicts import Conflict, ConflictKind, Values

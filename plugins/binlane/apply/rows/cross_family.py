@@ -9,7 +9,7 @@ that writes it exactly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +31,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.column_types import by_statements
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.errors import DriftError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
 
 if TYPE_CHECKING:

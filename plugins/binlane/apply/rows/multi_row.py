@@ -8,7 +8,7 @@ and writes these again row by row where a statement does not find the rows that 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
 
@@ -29,6 +29,7 @@ from binlane.binlog.vector.frames import Frames, TableIndex, row_images, table_l
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, row_counts
 from binlane.binlog.wire import EventType
 from binlane.garbage import uncollected
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Generated, Table, own_reason

@@ -10,7 +10,7 @@ The target's definition decides, since its own primary key is the one that finds
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from binlane.binlog.rows_payload import DEFINITION
@@ -18,6 +18,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import Frames, TableIndex, frame, index_rows, table_layouts
 from binlane.binlog.vector.narrow_rows import narrowed
 from binlane.binlog.wire import HEADER
+from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts, TableKey
 from binlane.schema.model import REDUCIBLE_ENGINES, Table
 

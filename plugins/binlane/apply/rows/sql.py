@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pymysql
@@ -30,6 +30,7 @@ from binlane.binlog.vector.column_literals import ColumnLiterals
 from binlane.binlog.vector.frames import Frames, frame, index_rows
 from binlane.binlog.wire import HEADER
 from binlane.errors import ApplyError, DriftError, TableMismatchError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural
 from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import Table

@@ -8,7 +8,6 @@ columns, strings compared as bytes, one row a statement.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.row_values import Absent, Change, Image
@@ -18,6 +17,7 @@ from binlane.binlog.types.columns import Column
 from binlane.binlog.types.literals import identifier, literal
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.type_codes import ColumnType
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.schema.binding import BoundTable
 

@@ -9,11 +9,12 @@ table is also compared with the source's own definition, if the precheck found t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from binlane.binlog.rows_payload import table_maps_of
 from binlane.binlog.table_map import TableMap
 from binlane.errors import TableMismatchError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.schema.compare import Difference, Rules, Severity, compare, judge_alone, rules_for

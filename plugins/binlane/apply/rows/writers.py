@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -21,6 +21,7 @@ from binlane.apply.session.unlogged_null import check_nulls, refused_null
 from binlane.choices import Writer
 from binlane.errors import ApplyError, PlanError
 from binlane.extension import chosen
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Item, ItemKind, RowCounts, SessionContext
 from binlane.sql.charset import dialect_of
 from binlane.sql.scheduled_event import disabled

@@ -9,10 +9,10 @@ time zones (the server caches them until its restart), and temporary tables, whi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.sql.session_variables import VARIABLES
 

@@ -11,13 +11,14 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.apply.session.event_variables import BINLOG_OF_VARIABLES, EventVariables
 from binlane.binlog.rows_payload import encoded, statement_of
 from binlane.errors import ApplyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.servers.engines import keep_alive
 from binlane.servers.variables import version_number

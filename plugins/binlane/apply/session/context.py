@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -19,6 +19,7 @@ from binlane.apply.session.cached_state import UNLOGGED_VARIABLES
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.errors import ApplyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.normalize import collation_name as full_name

@@ -12,11 +12,12 @@ COM_STMT_EXECUTE ("Client/Server Protocol").
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pymysql import err
 from pymysql.constants import ER
+
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection

@@ -8,12 +8,12 @@ the account may see them or not, so the dictionary is asked as well, for which t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pymysql
 
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.servers.names import is_named
 

@@ -7,7 +7,6 @@ ENUM and SET are logged as STRING, with the real type in the metadata. Some type
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -15,6 +14,7 @@ from binlane.binlog.types import readers, temporal
 from binlane.binlog.types import type_codes as lengths
 from binlane.binlog.types.readers import MakeReader
 from binlane.binlog.types.type_codes import ColumnType, Length
+from binlane.lazy_dataclass import dataclass
 
 _C = ColumnType
 

@@ -7,11 +7,10 @@ number, without a character set a string stays bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from binlane.binlog.types.charsets import BINARY, decode_text
 from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.binlog.types.type_codes import LengthRule
+from binlane.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import IntEnum
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 from binlane.binlog.types import temporal
 from binlane.binlog.types.decimals import decode_decimal, spell_decimal, spell_double
 from binlane.binlog.types.type_codes import ColumnType
+from binlane.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

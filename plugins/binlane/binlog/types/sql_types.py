@@ -7,7 +7,6 @@ needs a row in ``column_types``. A type without a row is refused where exactness
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -29,6 +28,7 @@ from binlane.binlog.types.sql_values import (
     DefinedColumn,
     ValueKind,
 )
+from binlane.lazy_dataclass import dataclass
 
 
 class Arguments(StrEnum):

@@ -12,10 +12,10 @@ exact: MySQL prints six digits of a FLOAT. Strings are copied as stored bytes, w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from binlane.binlog.types.literals import identifier, introducer, quoted
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 
 

@@ -7,7 +7,6 @@ one by the readers of ``sql_types``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from binlane.binlog.types.sql_types import SQL_TYPES, reader_of
 from binlane.binlog.types.type_codes import ColumnType, LengthRule
 from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.kernels import rows as row_kernels
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 
 _C: Final = ColumnType

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets, as_array
 from binlane.binlog.wire import HEADER, EventType
 from binlane.kernels import payloads
+from binlane.lazy_dataclass import dataclass
 
 _ANY: Final = 1 << 62
 _PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD)

@@ -7,7 +7,7 @@ segment; ``events`` and ``rows`` parse single events at the offsets found here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NewType
 
 import numpy as np
@@ -32,6 +32,7 @@ from binlane.binlog.wire import (
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
 from binlane.kernels import copying, framing
 from binlane.kernels import rows as row_kernels
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, plural
 
 BufferOffsets = NewType("BufferOffsets", np.ndarray[tuple[int, ...], np.dtype[np.int64]])

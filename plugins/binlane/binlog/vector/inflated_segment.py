@@ -7,7 +7,6 @@ Other payloads, and damaged or too large ones, stay compressed and are read as s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from binlane.binlog.vector.decompress import lay_out, open_payloads, open_rows
 from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets
 from binlane.binlog.wire import HEADER, BufferOffset, EventType, SegmentOffset
 from binlane.kernels import payloads
+from binlane.lazy_dataclass import dataclass
 
 _T = EventType
 _MOST: Final = 16 << 20

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -28,6 +28,7 @@ from binlane.binlog.table_map import FLAGS_IN_BODY
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import Frames, frame, gather, index_rows
 from binlane.binlog.wire import HEADER, EventType
+from binlane.lazy_dataclass import dataclass
 
 _NAME: Final = "block"
 _UNCHECKED: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)

@@ -6,7 +6,6 @@ Logs of many tenants have hundreds of tables with a few rows each, so only the h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -17,6 +16,7 @@ from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
 from binlane.kernels import row_events as kernels
+from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts
 
 DELETE, UPDATE, INSERT = range(3)

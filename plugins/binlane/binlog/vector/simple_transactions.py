@@ -11,7 +11,6 @@ rules stand there alone, and this may say "not simple" as often as it likes. One
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,6 +22,7 @@ from binlane.binlog.vector.decompress import open_payloads
 from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER, EventType
 from binlane.kernels import transactions as kernels
+from binlane.lazy_dataclass import dataclass
 
 _T = EventType
 _ROLES: Final = np.zeros(256, np.uint8)

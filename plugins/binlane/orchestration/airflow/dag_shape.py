@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig

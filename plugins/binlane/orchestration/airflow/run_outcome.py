@@ -4,7 +4,6 @@ whoever skipped them; a run whose window is still open must fail."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.target_state import target_state
@@ -12,6 +11,7 @@ from binlane.choices import VerifyScope
 from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.health.health import unknown
 from binlane.health.look import look_at
+from binlane.lazy_dataclass import dataclass
 from binlane.orchestration.airflow.dag_shape import Kind
 from binlane.state.windows import read_window
 

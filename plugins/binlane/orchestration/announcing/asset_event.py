@@ -8,13 +8,14 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from binlane.connections import PREFIX
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.orchestration.announcing.redaction import redacted
 
 SECONDS: Final = 30.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from binlane.config import ChannelConfig, DeclaredChannel, find_channel, load_ch
 from binlane.config.node import Node
 from binlane.connections import environment_resolver, resolve_endpoints
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.orchestration import steps
 from binlane.orchestration.inputs import settings_of

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Final
 
@@ -22,6 +22,7 @@ import psutil
 
 from binlane.apply.target_state import target_state
 from binlane.errors import SnapshotError
+from binlane.lazy_dataclass import dataclass
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.report import moment
 from binlane.orchestration.terminal import Terminal

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from binlane.choices import FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from binlane.apply.target_state import require_own_target
 from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
 from binlane.orchestration.announcing.announce import announce

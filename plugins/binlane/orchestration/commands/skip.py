@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ from binlane.apply.target_state import target_state
 from binlane.apply.temporary_copies import as_a_whole
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError, PlanError, PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.operate import whoami

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError, PrecheckError
 from binlane.health.durations import span
 from binlane.health.unshown import told
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey, plural
 from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.effective_rules import rules_of

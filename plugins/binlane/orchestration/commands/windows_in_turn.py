@@ -6,11 +6,11 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from binlane.errors import BinlaneError, ConfigError, StopRequestedError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.orchestration import steps
 from binlane.orchestration.commands.run import apply_window

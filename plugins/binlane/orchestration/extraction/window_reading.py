@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from binlane.errors import WindowOpenError
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.consistency import EpochStarts, level_of
 from binlane.servers.engines import engine_of
 from binlane.shards.selection import EVERYTHING, Selection

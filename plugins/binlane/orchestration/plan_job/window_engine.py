@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 
 

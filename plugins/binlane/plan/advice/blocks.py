@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,6 +13,7 @@ from binlane.binlog.vector.arrays import Ints, Words
 from binlane.binlog.vector.frames import TableLayouts, row_images, table_layouts
 from binlane.binlog.wire import EventType
 from binlane.kernels import write_sets
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.plan.advice.hot_keys import HotKeys, shown_key
 from binlane.plan.advice.table_keys import KeyLayout, KeyOfRow, TableKeys

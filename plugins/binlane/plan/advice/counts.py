@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from binlane.binlog.wire import Buffer
 from binlane.choices import Assigner, Divide, Reduce
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import FILTERED_SHARD, Flavor, TableKey
 from binlane.plan.advice.blocks import BlockCounts, WriteSets
 from binlane.plan.advice.hot_keys import HotKey

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from binlane.binlog.types.charsets import guessed_text
 from binlane.binlog.types.literals import quoted, spell
 from binlane.binlog.vector.arrays import Ints, Words
 from binlane.errors import BinlogError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 
 MOST: Final = 12

@@ -9,10 +9,10 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.choices import Assigner, Commit, Consistency, Divide, Reduce
+from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.plan.advice.counts import Counts, DividedShard, span
 from binlane.plan.block.size_choice import USUAL_TRANSACTIONS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.arrays import Flags, Ints, Words
 from binlane.kernels.write_sets import KEY, REFERENCE, WHOLE_ROW
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.letter_case import lower
 from binlane.schema.model import ForeignKey, Generated, Key, Schema, Table

@@ -11,7 +11,7 @@ transactions, which are cut many at a time, in ``segment.run_writer``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from binlane.binlog.rows_payload import PACKET_SHARE, check_self_contained, ending_statement, ends_statement
 from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, DealtItem, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.plan.block.bound_statements import StatementRules
 from binlane.plan.block.computed_modes import Session

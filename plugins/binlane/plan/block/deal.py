@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 
 

@@ -10,7 +10,7 @@ in front of the others: folded tables have no foreign keys, so the order between
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from binlane.binlog.vector.frames import count_events, first_appearances, row_im
 from binlane.binlog.vector.row_events import Rows
 from binlane.binlog.wire import EventType
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.plan.block.deal import Deal
 from binlane.plan.block.folding import Folding

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import INTEGER
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.letter_case import lower
 from binlane.schema.model import Generated, Schema, Table, reducible_tables, why_not_reduced

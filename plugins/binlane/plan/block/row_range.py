@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from binlane.binlog.vector.frames import (
 from binlane.binlog.vector.frames import table_maps as parsed_maps
 from binlane.binlog.wire import HEADER
 from binlane.kernels import folding
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.plan.block.reducible_tables import TableRule
 

@@ -13,7 +13,6 @@ From 11.5 on MariaDB has TIMESTAMPs up to 2106 (MDEV-32188). If the target's end
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.format_description import FormatDescription, split_version
@@ -26,6 +25,7 @@ from binlane.binlog.types.literals import literal
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.errors import BinlogError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.sql.requirements import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Requirement
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from binlane.choices import Reduce
+from binlane.lazy_dataclass import dataclass
 
 USUAL_TRANSACTIONS = 1000
 """Source transactions in a block of usual size: with fewer, commits and round trips begin to count (20 ms for all lanes

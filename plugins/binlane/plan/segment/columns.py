@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -32,6 +31,7 @@ from binlane.binlog.vector.simple_transactions import IS_BETWEEN, of_one_databas
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventType
 from binlane.errors import BinlogError
 from binlane.kernels import framing
+from binlane.lazy_dataclass import dataclass
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition
 from binlane.plan.block.builder import transaction_header
 from binlane.plan.manifest import Segment

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.arrays import Flags, Ints
 from binlane.binlog.wire import EventType
 from binlane.choices import FilterPolicy
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.shards.selection import Selection, Undecided
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from binlane.binlog.transactions import Transaction
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.segment.columns import Run, SegmentColumns
 from binlane.plan.transaction.route_key import TransactionClass
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.vector.arrays import Flags
 from binlane.binlog.wire import EventType
 from binlane.kernels import rows as row_kernels
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.plan.segment.columns import SegmentColumns
 

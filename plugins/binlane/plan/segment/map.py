@@ -8,7 +8,7 @@ arrays, many at once; all others are decoded one by one. Tests compare the bytes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
 from binlane.choices import Divide
+from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts, TableKey
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.bound_statements import StatementRules

@@ -8,12 +8,13 @@ transactions are built again from the log, not folded: applied one after another
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, transactions
 from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, Flavor, Item, plural
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.bound_statements import EveryStatement

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.vector.inflated_segment import Inflated
 from binlane.binlog.wire import LOG_BEGIN, Buffer, BufferOffset
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, Flavor, RowCounts, TableKey
 from binlane.plan.barriers import BarrierMap
 from binlane.plan.block.builder import transaction_header

@@ -14,7 +14,6 @@ the one before and other columns, since UPDATE leaves the key out unless it chan
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from binlane.binlog.rows import RowsEvent
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.plan.segment.columns import UPDATE, SegmentColumns
 from binlane.plan.segment.logged_tables import lack_columns

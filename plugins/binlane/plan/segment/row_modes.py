@@ -9,7 +9,6 @@ keep to them (``precheck.generated_columns``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from binlane.binlog.events import Query, parse_body
 from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.wire import EventType
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.block.computed_modes import LOCALE, ZONE, ModeRules, Session
 from binlane.plan.segment.columns import INSERT, Run, SegmentColumns

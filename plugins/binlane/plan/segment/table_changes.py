@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from binlane.binlog.wire import EventType
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.block.size_choice import USUAL_TRANSACTIONS
 from binlane.plan.segment.columns import INSERT, SegmentColumns
 

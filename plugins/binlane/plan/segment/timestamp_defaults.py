@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from binlane.binlog.events import ExecuteLoadQuery, Query, parse_body
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, Transaction, transactions
 from binlane.binlog.wire import Buffer, EventType
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.plan.manifest import Segment
 from binlane.plan.transaction.temporary_tables import Session

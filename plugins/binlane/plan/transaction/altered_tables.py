@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.letter_case import lower
 from binlane.schema.model import ForeignKey, Schema, Table

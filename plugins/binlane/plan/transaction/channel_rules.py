@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.transaction.collations import AS_NAMED, Collations
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.selection import EVERYTHING, Selection

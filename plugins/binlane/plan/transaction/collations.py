@@ -8,12 +8,13 @@ Rows are copied as bytes and need no collation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_id, collation_name
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.schema.normalize import charset_name as full_charset
 from binlane.schema.normalize import collation_name as full_name

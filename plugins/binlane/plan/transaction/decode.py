@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -35,6 +35,7 @@ from binlane.binlog.unlogged_lengths import count_rows_of_any_length
 from binlane.binlog.variables import with_variables
 from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum
 from binlane.errors import BinlogError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan.transaction import error_outcome
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules

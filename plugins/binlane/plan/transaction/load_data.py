@@ -16,7 +16,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from binlane.binlog.events import ExecuteLoadQuery, FileBlock, FileDeletion, Query, parse_body
@@ -26,6 +26,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.wire import BufferOffset, EventType, RawEvent
 from binlane.errors import TruncatedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.sql.charset import has_plain_backslashes, is_utf8_client
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from binlane.binlog.query import Query
 from binlane.binlog.table_map import TableMap
+from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts, SessionContext, TableKey
 from binlane.sql.parse.facts import StatementFacts
 

@@ -8,9 +8,10 @@ statement is refused. The new text is parsed again and must give the same facts 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.plan.transaction.parts import StatementPart
 from binlane.shards.renaming import Renaming

@@ -6,10 +6,10 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import FILTERED_SHARD, TableKey
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.shards.event_filter import LoggedStatement

@@ -10,10 +10,11 @@ stretches are applied as usual. docs/decisions/0005 has the alternatives that we
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 
 from binlane.errors import UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey, TemporaryCopies
 from binlane.plan.transaction.temporary_tables import Leftover, Life, OpenTables, Session, TemporaryStep
 

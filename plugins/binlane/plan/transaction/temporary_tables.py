@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from binlane.errors import UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.parts import Part, StatementPart
 from binlane.sql.parse.facts import StatementFacts, StatementKind

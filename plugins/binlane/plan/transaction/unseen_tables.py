@@ -15,9 +15,10 @@ the channel (``Manifest.older_sessions``) are judged here:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts, TableKey
 from binlane.plan.transaction.parts import FilteredPart, Part
 from binlane.plan.transaction.temporary_tables import (

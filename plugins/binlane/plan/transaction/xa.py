@@ -10,7 +10,7 @@ the XA PREPARE.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -18,6 +18,7 @@ from binlane.binlog.gtids import MariadbGtidFlag, XaName
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.transaction import error_outcome
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart, dissect

@@ -20,13 +20,13 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from binlane.binlog.vector.arrays import Ints
+from binlane.lazy_dataclass import dataclass
 from binlane.model import FILTERED_SHARD, Barrier
 from binlane.plan.barriers import BarrierRequest, joined
 from binlane.plan.division import Division

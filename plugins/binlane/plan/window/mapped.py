@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from typing import overload
 
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.database_activity import WindowActivity
 from binlane.plan.row_accounting import Tally
 from binlane.plan.segment.map import MapSummary

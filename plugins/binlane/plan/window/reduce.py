@@ -10,9 +10,10 @@ only, and memory never grows with the window.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, Item, ItemKind, RowCounts, TableKey
 from binlane.plan.block.builder import BlockLimits, FinishedBlock, in_mode, net_effect
 from binlane.plan.block.computed_modes import LOCALE, ZONE, Session

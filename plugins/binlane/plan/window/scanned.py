@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from binlane.binlog.vector.arrays import Ints
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.plan.segment.load import Loads
 from binlane.plan.segment.logged_tables import LoggedTable

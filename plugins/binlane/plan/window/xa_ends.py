@@ -15,10 +15,10 @@ it matters, and the log does not tell, it names the tables, which must be of one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from binlane.errors import UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import ANY_TABLE, TableKey
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_tables import where_they_end

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -15,6 +14,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, text
 
 from binlane.binlog.types.literals import identifier, quoted
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.servers.catalog import SYSTEM_DATABASES
 from binlane.servers.variables import global_variables

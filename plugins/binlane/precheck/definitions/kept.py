@@ -8,7 +8,6 @@ a count differs (docs/decisions/0022-definitions-are-kept-from-one-window-to-the
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
@@ -19,6 +18,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, WorkError
 from binlane.formats import OF_WINDOW, written_formats
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import sources_of
 from binlane.precheck.definitions.noted import (

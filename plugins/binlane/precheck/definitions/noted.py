@@ -8,7 +8,7 @@ with the counts of then, and reads everything anew if one differs, or if it cann
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from binlane.apply.refusals import driver_errors
 from binlane.connections import Endpoint
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.plan.transaction.rename import namesakes
 from binlane.precheck.account.privileges import read_grants

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 
 

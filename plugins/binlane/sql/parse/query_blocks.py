@@ -6,9 +6,9 @@ Names are read, not resolved: which names are columns, and of which table, the d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind

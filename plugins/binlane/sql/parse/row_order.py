@@ -8,10 +8,11 @@ BY, an UPDATE by a join that finds several rows. Whether the order is the same o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind

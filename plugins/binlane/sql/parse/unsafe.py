@@ -12,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.sql.parse.cursor import group_end, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, TableKey
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Token

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.programs import (
     BODY,

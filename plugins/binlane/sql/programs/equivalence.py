@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.schema.normalize import SAME_COLLATION, comparable
 from binlane.sql.sql_modes import alike_modes

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, TableKey
 from binlane.schema.programs import Program
 from binlane.sql.programs.changes import ProgramChange

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import OWN_SCHEMA, Flavor
 from binlane.schema.letter_case import lower
 from binlane.sql.parse.cursor import is_symbol

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.letter_case import lower
 from binlane.sql.parse.lexer import Token, TokenKind

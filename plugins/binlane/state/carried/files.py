@@ -4,13 +4,14 @@ files."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from blake3 import blake3
 from sqlalchemy import Connection
 
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_plan import WindowPlan

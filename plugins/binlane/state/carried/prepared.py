@@ -8,12 +8,12 @@ are exactly the transactions that are prepared at the watermark. Each is a small
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, Engine, delete, insert, select
 
 from binlane.errors import ConfigError, PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.plan.manifest import Segment
 from binlane.plan.transaction.xa import PreparedGroup, xa_name

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.stored_values import unexpected

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Column, Connection, Dialect, Table, select, text
@@ -16,6 +15,7 @@ from sqlalchemy.schema import CreateColumn
 from sqlalchemy.types import TypeEngine
 
 from binlane.errors import StateSchemaError
+from binlane.lazy_dataclass import dataclass
 from binlane.servers.packed import PackedRow, PackedView
 from binlane.state.carried.temporary_tables import is_copy
 from binlane.state.consistent_view import CONSISTENT, CONSISTENT_COLUMNS

@@ -6,12 +6,12 @@ A step reads the present state of the schema, so an interrupted step resumes wit
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from sqlalchemy import Column, Connection, Executable, Table, text
 from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
+from binlane.lazy_dataclass import dataclass
 from binlane.state import tables
 from binlane.state.consistent_view import CONSISTENT, CONSISTENT_COLUMNS, CONSISTENT_VIEW
 from binlane.state.migrations.check import StoredSchema

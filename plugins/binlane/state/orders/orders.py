@@ -7,8 +7,9 @@ never recorded as skipped (docs/invariants.md, 11).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, Row, delete, insert, select
 
 from binlane.errors import PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.state.channels import read_channel
 from binlane.state.orders.giving import giving_order

@@ -7,11 +7,11 @@ position at that moment is where all lanes stop (docs/invariants.md, 11).
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, Update, func, select, text, update
 
 from binlane.errors import PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.state.channels import Watermark, read_channel
 from binlane.state.orders.giving import giving_order
 from binlane.state.orders.orders import NOW as STOP_NOW

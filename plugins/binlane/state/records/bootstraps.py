@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from pymysql.converters import escape_string
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, text, update
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, SchemaObject
 from binlane.state.channels import Watermark, is_named_in
 from binlane.state.json_columns import optional_value_of, text_of, value_of

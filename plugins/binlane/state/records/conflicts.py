@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, func, select
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.state.json_columns import optional_value_of, value_of
 from binlane.state.tables import UTC_NOW, conflicts

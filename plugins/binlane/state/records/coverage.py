@@ -7,11 +7,12 @@ it has compared every table, all changes up to the watermark at which it began. 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, insert, select, update
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import FolderRecord, TableKey
 from binlane.state.json_columns import optional_value_of
 from binlane.state.records.verifications import RUNNING

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, func, or_, select
 from sqlalchemy.dialects.mysql import insert
 
+from binlane.lazy_dataclass import dataclass
 from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.state.channels import read_channel
 from binlane.state.json_columns import text_of, value_of

@@ -8,12 +8,12 @@ any, or else an operator (``decide_ddl``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, delete, select, update
 
 from binlane.errors import PositionError
+from binlane.lazy_dataclass import dataclass
 from binlane.state.stored_values import checked
 from binlane.state.tables import NOW, UTC_NOW, ddl
 

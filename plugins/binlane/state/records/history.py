@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Final
 
 from sqlalchemy import Connection, Engine, Row, select, text
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import CLOCKS_DIFFER, FolderRecord, LogPosition, RowCounts
 from binlane.plan.window_facts import WindowFacts
 from binlane.state.channels import read_channel

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, Row, and_, delete, func, insert, select
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, LogPosition, plural
 from binlane.state.carried.prepared import OpenXa, read_open_xa
 from binlane.state.channels import Channel, read_channel

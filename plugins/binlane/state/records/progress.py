@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import Connection, Engine, delete, select
 from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
+from binlane.lazy_dataclass import dataclass
 from binlane.state.tables import NOW, progress
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.state.json_columns import text_of
 from binlane.state.tables import NOW, repairs, suspects

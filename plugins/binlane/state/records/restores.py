@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.state.channels import is_named_in
 from binlane.state.json_columns import optional_value_of, text_of, value_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, case, delete, func, insert, literal_column, or_, select, update
 
 from binlane.choices import VerifyScope
+from binlane.lazy_dataclass import dataclass
 from binlane.model import CLOCKS_DIFFER, TableKey
 from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.tables import NOW, UTC_NOW, suspects, verifications, windows

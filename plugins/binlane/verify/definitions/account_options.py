@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from binlane.lazy_dataclass import dataclass
 
 _STRING: Final = r"'(?:[^'\\]|''|\\.)*'"
 _LIMITS: Final = (

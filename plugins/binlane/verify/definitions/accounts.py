@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final
 
@@ -17,6 +17,7 @@ import pymysql
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.errors import SourceError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject
 from binlane.servers.account_fingerprints import SERVERS_OWN
 from binlane.verify.definitions.account_options import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from enum import IntEnum
 from functools import cached_property, partial
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.errors import SourceError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema

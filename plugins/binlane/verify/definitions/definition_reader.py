@@ -4,10 +4,10 @@ one query per kind."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.types.literals import identifier
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.normalize import charset_name, collation_name
 from binlane.servers.names import among, literals

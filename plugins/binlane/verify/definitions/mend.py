@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject
 
 

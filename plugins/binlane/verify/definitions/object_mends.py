@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.errors import SourceError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject
 from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION
 from binlane.servers.variables import version_number

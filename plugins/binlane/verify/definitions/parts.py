@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from binlane.binlog.types.literals import identifier
+from binlane.lazy_dataclass import dataclass
 from binlane.schema.model import ForeignKey, Key
 from binlane.verify.definitions.mend import Mend, one
 

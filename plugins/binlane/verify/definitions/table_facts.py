@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from binlane.binlog.types.literals import identifier, quoted
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.schema.compare import Difference, Rules, Severity, compare
 from binlane.schema.model import Column, ForeignKey, Schema, Table

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.schema.normalize import comparable
 from binlane.verify.definitions.mend import Mend, nothing
 from binlane.verify.definitions.show_create import table_mend, table_parts

@@ -8,10 +8,11 @@ definitions, by name: it is neither equal nor different.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from binlane.binlog.types.literals import identifier
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.schema.letter_case import LetterCase

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
@@ -20,6 +19,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import Arguments, sql_type
 from binlane.binlog.types.sql_values import FLOAT, INTEGER, JSON, LARGE, NOT_COPIED, OPAQUE, STRING, TEXT, unsigned_zero
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from binlane.lazy_dataclass import dataclass
 from binlane.verify.rows.column_text import ComparedTable, Key, is_integer
 
 Integers: TypeAlias = NDArray[np.integer[Any]]

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from binlane.binlog.row_values import Change
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import FLOAT
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.model import Column
 from binlane.verify.rows.column_text import Key

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, Protocol
 
@@ -20,6 +20,7 @@ from binlane.binlog.types.json_typed import spelled_with_types
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import FLOAT, JSON, LARGE, NOT_COPIED, OPAQUE, ValueKind
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias, TypeVar
 
 from sqlalchemy import Engine, PoolProxiedConnection
@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from binlane.binlog.types.json_equality import spelled_by_value
 from binlane.binlog.types.literals import identifier
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.session_pins import SessionKind
 from binlane.source.server import translated

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from binlane import errors
 from binlane.errors import BinlaneError, PlanError
 from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
 
 _MARK: Final = "binlane plan job stopped: "
 _CHATTER: Final = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|DEBUG) ")

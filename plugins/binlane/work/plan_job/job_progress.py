@@ -6,9 +6,9 @@ No file is read: whoever looks may look every second, and the inputs of a large 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from binlane.lazy_dataclass import dataclass
 from binlane.work import files
 from binlane.work.files import WorkFolder
 

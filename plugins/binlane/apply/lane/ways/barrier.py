@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from binlane.apply.ddl.run import run_ddl
 from binlane.apply.nontransactional_tables import BlockItems, NontransactionalTables
 from binlane.apply.temporary_copies import as_a_whole
 from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import Barrier, Item, ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.positions import Counted, move_position, settle

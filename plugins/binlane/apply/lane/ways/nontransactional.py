@@ -7,10 +7,10 @@ On a target that refuses such changes beside others each of them commits by itse
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from binlane.apply.block import Outcome, apply_block
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from binlane.apply.lane.ways.task import BlockTask

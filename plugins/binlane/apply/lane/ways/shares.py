@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,6 +13,7 @@ from binlane.apply.block import Applied, BlockPlace, LaneShare, apply_shares
 from binlane.apply.lane.ways.task import BlockTask, FailedBlock, Lane
 from binlane.apply.nontransactional_tables import BlockItems
 from binlane.errors import DriftError, PlanError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import ItemKind
 
 if TYPE_CHECKING:

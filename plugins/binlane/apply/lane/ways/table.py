@@ -8,7 +8,6 @@ its outcome counts, and its error is the lane's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -21,6 +20,7 @@ from binlane.apply.lane.ways.way import Way
 from binlane.apply.nontransactional import is_refused
 from binlane.apply.session.retry_verdicts import LOCKED, error_code, is_drift
 from binlane.apply.session.unlogged_null import UnloggedNullError, nothing_stayed
+from binlane.lazy_dataclass import dataclass
 from binlane.state.orders.orders import Orders
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlane.apply.lane.ways.way import Way
 from binlane.apply.nontransactional_tables import BlockItems
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from binlane.apply.block import BlockPlace

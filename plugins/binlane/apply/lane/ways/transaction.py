@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from binlane.apply.block import Outcome, apply_block
+from binlane.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from binlane.apply.lane.ways.task import BlockTask

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from binlane.bootstrap.sessions import Session, write_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.schema.model import Schema, Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from binlane.choices import FilterKind, FilterPolicy, OnConflict
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import BinlaneError, ConfigError, PositionError, WindowBusyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural
 from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.commands.copies.missing_tables import (

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from binlane.bootstrap.sessions import Session, answering, write_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import BinlaneError, ConfigError, PositionError, StopRequestedError, WindowBusyError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.copies.restore_plan import (

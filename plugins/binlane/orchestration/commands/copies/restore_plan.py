@@ -8,7 +8,6 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from binlane.config import ChannelConfig, DeclaredChannel, load_channel, require
 from binlane.config.node import Node
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import ConfigError, PrecheckError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural, size_text
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import require_ready_to_begin

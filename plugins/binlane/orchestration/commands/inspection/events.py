@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -22,6 +22,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
 from binlane.binlog.wire import Buffer
 from binlane.errors import ConfigError, PositionError, UnsupportedEventError
+from binlane.lazy_dataclass import dataclass
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.inspection.rows import Contents, row_line, row_object
 from binlane.orchestration.commands.inspection.statements import row_sql

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Final
 
@@ -28,6 +28,7 @@ from binlane.binlog.types.literals import identifier, spell
 from binlane.binlog.types.readers import Value
 from binlane.binlog.wire import EventType, RawEvent
 from binlane.errors import BinlogError
+from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.parts import Part, RowsPart

@@ -12,7 +12,6 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -29,6 +28,7 @@ from binlane.connections import (
     environment_resolver,
 )
 from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
 from binlane.orchestration.announcing.asset_event import site_of
 from binlane.precheck.finding import Command, Finding
 from binlane.readiness.checks import Answer
