@@ -62,6 +62,21 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class TemporaryDrop:
+    """A connection's DROP of a temporary table that was open where the window ends."""
+
+    server_id: int
+    connection: int
+    table: str
+    """``database.table``, in lower case."""
+
+    @property
+    def session(self) -> tuple[int, int]:
+        """The connection, as ``temporary_tables.Session``."""
+        return self.server_id, self.connection
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A window as extracted. An empty window has ``last_seqno = first_seqno - 1`` and no segment."""
 
@@ -94,6 +109,12 @@ class Manifest:
     restarted: int | None = None
     """The first seqno behind the first restart of the source's server in the window: no later connection is older than
     the channel. None without a restart."""
+    later_drops: tuple[TemporaryDrop, ...] = ()
+    """What the log had of DROPs behind the window's end when it was read, of tables that connections older than the
+    channel may use in the window."""
+    waits_for_drops: bool = False
+    """Whether such a connection may use a table whose DROP may still come: as long as the window has no plan, it is
+    read again."""
 
     @property
     def transactions(self) -> int:

@@ -93,7 +93,6 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "unsafe-statements": statements.check_unsafe,
     "unsafe-bodies": unsafe_bodies.check_unsafe_bodies,
     "row-order": row_order.check_row_order,
-    "left-out-statements": open_transactions.check_left_out_statements,
     "open-transactions": open_transactions.check_open_transactions,
     "features": portability.check_features,
     "encryption": encryption.check_encryption,

@@ -89,9 +89,11 @@ _TODO_UNSEEN: Final = (
     "--table ...`); or begin the channel again when that connection has ended"
 )
 _TODO_UNSURE: Final = (
-    "if the connection has no temporary table of that name, or if you copy the tables that it changes again behind the "
-    "window (`binlane recopy CHANNEL --table ...`), set allow_unsafe in the channel's file, which applies this "
-    "statement as it is logged; or begin the channel again when that connection has ended"
+    "nothing in the log proves whether they are tables of that connection: run again when it has dropped its temporary "
+    "tables or has ended, whose DROPs prove it; or, if it has none of that name (the body of an event, a procedure or "
+    "BEGIN NOT ATOMIC has run the statement), or if you copy the tables that it changes again behind the window "
+    "(`binlane recopy CHANNEL --table ...`), set allow_unsafe in the channel's file, which applies this statement as "
+    "it is logged; or begin the channel again when that connection has ended"
 )
 _TODO_TEMPORARY: Final = (
     "the log does not show when that table ends, and the target's connection may be another one then: log such calls "

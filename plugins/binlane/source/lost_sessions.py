@@ -27,9 +27,15 @@ def lost_sessions(source: EventSource, manifest: Manifest, tracker: TemporaryTra
     if not ended:
         return frozenset()
     # a connection's DROP is logged before it leaves the list of connections
+    behind = read_behind(source, manifest, tracker)
+    return ended & (behind.owners() - behind.users)
+
+
+def read_behind(source: EventSource, manifest: Manifest, tracker: TemporaryTracker) -> TemporaryTracker:
+    """What the tracker of a window's reading becomes if it is given the log behind the window, too."""
     behind = tracker.copied()
     start = Start(0, manifest.end, manifest.gtid_set, manifest.end_time, manifest.identity, manifest.fingerprint)
     with contextlib.closing(proved(source, start, behind)) as chunks:
         for _ in chunks:
             pass
-    return ended & (behind.owners() - behind.users)
+    return behind

@@ -28,8 +28,9 @@ from binlane.plan.transaction.temporary_tables import (
 )
 from binlane.plan.transaction.xa import find
 from binlane.shards.selection import EVERYTHING, Selection, Undecided
+from binlane.source.older_tables import OlderTables
 from binlane.source.session_end import SessionEnd
-from binlane.sql.parse.facts import StatementFacts
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import plain_query
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
@@ -46,10 +47,14 @@ class TemporaryTracker:
     """Where a window cannot end, for a message, and when it can."""
     ends = "the connection has dropped the table or has ended"
 
-    def __init__(self, selection: Selection = EVERYTHING, ends: Iterable[SessionEnd] = ()) -> None:
+    def __init__(
+        self, selection: Selection = EVERYTHING, ends: Iterable[SessionEnd] = (), older_sessions: int = 0
+    ) -> None:
         """``selection``: the channel's; a table that it leaves out is none of the target's. ``ends``: connections that
-        have ended, as an operator says."""
+        have ended, as an operator says. ``older_sessions``: see ``Manifest``."""
         self._selection, self._ends = selection, {end.session: end for end in ends}
+        self.older = OlderTables(older_sessions)
+        """What connections that are older than the channel use, and drop."""
         self._tables = OpenTables()
         self._begins: dict[str, LogPosition] = {}
         """Before each transaction that has created an open table, by the place of its CREATE."""
@@ -89,6 +94,8 @@ class TemporaryTracker:
             self._prepare(event, before, log_format, name)
         if (self._follows_users or self._ends) and code in _STATEMENTS and is_marked(event):
             self._take_user(event, before, log_format, name)
+        if self.older.highest and code in _STATEMENTS and self._may_be_of_older(event):
+            self._take_older(event, log_format, name)
         if code not in _QUERIES or (code == EventType.QUERY and not self._concerns(event)):
             return
         query = parse_body(event, log_format, name)
@@ -109,7 +116,8 @@ class TemporaryTracker:
         session = (event.header.server_id, query.thread_id)
         where = f"{name}:{event.offset}"
         self._begins[where] = before
-        self._tables.take(TemporaryStep(0, session, where, opened, closed, if_exists, renamed=renamed))
+        unknown = self._tables.take(TemporaryStep(0, session, where, opened, closed, if_exists, renamed=renamed))
+        self.older.take_definition(session, opened, unknown)
         if self._follows_users:
             # RENAME TABLE has no mark
             self.users.add(session)
@@ -139,6 +147,34 @@ class TemporaryTracker:
             "out. Else the tables that it changes are lost: begin the channel behind this connection, and keep the "
             "entry for connections that have ended"
         )
+
+    def _may_be_of_older(self, event: RawEvent) -> bool:
+        if is_marked(event):
+            return True
+        # RENAME TABLE has no mark
+        code = event.header.type_code
+        return code == EventType.QUERY_COMPRESSED or (code == EventType.QUERY and may_rename(event.body))
+
+    def _take_older(self, event: RawEvent, log_format: FormatDescription, name: str) -> None:
+        """Take a statement that may be of a connection that is older than the channel."""
+        parsed = parse_body(event, log_format, name)
+        assert isinstance(parsed, Query | ExecuteLoadQuery)
+        query = parsed if isinstance(parsed, Query) else parsed.query
+        session = (event.header.server_id, query.thread_id)
+        if not self.older.has(session):
+            return
+        query = plain_query(query, log_format.flavor)
+        facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
+        if facts.temporary:
+            # the caller follows those
+            return
+        if facts.renames:
+            self.older.take_rename(session, (name for pair in facts.renames for name in pair))
+        if not is_marked(event):
+            return
+        if facts.routines_used or facts.kind is StatementKind.UNKNOWN:
+            self.older.take_call(session)
+        self.older.take_use(session, (each for each in facts.tables if self._tables.find(session, each) is None))
 
     def _prepare(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
         if self._in_transaction is not None and self._in_transaction[0] == before:
@@ -183,12 +219,14 @@ class TemporaryTracker:
         """A tracker with the same open tables, to read on with, which takes down who uses one."""
         other = TemporaryTracker(self._selection)
         other._follows_users = True
+        other.older = self.older.behind()
         other._tables, other._begins = OpenTables(dict(self._tables.tables)), dict(self._begins)
         other._since = self._since
         return other
 
     def restarted(self, seqno: int) -> None:
         """The source was restarted before transaction ``seqno``, after a crash that dropped all open tables."""
+        self.older.restart()
         if self._tables.tables:
             self.restarts.append(seqno)
             self._tables.tables.clear()

@@ -19,7 +19,7 @@ from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.consistency import EpochStarts
 from binlane.plan.critical_databases import critical_databases
-from binlane.plan.manifest import Manifest, Segment
+from binlane.plan.manifest import Manifest, Segment, TemporaryDrop
 from binlane.plan.routing import Routing
 from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.map import map_segment as columnar_map
@@ -208,6 +208,7 @@ def filtered(
     restarts: Sequence[int] = (),
     older_sessions: int = 0,
     restarted: int | None = None,
+    later_drops: Sequence[TemporaryDrop] = (),
 ) -> Filtered:
     """Scan, fold and map a window whose segments end before the transactions ``cuts`` (0-based).
 
@@ -222,6 +223,7 @@ def filtered(
         restarts=tuple(restarts),
         older_sessions=older_sessions,
         restarted=restarted,
+        later_drops=tuple(later_drops),
         epochs=tuple(epochs_of(transactions, chosen)),
     )
     is_critical = critical_databases(chosen, schema)

@@ -97,7 +97,7 @@ class WindowReading:
             prepared = read_open_xa(connection, channel.name)
         xa, temporary, loads = (
             XaTracker(each.xid for each in prepared),
-            TemporaryTracker(self.selection, map(SessionEnd.of, channel.source.ended_sessions)),
+            TemporaryTracker(self.selection, map(SessionEnd.of, channel.source.ended_sessions), self.older_sessions),
             LoadFileTracker(),
         )
         source = source_of(channel, self.endpoints)
@@ -144,6 +144,11 @@ class WindowReading:
                     f"before it; run it again when {tracker.ends}{_without_asking(tracker)}"
                 )
             return before
+        if temporary.older.waits:
+            # few windows need it
+            from binlane.source.later_drops import with_later_drops
+
+            manifest = with_later_drops(source, manifest, temporary)
         with engine.connect() as connection:
             manifest = with_carried(connection, manifest, prepared, xa.ended, folder)
         return replace(manifest, older_sessions=self.older_sessions)

@@ -33,17 +33,7 @@ _SEQUENCE: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMPORARY\s+SEQ
 _ENGINE: Final = re.compile(rb"\bENGINE\s*=?\s*[`'\"]?(?P<name>\w+)", re.IGNORECASE)
 _REPLACES: Final = re.compile(rb"\s*CREATE\s+OR\s+REPLACE\b", re.IGNORECASE)
 _DROP: Final = re.compile(rb"\s*DROP\s", re.IGNORECASE)
-_ONE_TABLE: Final = re.compile(
-    rb"\s*(?:INSERT|REPLACE|LOAD|UPDATE|DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*FROM)\b", re.IGNORECASE
-)
-_CHANGES_ONE: Final = re.compile(
-    rb"(?:ALTER\s+(?:(?:ONLINE|IGNORE)\s+)*TABLE|TRUNCATE|(?:OPTIMIZE|ANALYZE|REPAIR)\s+(?:(?:LOCAL|NO_WRITE_TO_BINLOG)\s+)?TABLE"
-    rb"|CREATE\s+(?:(?:UNIQUE|FULLTEXT|SPATIAL)\s+)?INDEX|DROP\s+INDEX)\b",
-    re.IGNORECASE,
-)
-"""Definitions that a server marks for nothing but a temporary table."""
-_STRING: Final = re.compile(rb"'(?:[^'\\]|\\.|'')*'")
-_OWN_CONNECTION: Final = re.compile(rb"CONNECTION_ID|THREAD_ID", re.IGNORECASE)
+_DROPS_INDEX: Final = re.compile(rb"DROP\s+INDEX\b", re.IGNORECASE)
 _COPIED_ENGINES: Final = frozenset({b"INNODB", b"MYISAM", b"MEMORY", b"HEAP", b"ARIA", b"CSV"})
 """Engines whose tables hold nothing but their own rows, so they can be copied."""
 
@@ -83,40 +73,24 @@ class NamedTables:
     """It makes a permanent table or view."""
     is_marked: bool = True
     """The server has marked it for what it names. RENAME TABLE has no mark, and CREATE OR REPLACE always has one."""
-    is_plain: bool = False
-    """It names one table, once, and does not ask for its connection: if it is marked, the table is temporary, unless a
-    trigger, view or default asks for the connection."""
-    asking: frozenset[TableKey] = frozenset()
-    """Tables that it defines with a default that asks for the connection."""
 
     @classmethod
     def of(cls, facts: StatementFacts, sql: bytes, *, is_marked: bool) -> NamedTables:
         """Of a statement that neither creates nor drops temporary tables; ``is_marked``: by its server."""
-        if _DROP.match(sql) is not None and _CHANGES_ONE.match(sql) is None:
+        if _DROP.match(sql) is not None and _DROPS_INDEX.match(sql) is None:
             # each of a temporary table says TEMPORARY
             return cls()
-        is_ddl, makes = facts.commits_implicitly, _MAKES.match(sql) is not None
-        asks = _OWN_CONNECTION.search(sql) is not None
-        asking = facts.tables if is_ddl and asks else frozenset[TableKey]()
+        makes = _MAKES.match(sql) is not None
         tables = facts.tables - {after for _, after in (*facts.renames, *facts.copies)}
         if makes and (facts.views or not facts.create_select) and not facts.copies:
             # the definition is in the text; a view of temporary tables does not exist
-            return cls(asking=asking)
-        one = _CHANGES_ONE if is_ddl else _ONE_TABLE
-        is_simple = len(tables) == 1 and one.match(sql) is not None
+            return cls()
         return cls(
             tables,
-            tables if is_ddl else facts.written,
+            tables if facts.commits_implicitly else facts.written,
             makes,
             is_marked and not is_rename_table(sql) and _REPLACES.match(sql) is None,
-            is_simple and not makes and not asks and (is_ddl or _is_named_once(sql, tables)),
-            asking,
         )
-
-
-def _is_named_once(sql: bytes, tables: frozenset[TableKey]) -> bool:
-    words = re.findall(rb"[\w$\x80-\xff]+", _STRING.sub(b"", sql).lower())
-    return all(words.count(table.table.lower().encode()) == 1 for table in tables)
 
 
 @dataclass(frozen=True, slots=True)

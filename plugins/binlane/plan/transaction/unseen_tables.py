@@ -4,17 +4,27 @@ them.
 Such a table may hide a permanent one of its name, and the log has its later statements as it has those of the permanent
 one. Servers mark each statement that uses a temporary table of its connection, except RENAME TABLE, and few others:
 those that ask for their connection (CONNECTION_ID(), also behind a trigger, a view or a default), a DELETE of several
-tables, CREATE OR REPLACE and each DROP. In a procedure each statement behind such a one is marked, too, and the log
-shows no procedures. (Tried on MariaDB 10.11 and MySQL 9.7.) So the statements of a connection that may be older than
-the channel (``Manifest.older_sessions``) are judged here:
+tables, CREATE OR REPLACE and each DROP. In a body (of a procedure, of an event, of MariaDB's BEGIN NOT ATOMIC) each
+statement behind such a one is marked, too, and the log does not show bodies. (Tried on MariaDB 10.11 and MySQL 9.7.)
 
-- one that changes nothing but such a table is left out: nothing permanent depends on it;
-- one that reads such a table and changes another cannot be repeated, and one of which nobody can tell is named, too.
+So a mark proves nothing. What proves that a name is that of a temporary table:
+
+- there is no permanent table of that name;
+- the connection drops a temporary table of that name later, without a CREATE, a rename
+  or a call of a routine in between. A server logs the
+  DROP of each table that is open when its connection ends, and no DROP of a table that is not there (tried on MariaDB
+  10.5, 10.11 and 11.8, and on MySQL 9.7). Extraction looks behind the window's end for it (``Manifest.later_drops``).
+
+The marked statements of a connection that may be older than the channel (``Manifest.older_sessions``) are judged by
+that:
+
+- one that changes nothing but proved temporary tables is left out: nothing permanent depends on it;
+- one that reads such a table and changes another cannot be repeated, and one of which nothing is proved is named, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import field
 from typing import Final
 
@@ -26,7 +36,6 @@ from binlane.plan.transaction.temporary_tables import (
     Session,
     TemporaryStep,
     in_prepared,
-    which_are_temporary,
 )
 
 UNSEEN_RULE: Final = "temporary tables of before the channel"
@@ -34,7 +43,7 @@ UNSEEN_RULE: Final = "temporary tables of before the channel"
 UNSEEN: Final = "a temporary table of before the channel's beginning, of the connection"
 """Beginning of the name of an unsafe part: its statement is left out."""
 UNSURE: Final = "what may be a temporary table of before the channel's beginning, of the connection"
-"""The same, of a statement that may as well ask for its connection, or that makes a table: it is applied as it is
+"""The same, of a statement whose tables are not proved to be temporary, or that makes a table: it is applied as it is
 logged."""
 
 
@@ -62,33 +71,25 @@ def without(parts: Sequence[Part], numbers: Collection[int]) -> tuple[Part, ...]
     return (*stay, *(FilteredPart(UNSEEN_RULE, None, RowCounts()) for _ in numbers))
 
 
-@dataclass(frozen=True, slots=True)
-class TableFacts:
-    """What is known of the tables of the window."""
-
-    exists: Callable[[TableKey], bool]
-    """Whether a permanent table of that name may exist on the target."""
-    asks: Callable[[TableKey], bool]
-    """Whether a statement that names the table may ask for its connection by a trigger, a view or a default."""
-    opens_asking: Callable[[TableKey], bool]
-    """The same by a default alone, which also a definition of the table reads."""
-    has_routines: bool
-    """Whether a procedure may have run the statements."""
-
-
 def judge(
-    steps: Iterable[TemporaryStep], older_sessions: int, restarted: int | None, known: TableFacts
+    steps: Iterable[TemporaryStep],
+    older_sessions: int,
+    restarted: int | None,
+    exists: Callable[[TableKey], bool],
+    later_drops: Iterable[tuple[Session, str]] = (),
 ) -> tuple[list[TemporaryStep], UnseenTables]:
-    """The steps of a window without those that are left out, and what is to be done. ``older_sessions`` and
-    ``restarted``: see ``Manifest``.
+    """The steps of a window without those that are left out, and what is to be done.
 
-    Raises UnsupportedEventError for a prepared XA transaction that uses such a table.
+    ``older_sessions``, ``restarted`` and ``later_drops``: see ``Manifest``. ``exists``: whether a permanent table of
+    that name may exist on the target. Raises UnsupportedEventError for a prepared XA transaction that uses such a
+    table.
     """
     ordered = sorted(steps, key=lambda step: (step.seqno, step.part))
     if not older_sessions:
         return ordered, UnseenTables()
-    window = _Window(older_sessions, restarted, known, {table for step in ordered for table in step.names.asking})
-    stay = [step for step in ordered if not window.leaves_out(step)]
+    window = _Window(older_sessions, restarted, exists)
+    proved = window.drops_behind(ordered, later_drops)
+    stay = [step for step, names in zip(ordered, proved, strict=True) if not window.leaves_out(step, names)]
     return stay, UnseenTables(tuple(window.left_out), window.unsafe)
 
 
@@ -96,8 +97,7 @@ def judge(
 class _Window:
     older_sessions: int
     restarted: int | None
-    known: TableFacts
-    asking: set[TableKey]
+    exists: Callable[[TableKey], bool]
     left_out: list[tuple[int, int]] = field(default_factory=list)
     unsafe: dict[str, int] = field(default_factory=dict)
     _seen: OpenTables = field(default_factory=OpenTables)
@@ -106,14 +106,43 @@ class _Window:
     """The names, in lower case, that have turned out to be those of unseen tables."""
     _callers: set[Session] = field(default_factory=set)
 
-    def leaves_out(self, step: TemporaryStep) -> bool:
+    def drops_behind(
+        self, ordered: Sequence[TemporaryStep], later_drops: Iterable[tuple[Session, str]]
+    ) -> list[Set[str]]:
+        """For each step, the names among its tables (of a rename, old and new ones) that its connection drops later as
+        temporary ones: no CREATE, no rename and no call of a routine lies in between."""
+        dropped: dict[Session, set[str]] = {}
+        if self.restarted is None:
+            for session, name in later_drops:
+                dropped.setdefault(session, set()).add(name)
+        found: list[Set[str]] = []
+        for step in reversed(ordered):
+            if not self._may_be_older(step):
+                found.append(frozenset())
+                continue
+            names = dropped.setdefault(step.session, set())
+            if step.calls:
+                # a routine may have made what is dropped behind it
+                names.clear()
+            if step.opened is not None:
+                names.discard(_any_case(step.opened))
+            names.update(map(_any_case, step.closed))
+            renamed = {_any_case(name) for pair in step.renamed for name in pair}
+            found.append(names.intersection(renamed or map(_any_case, step.names.tables)))
+            # the table of before may have been another one, beside the temporary one that is dropped
+            names.difference_update(renamed)
+        found.reverse()
+        return found
+
+    def leaves_out(self, step: TemporaryStep, dropped: Set[str]) -> bool:
+        """``dropped``: the names among its tables that are dropped later as temporary ones."""
         if not self._may_be_older(step):
             self._seen.take(step)
             return False
         unseen = self._unseen.setdefault(step.session, set())
         if step.makes_or_drops:
             return self._takes_definition(step, unseen)
-        leaves = self._judge(step, unseen)
+        leaves = self._judge(step, unseen, dropped)
         if step.calls:
             self._callers.add(step.session)
         if not leaves:
@@ -143,27 +172,19 @@ class _Window:
         self.left_out.append((step.seqno, step.part))
         return True
 
-    def _judge(self, step: TemporaryStep, unseen: set[str]) -> bool:
-        if step.renamed and not step.names.is_marked:
-            return self._renames(step, unseen)
-        exists = self.known.exists if step.names.is_marked else lambda _: True
+    def _judge(self, step: TemporaryStep, unseen: set[str], dropped: Set[str]) -> bool:
+        if step.renamed:
+            return self._renames(step, unseen | dropped)
         tables = {table for table in step.names.tables if self._seen.find(step.session, table) is None}
-        sure = {table for table in tables if _any_case(table) in unseen or not exists(table)}
-        if step.session in self._callers or step.calls:
-            # a routine may have made them: ``lives`` and the precheck follow those
-            sure = {table for table in tables if _any_case(table) in unseen}
-        elif step.names.is_plain and len(tables) == 1 and not self.known.has_routines:
-            asks = self._asks if step.ddl is None else self._opens_asking
-            sure = sure if any(map(asks, tables)) else tables
+        sure = {table for table in tables if _any_case(table) in unseen or _any_case(table) in dropped}
+        if step.names.is_marked and not step.calls and step.session not in self._callers:
+            # a routine may have made it: ``lives`` and the precheck follow those
+            sure.update(table for table in tables if not self.exists(table))
         if sure and step.names.makes:
             self._name(UNSURE, step, sure)
             return False
         if sure:
             unseen.update(map(_any_case, sure))
-            for before, after in step.renamed:
-                if before in sure:
-                    unseen.discard(_any_case(before))
-                    unseen.add(_any_case(after))
             if not step.names.written <= sure:
                 self._name(UNSEEN, step, sure)
             return True
@@ -172,25 +193,13 @@ class _Window:
             self._name(UNSURE, step, tables)
         return False
 
-    def _asks(self, table: TableKey) -> bool:
-        return table in self.asking or self.known.asks(table)
-
-    def _opens_asking(self, table: TableKey) -> bool:
-        return table in self.asking or self.known.opens_asking(table)
-
-    def _renames(self, step: TemporaryStep, unseen: set[str]) -> bool:
-        """RENAME TABLE, which MariaDB does not mark: of tables that have turned out to be unseen ones."""
-        found = which_are_temporary(step.renamed, lambda table: _any_case(table) in unseen)
-        if not any(found):
-            return False
-        if not all(found):
-            self._name(
-                UNSEEN, step, {before for (before, _), is_unseen in zip(step.renamed, found, strict=True) if is_unseen}
-            )
-        for before, after in step.renamed:
-            unseen.discard(_any_case(before))
-            unseen.add(_any_case(after))
-        return True
+    def _renames(self, step: TemporaryStep, temporary: Set[str]) -> bool:
+        """A rename of a temporary table is not told from one of a permanent table: MariaDB does not even mark RENAME
+        TABLE. ``temporary``: names of the connection's temporary tables before or behind it."""
+        tables = {name for pair in step.renamed for name in pair}
+        if step.names.is_marked or not temporary.isdisjoint(map(_any_case, tables)):
+            self._name(UNSURE, step, tables)
+        return False
 
     def _name(self, what: str, step: TemporaryStep, tables: Iterable[TableKey]) -> None:
         name = f"{what} {step.session[1]}: {', '.join(sorted(map(str, tables)))}"

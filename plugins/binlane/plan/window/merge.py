@@ -23,7 +23,7 @@ from binlane.plan.transaction.unseen_tables import judge
 from binlane.plan.transaction.xa import pair
 from binlane.plan.window.barrier_rules import BarrierRules
 from binlane.plan.window.filter_guard import check_views
-from binlane.plan.window.known_tables import known_tables
+from binlane.plan.window.known_tables import may_be_permanent
 from binlane.plan.window.mapped import MappedWindow
 from binlane.plan.window.placement import placements
 from binlane.plan.window.reduce import FoldedLane
@@ -114,7 +114,11 @@ class _Fold:
         facts = self._known = self._schema_facts(schema)
         check_views(settings.selection, settings.renaming, manifest.segments, scans, facts)
         scans.temporary, self._unseen = judge(
-            scans.temporary, manifest.older_sessions, manifest.restarted, known_tables(scans, schema, facts)
+            scans.temporary,
+            manifest.older_sessions,
+            manifest.restarted,
+            may_be_permanent(scans, schema),
+            ((drop.session, drop.table) for drop in manifest.later_drops),
         )
         shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
         rules = AssignerRules(shard_list, settings.renaming, facts.letter_case)

@@ -10,8 +10,9 @@ from typing import Final
 import pytest
 
 from binlane.errors import PrecheckError
-from binlane.model import Flavor
+from binlane.model import Flavor, LogPosition
 from binlane.orchestration.extraction.window_reading import source_of
+from binlane.orchestration.request import WindowRequest
 from binlane.source.protocol import EVERY_SESSION
 from lab.servers import PrivateServer
 from tests.emptied import empty_target
@@ -88,14 +89,31 @@ def test_a_temporary_table_that_was_open_hides_its_statements_not_the_table_of_i
         assert_goes_on(beginning, run)
 
 
+def test_a_drop_behind_the_windows_end_proves_what_the_table_was(beginning: Channel) -> None:
+    with session(beginning, *OPENED) as run:
+        first_copy(beginning)
+        run(*LATER)
+        file, size, *_ = beginning.source.query("SHOW BINARY LOGS")[-1]
+    dropped = "DROP /*!40005 TEMPORARY */ TABLE IF EXISTS `t`"
+    wait_until(lambda: any(dropped in str(row) for row in beginning.source.query(f"SHOW BINLOG EVENTS IN '{file}'")))
+    assert beginning.run(WindowRequest(until_position=LogPosition(file, size))) is not None
+    assert beginning.target.query("SELECT id FROM tenant_1.t ORDER BY id") == [(1,), (2,), (3,)]
+    run_on(beginning.source, "INSERT INTO tenant_1.t VALUES (6, 6)")
+    assert beginning.run() is not None
+    beginning.assert_equal()
+
+
 def assert_goes_on(channel: Channel, run: Callable[..., None]) -> None:
     """The session of the temporary table and another one write, and both servers end equal."""
     run(*LATER)
     run_on(channel.source, "INSERT INTO tenant_1.t VALUES (4, 4)")
+    with pytest.raises(PrecheckError, match=r"what may be a temporary table of before .*tenant_1\.t.*run again when"):
+        channel.run()
+    # the session has another one, whose life the window has, then the table itself
+    run("DROP TEMPORARY TABLE t")
     assert channel.run() is not None
     channel.assert_equal()
-    # the session has another one, whose life the window has, then the table itself
-    run("DROP TEMPORARY TABLE t", "INSERT INTO t VALUES (5, 5)")
+    run("INSERT INTO t VALUES (5, 5)")
     run(*OPENED, "UPDATE t SET v = v + 1", "INSERT INTO p SELECT id + 10, v FROM t", "DROP TEMPORARY TABLE t")
     assert channel.run() is not None
     channel.assert_equal()
@@ -200,9 +218,46 @@ def test_what_a_running_event_writes_behind_its_temporary_table_is_not_left_out_
         wait_until(lambda: len(beginning.source.query("SELECT * FROM tenant_1.p")) == 4)
     finally:
         run_on(beginning.source, "SET GLOBAL event_scheduler = OFF", "SET GLOBAL binlog_format = ROW", log=False)
-    with pytest.raises(PrecheckError, match=r"event tenant_1\.runs, .*recopy.*\[left-out-statements\]"):
+    with pytest.raises(PrecheckError, match=r"what may be a temporary table of before .*tenant_1\.p.*allow_unsafe"):
         beginning.run()
     beginning.write_channel("allow_unsafe = true\n")
     assert beginning.run() is not None
-    assert beginning.cli("recopy", CHANNEL, "--table", "tenant_1.p", "--yes") == 0
     assert beginning.rows_of(beginning.source) == beginning.rows_of(beginning.target)
+
+
+COMPOUNDS: Final = {
+    "block": "BEGIN NOT ATOMIC {} END",
+    "if": "IF 1 = 1 THEN {} END IF",
+    "while": "BEGIN NOT ATOMIC DECLARE n INT DEFAULT 0; WHILE n < 1 DO {} SET n = n + 1; END WHILE; END",
+    "for": "FOR n IN 1..1 DO {} END FOR",
+    "immediate": "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC {} END'",
+}
+UNSEEN_OWN: Final = "INSERT INTO own VALUES (1);"
+OWN_OF_THE_BODY: Final = (
+    "CREATE TEMPORARY TABLE other (a INT); INSERT INTO other VALUES (1); DROP TEMPORARY TABLE other;"
+)
+
+
+COMPOUND_CASES: Final = [
+    *(pytest.param(compound, UNSEEN_OWN, id=f"{kind}-older-table") for kind, compound in COMPOUNDS.items()),
+    pytest.param(COMPOUNDS["block"], OWN_OF_THE_BODY, id="block-own-table"),
+]
+
+
+@pytest.mark.parametrize("beginning", [Flavor.MARIADB], indirect=True)
+@pytest.mark.parametrize(("compound", "uses"), COMPOUND_CASES)
+def test_what_a_compound_statement_writes_behind_a_temporary_table_is_not_left_out(
+    beginning: Channel, compound: str, uses: str
+) -> None:
+    """The server marks each statement of the body behind the first one of the temporary table, and logs no body."""
+    with session(beginning, "CREATE TEMPORARY TABLE own (a INT)") as older:
+        first_copy(beginning)
+        older(compound.format(f"{uses} INSERT INTO p VALUES (7, 7); DELETE FROM t WHERE id = 2;"))
+        with pytest.raises(PrecheckError, match=r"what may be a temporary table of before .*tenant_1\.[pt].*body"):
+            beginning.run()
+    # the DROP of its connection's end names other tables
+    with pytest.raises(PrecheckError, match=r"what may be a temporary table of before .*tenant_1\.[pt].*body"):
+        beginning.run()
+    beginning.write_channel("allow_unsafe = true\n")
+    assert beginning.run() is not None
+    beginning.assert_equal()
