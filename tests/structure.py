@@ -52,8 +52,8 @@ LAYERS: Final = (
         "values and errors that all share",
         (
             *("json_codec", "formats", "extension", "server_proof", "session_pins", "view_guard", "errors", "model"),
-            *("choices", "rename_rules", "database_pattern", "collation_rules", "compression", "garbage"),
-            *("blas_threads", "regular_files", "safe_path", "safe_text", "lazy_dataclass", ""),
+            *("choices", "rename_rules", "arrow_compute", "database_pattern", "collation_rules", "compression"),
+            *("garbage", "blas_threads", "regular_files", "safe_path", "safe_text", "lazy_dataclass", ""),
         ),
     ),
 )  # fmt: skip

@@ -11,6 +11,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from binlane import arrow_compute as pc
+
 GROUP: Final = "shard"
 _OPENED: Final = re.compile(r"((?<!\\)(?:\\\\)*\(\?)<(?=[A-Za-z_])")
 
@@ -51,9 +53,6 @@ class DatabasePattern:
         return self._texts[database]
 
     def _found(self, database: str) -> str | None:
-        # few channels have a pattern
-        import pyarrow.compute as pc
-
         name = pa.scalar(database)
         if not pc.match_substring_regex(name, self._expression).as_py():
             return None

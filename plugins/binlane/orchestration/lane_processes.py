@@ -51,12 +51,13 @@ class LaneProcesses:
                 child.terminate()
         self._end()
 
-    def begin(self, channel: str, target: Endpoint, lanes: int) -> None:
-        """Start processes for so many parallel lanes, if none are there, and let each look at the target: while a plan
-        is checked, not behind it. The serialized lane, which many windows do not need, gets its own with its work."""
+    def begin(self, channel: str, target: Endpoint, lanes: int, at_work: int | None) -> None:
+        """Start processes for the lanes that have work, if none are there, and let each look at the target: while a
+        plan is checked, not behind it. ``lanes``: all parallel ones, which later windows may need. ``at_work``: None if
+        that is not known yet."""
         if self._pool is None:
             pool = self._started(min(lanes + 1, _MOST_PROCESSES))
-            for _ in range(min(lanes, self._workers)):
+            for _ in range(min(lanes if at_work is None else at_work, self._workers)):
                 # a pool starts a process when it has a task and no process without one
                 pool.submit(look_at_target, channel, target)
 

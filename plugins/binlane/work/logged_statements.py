@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from binlane import arrow_compute as pc
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.window_plan import LaneFile, WindowPlan
@@ -142,8 +143,6 @@ def every_statement(folder: WorkFolder, plan: WindowPlan, pattern: re.Pattern[by
 def _every(
     folder: WorkFolder, plan: WindowPlan, kinds: Sequence[str], pattern: re.Pattern[bytes] | None = None
 ) -> Iterator[LaneStatement]:
-    import pyarrow.compute as pc
-
     for lane in plan.all_lanes:
         for file in plan.files[lane] if plan.files else ():
             for table in _groups(folder, file):
@@ -176,9 +175,6 @@ def _file(
     folder: WorkFolder, lane: int, file: LaneFile, *, trusts: bool = True
 ) -> Iterator[tuple[str, tuple[bytes, bytes], LaneStatement]]:
     for table in _groups(folder, file, trusts=trusts):
-        # here and below: most windows have no statement, and this import is slow
-        import pyarrow.compute as pc
-
         for kind in (_WHOLE, *_FORMED):
             found = table.filter(pc.equal(table["kind"], kind)).combine_chunks()
             if found.num_rows:
@@ -201,8 +197,6 @@ def _groups(folder: WorkFolder, file: LaneFile, *, trusts: bool = True) -> Itera
 
 
 def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tuple[bytes, bytes], LaneStatement]]:
-    import pyarrow.compute as pc
-
     payload, context = table["payload"], pc.fill_null(table["context"], "")
     forms = payload if kind == _WHOLE else _rewritten(payload, _FORMS)
     contexts = _rewritten(context, _OWN)
@@ -222,8 +216,6 @@ def _logged(table: pa.Table, row: int, lane: int, kind: str) -> LaneStatement:
 
 
 def _rewritten(values: pa.ChunkedArray, rules: tuple[tuple[str, str], ...]) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
     for pattern, replacement in rules:
         values = pc.replace_substring_regex(values, pattern=pattern, replacement=replacement)
     return values

@@ -11,12 +11,19 @@ NOBODY = Endpoint("target", "127.0.0.1", 1, "nobody", "x")
 def test_processes_begin_before_there_is_a_plan_once_and_end_with_the_command() -> None:
     before = set(active_children())
     with LaneProcesses() as lanes:
-        lanes.begin("shop", NOBODY, 2)
+        lanes.begin("shop", NOBODY, 2, None)
         begun = set(active_children()) - before
         assert 1 <= len(begun) <= 2
-        lanes.begin("shop", NOBODY, 2)
+        lanes.begin("shop", NOBODY, 2, None)
         assert set(active_children()) - before == begun
     assert set(active_children()) - before == set()
+
+
+def test_lanes_without_work_get_no_process() -> None:
+    before = set(active_children())
+    with LaneProcesses() as lanes:
+        lanes.begin("shop", NOBODY, 8, 1)
+        assert len(set(active_children()) - before) == 1
 
 
 def test_a_target_that_does_not_answer_is_the_lanes_own_to_tell_of() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +34,7 @@ from binlane.orchestration.plan_job.window_engine import engine_for
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Bars, Terminal, View
 from binlane.orchestration.window_refusal import recorded_refusal
+from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
@@ -47,7 +46,6 @@ from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.early_scans import EarlyScans
 from binlane.work.plan_job.job_progress import plan_progress
 
-_MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5
 
 
@@ -112,7 +110,7 @@ def plan(call: Call, console: Terminal) -> View:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
     work = WorkFolder(window["work"])
     try:
-        engine = _filter(channel, call.engine, work, window["segments"])
+        engine, _ = _filter(channel, call.engine, work, window["segments"])
         inputs = read_inputs(work)
         found = read_plan(work.plans(inputs.key))
         console.print(report.plan_view(found, engine, by_load=inputs.settings.places_by_load))
@@ -167,46 +165,26 @@ def apply_window(
     ``seconds``: gets the duration of each step.
     """
     begin_processes(engine)
-    plan_engine = ""
+    plan_engine, plan = "", None
     with early_scans(engine, channel) as early:
         with _timed(seconds, "extract", console), console.bars(seconds_left=True) as bars:
             window = steps.extract(channel, endpoints, request, _read_bytes(bars), early.told)
         if window["work"] is None:
             return window
-        count = request.lanes or channel.lanes.count
-        begun = functools.partial(lanes.begin, channel.name, endpoints.target, count)
         if window["plan"] is None:
-            meanwhile = _prepared(begun) if engine != PlanEngine.SPARK else nullcontext()
-            with _timed(seconds, "plan", console), _counted_segments(window, console), meanwhile:
+            with _timed(seconds, "plan", console), _counted_segments(window, console):
                 work = WorkFolder(window["work"])
                 with recorded_refusal(endpoints.target, channel.name, window["window"]):
-                    plan_engine = _filter(channel, engine, work, window["segments"], early)
-    begun()
+                    plan_engine, plan = _filter(channel, engine, work, window["segments"], early)
+    # while the check waits for the servers
+    at_work = None if plan is None else len(plan.lanes_to_run)
+    lanes.begin(channel.name, endpoints.target, request.lanes or channel.lanes.count, at_work)
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"], plan_engine=plan_engine)
     with _timed(seconds, "apply", console):
         lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
         return steps.advance(channel, endpoints, adopted["plan"])
-
-
-@contextmanager
-def _prepared(begin_lanes: Callable[[], None]) -> Iterator[None]:
-    """Around a plan job of this machine: this process waits for the job's processes, and meanwhile prepares the steps
-    behind it. 0.1 s, which a window of seconds would notice."""
-
-    def prepare() -> None:
-        # an error is the step's own to raise
-        with suppress(Exception):
-            import_module("binlane.precheck.checks")
-            begin_lanes()
-
-    thread = threading.Thread(target=prepare, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
 
 
 def _read_bytes(bars: Bars) -> step_progress.Told:
@@ -252,14 +230,12 @@ def _counted_segments(window: steps.Answer, console: Terminal) -> Iterator[None]
 
 def _filter(
     channel: ChannelConfig, engine: str, work: WorkFolder, segments: int, early: EarlyScans | None = None
-) -> str:
-    """Run the plan job; the engine that ran it, for people."""
+) -> tuple[str, WindowPlan | None]:
+    """Run the plan job; the engine that ran it, for people, and the plan if the engine has it."""
     found = engine_for(channel, engine, segments)
     if found.word == PlanEngine.LOCAL and early is not None:
-        plan_here(channel, work, early.rows)
-    else:
-        runner_of(found.word, "--engine")(channel, work)
-    return str(found)
+        return str(found), plan_here(channel, work, early.rows)
+    return str(found), runner_of(found.word, "--engine")(channel, work)
 
 
 class _timed:  # noqa: N801 -- reads as a statement

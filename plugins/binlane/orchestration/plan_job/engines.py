@@ -23,6 +23,7 @@ from binlane.orchestration.plan_job.spark_submit import (
     without_airflow,
     without_secrets,
 )
+from binlane.plan.window_plan import WindowPlan
 from binlane.work.files import PLAN, Digests, WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.early_scans import EarlyScans
@@ -47,9 +48,9 @@ def begin_processes(word: str) -> None:
         fork_server_here(*LANES, shared=WORKERS)
 
 
-def plan_here(channel: ChannelConfig, work: WorkFolder, scanned: Scanned | None = None) -> None:
+def plan_here(channel: ChannelConfig, work: WorkFolder, scanned: Scanned | None = None) -> WindowPlan:
     """Run the plan job by processes on this machine. ``scanned``: results of ``EarlyScans``."""
-    run_plan_job(work, LocalProcesses(os.cpu_count() or 1, *LANES), scanned)
+    return run_plan_job(work, LocalProcesses(os.cpu_count() or 1, *LANES), scanned)
 
 
 def early_scans(word: str, channel: ChannelConfig) -> EarlyScans:
@@ -100,9 +101,10 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
 
 class PlanRunner(Protocol):
     """Runs the plan job of a window's folder; the plan is written when the call returns, and this process knows what
-    was made (``work.plan_job.made``): ``run_plan_job`` notes it, where it is called."""
+    was made (``work.plan_job.made``): ``run_plan_job`` notes it, where it is called. The plan is the answer of an
+    engine that has it."""
 
-    def __call__(self, channel: ChannelConfig, work: WorkFolder) -> None:
+    def __call__(self, channel: ChannelConfig, work: WorkFolder) -> WindowPlan | None:
         """Raises the errors of ``work.plan_job.job.run_plan_job``."""
 
 

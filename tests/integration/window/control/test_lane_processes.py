@@ -9,7 +9,9 @@ from tests.waiting import wait_until
 LANES = 3
 
 
-def test_each_lane_has_asked_the_target_before_it_has_a_plan_and_has_written_nothing(channel: Channel) -> None:
+def test_each_lane_with_work_has_asked_the_target_before_it_is_told_of_a_plan_and_has_written_nothing(
+    channel: Channel,
+) -> None:
     run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
     assert channel.run() is not None
     writes = "SELECT @@GLOBAL.gtid_binlog_state" if channel.target.flavor == "mariadb" else "SELECT @@gtid_executed"
@@ -24,7 +26,7 @@ def test_each_lane_has_asked_the_target_before_it_has_a_plan_and_has_written_not
         return connections(channel) - before - asked
 
     with LaneProcesses() as lanes:
-        lanes.begin(CHANNEL, channel.endpoints.target, LANES)
+        lanes.begin(CHANNEL, channel.endpoints.target, 2 * LANES, LANES)
         # one for what was asked of the log before
         wait_until(lambda: seen() >= LANES + 1, 30)
     assert channel.target.query(writes) == written
