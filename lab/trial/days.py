@@ -29,7 +29,7 @@ _OF_DOCTOR: Final = ("^ok    (source|target)-(airflow-)?connection", "^      ", 
 def ready(site: Site) -> None:
     """A channel file, accounts with the printed grants, and a doctor that finds nothing more."""
     shell = site.shell
-    made = shell("binlane new shop --source shop_source --target shop_target").says("next: binlane grants shop")
+    made = shell("binlane new shop --source shop_source --target shop_target").says("export AIRFLOW_CONN_SHOP_SOURCE=")
     with (shell.folder / "dags" / "channels" / "shop.toml").open("a") as file:
         file.write(_ANNOUNCE)
     before = shell("binlane grants shop --users").says("CREATE USER")

@@ -135,6 +135,13 @@ class VerifyScope(Word):
     FULL = "full", "every row of every table, and all definitions"
 
 
+class Part(Word):
+    """``grants --on``: one of a channel's two servers."""
+
+    SOURCE = "source", "the server whose log is read"
+    TARGET = "target", "the server that windows write to"
+
+
 class Compressed(Word):
     """``--compress`` of a first copy: the connections whose packets are compressed by zlib."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from binlane.choices import Compressed
+from binlane.choices import Compressed, Part
 from binlane.cli import fleet, restore, verify, windows
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
 from binlane.errors import BinlaneError, ConfigError
@@ -253,12 +253,15 @@ def grants(
         bool, typer.Option("--accounts", help="Also for `verify --full --accounts`, which compares accounts.")
     ] = False,
     users: ForUsers = False,
+    on: Annotated[
+        Part | None, typer.Option(help="Of this server alone, to be piped into its client. Default: of both.")
+    ] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Print the GRANT statements that the channel's accounts need on source and target. Writes nothing."""
     from binlane.orchestration.commands.setup import grants as granting
 
-    out.print(granting.grants(channel, channels, compares_accounts=accounts, copies_users=users))
+    out.print(granting.grants(channel, channels, compares_accounts=accounts, copies_users=users, on=on))
 
 
 @app.command()
@@ -280,15 +283,19 @@ def spark_archive() -> None:
 @app.command()
 def new(
     channel: ChannelName,
-    source: Annotated[str, typer.Option(help="Airflow connection of the source server.")],
-    target: Annotated[str, typer.Option(help="Airflow connection of the target server.")],
+    source: Annotated[
+        str | None, typer.Option(help="Airflow connection of the source server. Default: NAME_source.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Airflow connection of the target server. Default: NAME_target.")
+    ] = None,
     spark: Annotated[str, typer.Option(help="Airflow connection of the Spark master.")] = "spark_default",
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Write the file of a new channel, whose first window survives an old log. Never overwrites a file."""
     from binlane.orchestration.commands.setup import new as creating
 
-    out.print(creating.new(channel, channels, source, target, spark))
+    out.print(creating.new(channel, channels, source or f"{channel}_source", target or f"{channel}_target", spark))
 
 
 @app.command()

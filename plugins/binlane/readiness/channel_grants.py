@@ -66,7 +66,8 @@ def _places(need: Need, scopes: Iterable[str]) -> tuple[str, ...]:
 
 
 def merged(given: Iterable[Order | str]) -> Iterator[Order | str]:
-    """The orders of one scope as one; other statements as they are, once each."""
+    """The orders of one scope as one, without what an order for everywhere gives; other statements as they are, once
+    each."""
     names: dict[tuple[str, str, bool], list[str]] = {}
     others: dict[str, None] = {}
     for each in given:
@@ -75,6 +76,9 @@ def merged(given: Iterable[Order | str]) -> Iterator[Order | str]:
         else:
             others[each] = None
     for (scope, account, with_option), found in names.items():
-        every = [ALL] if ALL in found else found
-        yield Order(tuple(dict.fromkeys(every)), scope, account, with_option)
+        everywhere = () if scope == EVERYWHERE else names.get((EVERYWHERE, account, with_option), ())
+        lacking = [] if ALL in everywhere else [each for each in found if each not in everywhere]
+        every = [ALL] if ALL in lacking else lacking
+        if every:
+            yield Order(tuple(dict.fromkeys(every)), scope, account, with_option)
     yield from others

@@ -74,7 +74,8 @@ OTHER_CHECKS: Final[Mapping[str, Check]] = {
 ON_SOURCE: Final = frozenset({"source-connection", "source-privileges", "row-format"})
 """The checks whose statements (``Finding.mend``) are for the source; those of all others are for the target."""
 
-_PRIVILEGES: Final = frozenset({"source-privileges", "privileges"})
+PRIVILEGE_CHECKS: Final = frozenset({"source-privileges", "privileges"})
+"""The checks whose findings are missing privileges, one each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def _after_privileges(found: Iterable[Answer]) -> Iterator[Answer]:
     """Errors behind a privilege that is missing are notes: they may be gone with it."""
     lacking = ""
     for each in found:
-        if each.check in _PRIVILEGES and not each.is_ok:
+        if each.check in PRIVILEGE_CHECKS and not each.is_ok:
             lacking = lacking or each.check
         if each.was_asked or not lacking:
             yield each

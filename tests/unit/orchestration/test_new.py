@@ -18,9 +18,11 @@ def test_the_file_is_a_channel_that_leaves_accounts_out_and_says_why(tmp_path: P
     channel = load_channel(tmp_path / "shop.toml", {})
     assert (channel.source.connection, channel.target.connection) == ("db1", "db2")
     assert channel.filter.kinds == {"accounts": "ignore"}
+    assert channel.verify.after_window == "window"
     assert channel.filter.exclude_databases == ("mysql", "sys")
     assert "accounts = " in (tmp_path / "shop.toml").read_text().split("# An old log begins with")[1]
-    assert "binlane doctor shop" in said
+    assert said.index("export AIRFLOW_CONN_DB1=") < said.index("export AIRFLOW_CONN_DB2=")
+    assert said.index("export AIRFLOW_CONN_DB2=") < said.index("binlane doctor shop")
 
 
 def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
@@ -43,8 +45,11 @@ def test_only_a_channel_s_name_becomes_a_file(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("hostile", ['a"b', "a\nb = 1\n[rename]", "\\", "a\x7f\x1b", "é𝄞", "{name}"])
 def test_a_hostile_connection_name_stays_one_string_of_the_file(hostile: str, tmp_path: Path) -> None:
-    new("shop", tmp_path, hostile, "db2", "spark_default")
+    said = new("shop", tmp_path, hostile, "db2", "spark_default")
 
+    assert "a connection in Airflow" in said
+    assert "export AIRFLOW_CONN_DB2=" in said
+    assert len(said.splitlines()) == 6
     assert tomllib.loads((tmp_path / "shop.toml").read_text())["source"] == {"connection": hostile}
 
 

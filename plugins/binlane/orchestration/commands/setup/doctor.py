@@ -21,9 +21,19 @@ from binlane.orchestration.commands.setup.connections_held import Connections, L
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.terminal import Style, Terminal
+from binlane.precheck.account.privileges import Order
 from binlane.precheck.finding import Command, Finding
 from binlane.readiness.channel_grants import merged
-from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, ON_SOURCE, OTHER_CHECKS, Answer, Check, answers
+from binlane.readiness.checks import (
+    CHANNEL_CHECKS,
+    COPY_CHECKS,
+    ON_SOURCE,
+    OTHER_CHECKS,
+    PRIVILEGE_CHECKS,
+    Answer,
+    Check,
+    answers,
+)
 from binlane.readiness.needs import applies_accounts
 from binlane.readiness.situation import ReadinessRequest
 from binlane.schema.compare import Severity
@@ -37,6 +47,8 @@ _FAILED: Final[tuple[str, Style]] = ("FAIL  ", "bold red")
 _NOTE: Final[tuple[str, Style]] = ("note  ", "dim")
 _JOBS: Final = 6
 """Connections of a first copy with the default number of jobs."""
+_NAMED_PRIVILEGES: Final = 2
+"""How many missing privileges have a line each."""
 _CONNECTED: Final[Mapping[str, Callable[[Endpoints], Endpoint | None]]] = {
     "source-connection": lambda endpoints: endpoints.source,
     "target-connection": lambda endpoints: endpoints.target,
@@ -125,11 +137,24 @@ def _may_copy(channel: ChannelConfig, endpoints: Endpoints) -> bool:
         return True  # a check says what is wrong
 
 
+def _counted(answer: Answer) -> tuple[Finding, ...]:
+    """Its findings; many missing privileges as one that counts them, because the GRANT statements below name them."""
+    findings = answer.findings
+    if answer.check not in PRIVILEGE_CHECKS or len(findings) <= _NAMED_PRIVILEGES:
+        return findings
+    mend = tuple(each for finding in findings for each in finding.mend)
+    lacking = sum(len(each.names) for each in merged(mend) if isinstance(each, Order))
+    severity = Severity.INFO if answer.is_ok else Severity.FATAL
+    where = f"{'source' if answer.check in ON_SOURCE else 'target'}: account"
+    expected, todo = f"the {plural(lacking, 'privilege')} of the statements below", "run the statements"
+    return (Finding(severity, where, expected, "none of them", todo, mend=mend),)
+
+
 def _show(answer: Answer, out: Terminal) -> None:
     """Its findings, and then what mends them."""
     if not answer.findings or (answer.is_ok and answer.said):
         out.line(_OK, (f"{answer.check}: {answer.said}" if answer.said else answer.check, ""))
-    for finding in answer.findings:
+    for finding in _counted(answer):
         mark = _FAILED if finding.severity is Severity.FATAL else _NOTE
         if not answer.was_asked:
             out.line(mark, (f"{answer.check}: {finding.found}", ""))

@@ -8,6 +8,7 @@ from typing import Final
 
 from binlane.apply.refusals import target_errors
 from binlane.binlog.types.literals import quoted
+from binlane.choices import Part
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
 from binlane.errors import ConfigError
@@ -43,7 +44,9 @@ Lines = list[tuple[str, str]]
 """Statements and their reasons; a reason without a statement is a remark."""
 
 
-def grants(name: str, folder: Path, *, compares_accounts: bool = False, copies_users: bool = False) -> str:
+def grants(
+    name: str, folder: Path, *, compares_accounts: bool = False, copies_users: bool = False, on: Part | None = None
+) -> str:
     """The statements as text, each with its reason. Queries the servers and writes nothing. ``compares_accounts``: also
     those of a verification that compares accounts; raises ConfigError for a channel that has none. ``copies_users``:
     also those of a first copy of accounts, for a channel whose windows leave accounts out."""
@@ -53,6 +56,11 @@ def grants(name: str, folder: Path, *, compares_accounts: bool = False, copies_u
         raise ConfigError(
             f"{channel.file}: --accounts: expected a channel with a live source whose filter applies accounts; of "
             "others a verification compares no accounts"
+        )
+    if on is Part.SOURCE and endpoints.source is None:
+        raise ConfigError(
+            f"{channel.file}: --on source: expected a channel with source.connection, found one that reads an archive: "
+            "its files need no account; use --on target"
         )
     compared = (COMPARED_ACCOUNTS,) if compares_accounts else ()
     if endpoints.source is not None:
@@ -67,7 +75,10 @@ def grants(name: str, folder: Path, *, compares_accounts: bool = False, copies_u
         databases = None if scopes == (EVERYWHERE,) else OF_THE_CHANNEL
         needs = source_privileges(source.flavor, source.number, databases, copies=copies, users=users)
         given = _statements((*needs, *compared), scopes, source, endpoints.source)
-        lines += _server("source", endpoints.source, source, given)
+        if on is not Part.TARGET:
+            lines += _server("source", endpoints.source, source, given)
+    if on is Part.SOURCE:
+        return "\n".join(lines)
     scopes = scopes_of(channel, Renaming(channel.rename), has_patterns=target.has_patterns)
     asked = channel_needs(channel, OF_THE_CHANNEL, copies=copies, users=users)
     of_target = tuple(account_privileges(target.flavor, target.number, asked))

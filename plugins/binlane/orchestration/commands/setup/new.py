@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from binlane.config import load_channel, require_channel_name
 from binlane.errors import ConfigError
+from binlane.safe_text import one_line
 
 _TEMPLATE: Final = """\
 # The channel {name}. Every key: docs/configuration.md
@@ -37,9 +40,14 @@ exclude_databases = ["mysql", "sys"]
 # privilege that they grant. Without this line accounts follow the source: `binlane grants {name}` then prints more.
 accounts = "ignore"
 
+[verify]
+# After each window of the DAG the rows that it changed are compared between both servers.
+after_window = "window"
+
 [spark]
 connection = {spark}
 """
+_SHELL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def new(name: str, folder: Path, source: str, target: str, spark: str) -> str:
@@ -64,7 +72,19 @@ def new(name: str, folder: Path, source: str, target: str, spark: str) -> str:
         # else the next try would find a file, and refuse to overwrite it
         file.unlink()
         raise
-    return f"{file}: written\nnext: binlane grants {name}; binlane doctor {name}"
+    return "\n".join((f"{file}: written", *_next_steps(name, source, target)))
+
+
+def _next_steps(name: str, source: str, target: str) -> Iterator[str]:
+    """Commands to be copied: what the next one needs stands before it."""
+    yield "next, in this shell; or the two connections in Airflow:"
+    for part, connection in (("SOURCE", source), ("TARGET", target)):
+        if _SHELL_NAME.fullmatch(connection):
+            yield f"  export AIRFLOW_CONN_{connection.upper()}='mysql://binlane:PASSWORD@{part}-HOST:3306/'"
+        else:
+            yield f"  # {one_line(connection)}: a name that no shell variable can have: a connection in Airflow"
+    yield f"  binlane grants {name}   # the accounts, as statements"
+    yield f"  binlane doctor {name}   # whether all is there"
 
 
 def _quoted(key: str, value: str) -> str:
