@@ -51,7 +51,7 @@ Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
 
 def reaching(situation: Situation, find: Find) -> Iterator[tuple[LoggedText | None, LaneStatement, str, BodyPart]]:
     """Each statement that reaches a body in which ``find`` finds parts: its text, and the body's name."""
-    found = [(body, part) for body in _bodies(situation) for part in find(body)]
+    found = [(body, part) for body in bodies(situation) for part in find(body)]
     if not found:
         return
     wanted = [body.difference for body, _ in found]
@@ -69,7 +69,7 @@ def _fires(body: Body, text: LoggedText | None, reached: int) -> bool:
     return not set(_EVENTS.get(body.event, ())).isdisjoint(text.words)
 
 
-def _bodies(situation: Situation) -> Iterator[Body]:
+def bodies(situation: Situation) -> Iterator[Body]:
     """Of both servers, as far as the window may reach them, and of the window itself; each text once."""
     # few windows need it
     from binlane.sql.temporary_routines import tokens_of

@@ -339,7 +339,7 @@ def may_reach_programs(situation: Situation) -> bool:
     if any(each.feature == CASCADE_TRIGGERS for each in situation.plan.requirements):
         return True
     tables = {each.key.table for side in situation.stored_triggers for each in side}
-    return any(True for _ in situation.transactions_with(_naming({*names, *tables})))
+    return any(True for _ in situation.transactions_with(naming({*names, *tables})))
 
 
 def _reached(
@@ -451,7 +451,7 @@ def reaching_statements(
     called = reach.called.union(folded(each.key) for each in found if not each.is_trigger)
     leading, plan = reach.leading_to(wanted), situation.plan
     known: dict[frozenset[TableKey], frozenset[TableKey]] = {}
-    for logged, _ in situation.transactions_with(_naming(map(plain_name, leading))) if wanted else ():
+    for logged, _ in situation.transactions_with(naming(map(plain_name, leading))) if wanted else ():
         text = LoggedText.of(logged.header.first_seqno, logged.header.source, logged.item, plan.flavor)
         opens = by_definitions and text is not None and _opens_views(text)
         if logged.item.kind is ItemKind.DDL and text is not None and _fires_none(text) and not opens:
@@ -525,7 +525,7 @@ def _dropped_triggers(situation: Situation) -> Iterator[Finding]:
             yield Finding(Severity.FATAL, f"{name}: trigger of seqno {seqno}", expected, found, _TODO_DROPPED, seqno)
 
 
-def _naming(names: Iterable[str]) -> re.Pattern[bytes]:
+def naming(names: Iterable[str]) -> re.Pattern[bytes]:
     """Finds texts that may have one of the names, in whatever character set and quotes; a routine's also with other
     letters than ASCII."""
     wanted = sorted(set(names))
@@ -541,7 +541,7 @@ def _calls(situation: Situation, bodies: Bodies) -> Iterator[Call[LaneStatement]
     names = bodies.concerned
     if not names:
         return
-    found = situation.transactions_with(_naming({*names, *bodies.temporary, "TEMPORARY"}))
+    found = situation.transactions_with(naming({*names, *bodies.temporary, "TEMPORARY"}))
     for logged, block in sorted(found, key=lambda each: each[0].header.first_seqno):
         header, plan = logged.header, situation.plan
         text = LoggedText.of(header.first_seqno, header.source, logged.item, plan.flavor)

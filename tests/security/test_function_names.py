@@ -1,0 +1,98 @@
+"""Functions that a user of the source names as one that only the target has built in, or the other way round.
+
+Attacker: whoever may make functions in one database of the source. A line more is an attack more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import pytest
+
+from binlane.errors import BinlaneError
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import ChannelOf, run_on
+
+FILTER: Final = '[filter]\ninclude_databases = ["app"]\n'
+UNSAFE: Final = "allow_unsafe = true\n"
+
+
+class Attack(NamedTuple):
+    """A function, and statements that have another one called on the target."""
+
+    servers: tuple[str, str]
+    function: str
+    statements: Sequence[str]
+    binlog_format: str = "STATEMENT"
+    rules: str = UNSAFE
+
+
+_TO_MARIADB: Final = ("mysql", "mariadb")
+_TO_MYSQL: Final = ("mariadb", "mysql")
+_PREPARED: Final = ("SET sql_mode = ''", "PREPARE p FROM 'INSERT INTO t (n) SELECT count (7)'")
+ATTACKS: Final = {
+    "sequence-of-another-database": Attack(
+        _TO_MARIADB, "setval(a INT, b INT)", ("UPDATE o AS other SET n = setval(other.seq, 1000)",), rules=FILTER
+    ),
+    "value": Attack(_TO_MARIADB, "nvl2(a INT, b INT, c INT)", ("INSERT INTO t (n) VALUES (nvl2(1, 2, 3))",)),
+    "quoted": Attack(_TO_MARIADB, "nvl(a INT, b INT)", ("INSERT INTO t (n) VALUES (`nvl` /* x */ (1, 2))",)),
+    "trigger": Attack(
+        _TO_MARIADB,
+        "nvl(a INT, b INT)",
+        ("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.n = nvl(1, 2)", "INSERT INTO t (n) VALUES (1)"),
+    ),
+    "view": Attack(_TO_MARIADB, "nvl(a INT, b INT)", ("CREATE VIEW v AS SELECT nvl(1, 2) AS x",), "ROW"),
+    "stored-on-the-target-alone": Attack(_TO_MYSQL, "nvl(a INT, b INT)", ("INSERT INTO t (n) VALUES (NVL(1, 2))",)),
+    "newer-version": Attack(("mariadb", "11.8"), "kdf(a INT, b INT)", ("INSERT INTO t (n) VALUES (kdf(1, 2))",)),
+    "prepared-without-ignore-space": Attack(
+        ("mariadb", "mariadb"), "`count`(a INT)", (*_PREPARED, "SET sql_mode = 'IGNORE_SPACE'", "EXECUTE p")
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(attack, id=name, marks=requires_mysql if "mysql" in attack.servers else ())
+        for name, attack in ATTACKS.items()
+    ],
+)
+def test_no_call_means_another_function_on_the_target(attack: Attack, channel_of: ChannelOf) -> None:
+    channel = channel_of(*attack.servers)
+    _made(channel.source, channel.target, attack.function)
+    channel.write_channel(attack.rules)
+    assert channel.run() is not None
+    run_on(channel.source, f"SET binlog_format = {attack.binlog_format}", "USE app", *attack.statements)
+
+    with pytest.raises(BinlaneError, match=r"(?s)expected calls that mean the same function .*\[function-names\]"):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM app.t") == []
+    assert channel.target.query("SELECT n FROM app.o") == [(1,)]
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_call_of_a_stored_function_by_its_name_alone_runs(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    _made(channel.source, channel.target, "éf(a INT)")
+    run_on(channel.source, "SET binlog_format = STATEMENT", "USE app", "INSERT INTO t (n) VALUES (`éf` (1) + abs(-1))")
+
+    assert channel.run() is not None
+
+    assert channel.target.query("SELECT n FROM app.t") == [(43,)]
+
+
+def _made(source: PrivateServer, target: PrivateServer, function: str) -> None:
+    for server in (source, target):
+        run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    run_on(
+        source,
+        "CREATE DATABASE app",
+        "CREATE TABLE app.t (id INT AUTO_INCREMENT PRIMARY KEY, n INT)",
+        "CREATE TABLE app.o (seq INT PRIMARY KEY, n INT)",
+        "INSERT INTO app.o VALUES (1, 1)",
+        "USE app",
+        f"CREATE FUNCTION {function} RETURNS INT DETERMINISTIC RETURN 42",
+    )
