@@ -38,10 +38,11 @@ APPLY: Final = ("apply.session", "apply.rows", "apply.ddl", "apply")
 PRECHECK: Final = ("precheck.account", "precheck.definitions", "precheck")
 VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "garbage", "work", *STATE, "source", *APPLY)
-EVERYWHERE: Final = ("lazy_dataclass",)
+EVERYWHERE: Final = ("activity", "lazy_dataclass")
 """Parts that every other one may import, without a place in its row."""
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": (),
+    "activity": (),
     "lazy_dataclass": (),
     "blas_threads": (),
     "garbage": (),

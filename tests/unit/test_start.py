@@ -52,7 +52,7 @@ NOT_ALWAYS: Final = (
     *("pyarrow.compute", "pyarrow.dataset", "pandas", "urllib.request", "http.client", "xml.etree", "unittest"),
     *("sqlite3", "psutil", "airflow", "pyspark", "hypothesis", "jinja2", "alembic"),
 )
-MOST_MODULES: Final = 430
+MOST_MODULES: Final = 431
 """Of binlane; 382 when this was written."""
 
 

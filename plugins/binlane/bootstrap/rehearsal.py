@@ -16,6 +16,7 @@ from typing import Final
 
 import pymysql
 
+from binlane.activity import doing
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.sessions import Session
@@ -50,8 +51,9 @@ def rehearse(writer: Session, definitions: Iterable[Definition]) -> Iterator[Ref
         distinct[_renamed(definition.statement)].append(definition.schema_object)
     if not distinct:
         return
-    with _schema(writer):
+    with _schema(writer), doing("definitions, each created once", len(distinct)) as activity:
         for statement, objects in distinct.items():
+            activity.done += 1
             kind = "SEQUENCE" if objects[0].kind == "sequence" else "TABLE"
             writer.execute(f"DROP {kind} IF EXISTS {REHEARSAL}")
             try:

@@ -9,7 +9,7 @@ import threading
 from typing import NoReturn
 
 from binlane.cli.commands import main
-from binlane.orchestration.terminal import all_flushed
+from binlane.orchestration.terminal import all_flushed, break_silence
 
 
 def program() -> NoReturn:
@@ -19,6 +19,8 @@ def program() -> NoReturn:
     objects takes 0.05 to 0.1 s, as long as a window's check.
     """
     code: str | int | None = 0
+    if sys.argv[1:2] != ["check"]:  # a monitoring system takes what it reads for an answer
+        break_silence()
     try:
         main()
     except SystemExit as exc:

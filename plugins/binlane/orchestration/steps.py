@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard, TypeVar, cast
 
+from binlane.activity import Activity, doing
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.garbage import uncollected
-from binlane.model import CLOCKS_DIFFER, plural
+from binlane.model import CLOCKS_DIFFER, plural, size_text
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
 from binlane.orchestration.extraction.window_reading import WindowReading, source_of
@@ -113,7 +114,8 @@ def extract(
     the schema of an older binlane.
     """
     target = target_state(endpoints.target, brings_up=None if request.dry_run else channel.work.uri)
-    with kept_connections(), target, room_needed(channel.work.uri):
+    with kept_connections(), target, room_needed(channel.work.uri), doing("extract") as activity:
+        told = _telling(activity, told)
         if not request.dry_run:
             # here too, because an earlier run may have been killed during the removal, and this one may apply no window
             remove_old(channel, endpoints)
@@ -122,6 +124,15 @@ def extract(
         except (WindowBusyError, PositionError) as exc:
             log.info("another run was faster, checking again: %s", exc)
             return _extract(channel, endpoints, request, told, scan)
+
+
+def _telling(activity: Activity, told: step_progress.Told | None) -> step_progress.Told:
+    def tell(done: int, total: int) -> None:
+        activity.text = f"extract: {size_text(done)} of {size_text(total)} of the log" if total else "extract"
+        if told is not None:
+            told(done, total)
+
+    return tell
 
 
 def _extract(

@@ -6,11 +6,14 @@ escape sequence or reverse the text's direction.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import io
 import os
+import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Final, Literal, TextIO
 
 from rich.console import Console, Group
@@ -26,11 +29,18 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from binlane.activity import newest
 from binlane.safe_text import one_line, printable
 
 __all__ = ["Bars", "Grid", "Terminal", "View", "as_text"]
 
 _WIDTH: Final = 110
+_SILENCE: Final = 5.0
+"""Seconds without output, behind which a command says what it is doing."""
+_LONGEST_SILENCE: Final = 60.0
+"""In a log, where each line stays."""
+_STDERR: Final = 2
+_CLEARED: Final = "\r\x1b[K"
 Justify = Literal["left", "right"]
 Style = Literal["", "bold", "dim", "red", "bold red", "green"]
 
@@ -74,6 +84,55 @@ View = str | Grid | Sequence[Grid]
 """Output: a text of one or more lines, a table, or several tables."""
 
 
+class _Silence:
+    """How long this process has written nothing."""
+
+    def __init__(self) -> None:
+        self.bearable = _SILENCE
+        self.has_bars = False
+        self._since = self._told_at = time.monotonic()
+        self._lines = 0
+        self._has_line = False
+
+    def breaks(self) -> None:
+        """Something is written now."""
+        self._since = self._told_at = time.monotonic()
+        self._lines = 0
+        if self._has_line:
+            self._has_line = False
+            _write(_CLEARED)
+
+    def tell(self, *_: object) -> None:
+        """A signal's handler: no buffer and no lock of an output is touched, whatever was interrupted."""
+        now, is_terminal = time.monotonic(), os.isatty(_STDERR)
+        due = self.bearable if is_terminal else min(self.bearable * 2**self._lines, _LONGEST_SILENCE)
+        if self.has_bars or now - self._told_at < due:
+            return
+        self._told_at, self._lines, self._has_line = now, self._lines + 1, is_terminal
+        text = f"... {one_line(str(newest() or 'at work'))} ({now - self._since:.0f} s)"
+        _write(f"{_CLEARED}{text}" if is_terminal else f"{text}\n")
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(_STDERR, text.encode("utf-8", "backslashreplace"))
+
+
+_silence: Final = _Silence()
+
+
+def break_silence(seconds: float = _SILENCE) -> None:
+    """From now on this process says on standard error what it is doing, if it has written nothing for some seconds.
+
+    By a timer's signal, not by a thread: this process forks, and a signal also interrupts the waiting for a server.
+    """
+    _silence.bearable = seconds
+    signal.signal(signal.SIGALRM, _silence.tell)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds / 5)
+    # Python's end gives the signal back its own meaning, which is to end the process
+    atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
+
+
 class Terminal:
     """Standard output or standard error, or another stream."""
 
@@ -90,6 +149,7 @@ class Terminal:
 
     def print(self, view: View) -> None:
         """Print a view; text is not wrapped."""
+        _silence.breaks()
         if isinstance(view, str):
             self._console.print(Text(printable(view)), soft_wrap=True)
         elif isinstance(view, Grid):
@@ -99,6 +159,7 @@ class Terminal:
 
     def line(self, *parts: tuple[str, Style]) -> None:
         """Print one line of texts, each in its style."""
+        _silence.breaks()
         text = Text()
         for part, style in parts:
             text.append(one_line(part), style=style or None)
@@ -106,6 +167,7 @@ class Terminal:
 
     def message(self, *parts: tuple[str, Style]) -> None:
         """Print texts with their own line breaks, each in its style."""
+        _silence.breaks()
         text = Text()
         for part, style in parts:
             text.append(printable(part), style=style or None)
@@ -113,9 +175,10 @@ class Terminal:
 
     def exactly(self, text: str) -> None:
         """Print a text unchanged to a pipe or file, and with escapes to a terminal."""
+        _silence.breaks()
         self._console.file.write(printable(text) if self.is_terminal else text)
 
-    @contextmanager
+    @contextlib.contextmanager
     def bars(self, *, seconds_left: bool = False) -> Iterator[Bars]:
         """Progress bars inside the with block; none if the stream is not a terminal."""
         description = TextColumn("{task.description}", markup=False)
@@ -125,8 +188,13 @@ class Terminal:
         times = (TimeElapsedColumn(), TimeRemainingColumn()) if seconds_left else (TimeElapsedColumn(),)
         hidden = not self.is_terminal
         columns = (description, BarColumn(), counted, *times)
-        with Progress(*columns, console=self._console, transient=True, disable=hidden) as progress:
-            yield Bars(progress)
+        _silence.breaks()
+        outer, _silence.has_bars = _silence.has_bars, _silence.has_bars or not hidden
+        try:
+            with Progress(*columns, console=self._console, transient=True, disable=hidden) as progress:
+                yield Bars(progress)
+        finally:
+            _silence.has_bars = outer
 
 
 class Bars:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from binlane.activity import doing
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.plan.window_plan import WindowPlan
@@ -160,4 +161,8 @@ def _for(channel: ChannelConfig, todo: str) -> str:
 
 def run_checks(situation: _Looked, checks: Mapping[str, Callable[[_Looked], Iterable[Finding]]]) -> tuple[Finding, ...]:
     """What the checks find, in the table's order, each finding with its check's name."""
-    return tuple(replace(finding, check=name) for name, check in checks.items() for finding in check(situation))
+    found: list[Finding] = []
+    for name, check in checks.items():
+        with doing(f"check {name}"):
+            found += (replace(finding, check=name) for finding in check(situation))
+    return tuple(found)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.errors import BinlaneError, PrecheckError
 from binlane.lazy_dataclass import dataclass
@@ -107,7 +108,7 @@ def answer(name: str, check: Check, situation: Readiness, *, tries_again: bool =
     """What one check finds. An error of a server, or of the work folder, is a finding, too; retryable ones are raised
     if somebody ``tries_again``."""
     try:
-        with target_errors(situation.place):
+        with target_errors(situation.place), doing(f"check {name}"):
             return Answer(name, tuple(replace(finding, check=name) for finding in check(situation)))
     except (BinlaneError, OSError) as exc:
         if tries_again and isinstance(exc, BinlaneError) and exc.retryable:

@@ -15,6 +15,7 @@ from functools import partial
 
 from sqlalchemy import Connection, Engine
 
+from binlane.activity import Activity, doing
 from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
 from binlane.garbage import uncollected
@@ -138,8 +139,10 @@ class Verifier:
         self._began = self._step_began = self.clock()
         self._rows_before = verification.rows
         if self.options.full:
-            return self._full(verification)
-        self._compare_windows()
+            with doing("tables") as activity:
+                return self._full(verification, activity)
+        with doing("the rows that windows have changed"):
+            self._compare_windows()
         return self._end(verification)
 
     def _in_scope(self, tables: Tables) -> Tables:
@@ -277,7 +280,7 @@ class Verifier:
         self._step_rows += rows
         self._counts = replace(had, tables=had.tables + tables, chunks=had.chunks + chunks, rows=had.rows + rows)
 
-    def _full(self, verification: Verification) -> Outcome:
+    def _full(self, verification: Verification, activity: Activity) -> Outcome:
         """Compare all tables, continuing at the stored progress, until the end or until the time is up."""
         with self.engine.connect() as connection:
             done = set(tables_of(connection, self.channel, verification.id))
@@ -286,7 +289,9 @@ class Verifier:
         if reached is not None:
             names.sort(key=lambda key: str(key) != reached.table)
         finished: list[TableKey] = []
+        activity.total = len(self._tables.compared)
         for place, name in enumerate(names):
+            activity.text, activity.done = f"{name}; tables", len(done) + place
             table, begin = self._tables.compared[name], None
             is_begun = reached is not None and (str(name), key_shape(table)) == (reached.table, reached.key)
             if reached is not None and is_begun and table.has_ranges:
@@ -307,7 +312,8 @@ class Verifier:
         notes = self._tables.not_comparable.items()
         self._compare.others += [Difference(key, (), None, None, note=note) for key, note in notes]
         if self.options.scope.is_all:
-            self._compare.definitions += self._definitions.differences()
+            with doing("definitions"):
+                self._compare.definitions += self._definitions.differences()
         return self._end(verification, finished)
 
     def _is_step_over(self) -> bool:

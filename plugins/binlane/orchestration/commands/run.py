@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import require_own_target
 from binlane.choices import PlanEngine
@@ -110,7 +111,8 @@ def plan(call: Call, console: Terminal) -> View:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
     work = WorkFolder(window["work"])
     try:
-        engine, _ = _filter(channel, call.engine, work, window["segments"])
+        with doing("plan job"):
+            engine, _ = _filter(channel, call.engine, work, window["segments"])
         inputs = read_inputs(work)
         found = read_plan(work.plans(inputs.key))
         console.print(report.plan_view(found, engine, by_load=inputs.settings.places_by_load))
@@ -243,11 +245,14 @@ class _timed:  # noqa: N801 -- reads as a statement
 
     def __init__(self, seconds: dict[str, float], step: str, console: Terminal) -> None:
         self._seconds, self._step, self._console = seconds, step, console
+        self._activity = doing(step)
 
     def __enter__(self) -> None:
         self._start = time.monotonic()
+        self._activity.__enter__()
 
     def __exit__(self, kind: object, *_: object) -> None:
+        self._activity.__exit__(None, None, None)
         self._seconds[self._step] = time.monotonic() - self._start
         if kind is None:
             self._console.line(("✓", "green"), (f" {self._step} ", ""), (f"{self._seconds[self._step]:.1f} s", "dim"))

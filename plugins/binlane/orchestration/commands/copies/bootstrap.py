@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from binlane.activity import Activity, doing
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import require_own_target
 from binlane.bootstrap.copy_progress import CopyState, Progress
@@ -41,8 +42,8 @@ def bootstrap(
 ) -> Outcome:
     """Copy a channel's databases and create the channel, with a progress bar. Raises as ``first_copy``."""
     channel, endpoints = load(name, folder, resolve)
-    with console.bars(seconds_left=True) as bars:
-        return first_copy(channel, endpoints, options, Bar(bars))
+    with console.bars(seconds_left=True) as bars, doing("first copy") as activity:
+        return first_copy(channel, endpoints, options, Bar(bars, activity))
 
 
 def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, told: Progress) -> Outcome:
@@ -134,17 +135,19 @@ class LogLines:
 
 
 class Bar:
-    """A progress bar over the bytes of all tables; shown on a terminal only."""
+    """A progress bar over the bytes of all tables, shown on a terminal only; elsewhere what the command is doing."""
 
-    def __init__(self, bars: Bars) -> None:
-        self._bars = bars
+    def __init__(self, bars: Bars, activity: Activity) -> None:
+        self._bars, self._activity = bars, activity
         self._bar = bars.add("begins", 1)
 
     def phase(self, name: str) -> None:
         """See ``bootstrap.copy_progress.Progress``."""
         self._bars.show(self._bar, 0, name)
+        self._activity.text = f"first copy: {name}"
 
     def show(self, standing: CopyState) -> None:
         """See ``bootstrap.copy_progress.Progress``."""
         rows = plural(standing.rows, "row")
+        self._activity.text = f"first copy: {standing_text(standing)}; {rows}"
         self._bars.show(self._bar, standing.bytes, standing_text(standing), rows, max(standing.all_bytes, 1))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from binlane.activity import doing
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.apply.target_state import target_state
 from binlane.bootstrap.sessions import Session, write_session
@@ -112,7 +113,8 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
                     found = _read(channel, endpoints, options)
                     console.line((f"rows of {', '.join(str(each.target) for each in found.tables)}", "bold"))
                     recopier = Recopier(at, engine, reader, counter, found.target, found.tables, whoami())
-                    with contextlib.suppress(WindowBusyError, PositionError):  # another run has opened a window
+                    busy = contextlib.suppress(WindowBusyError, PositionError)  # another run has opened a window
+                    with busy, doing("copying rows"):
                         return _text(at, recopier.run())
     raise WindowBusyError(
         f"channel {name}: other runs have applied {_ATTEMPTS} windows beyond the snapshots that were taken for the "

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.bootstrap.definition_copy import drop_database
 from binlane.bootstrap.sessions import Session, answering, write_session
@@ -109,7 +110,8 @@ def proceed(
         _take_lease(session, name)
         found = running.read()
         while found.stage != COMPLETE:
-            _STAGES[found.stage](running, found, session)
+            with doing(f"restore {name}: {found.stage}"):
+                _STAGES[found.stage](running, found, session)
             found = running.read()
         notes = running.notes
         with engine_of(running.endpoints.target).connect() as connection:

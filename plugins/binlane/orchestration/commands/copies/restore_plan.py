@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import knowing_target
 from binlane.bootstrap.sessions import write_session
@@ -141,7 +142,8 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     resolver = environment_resolver() if resolve is None else resolve
     endpoints = knowing_target(resolve_endpoints(channel, resolver))
     dump = None if request.base == FROM_LOG else DumpFile(Path(request.base))
-    recorded = None if dump is None else dump.place()
+    with doing("looking for the dump's place and databases"):
+        recorded = None if dump is None else dump.place()
     if recorded is not None and (lacks := sorted({old for old, _ in names} - recorded.databases)):
         raise ConfigError(
             f"--from {request.base}: expected database {lacks[0]}, found {', '.join(sorted(recorded.databases)[:20])}"
@@ -150,7 +152,8 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     _require_free(channel, endpoints, source, names)
     start = _start(source, request, recorded)
     databases = frozenset(old for old, _ in names)
-    found = scan(source, start, databases, end, finds_begin=recorded is None)
+    with doing("reading the log for the plan"):
+        found = scan(source, start, databases, end, finds_begin=recorded is None)
     definition = RestoreDefinition(
         base="" if dump is None else str(dump.path.absolute()),
         log=request.log,
