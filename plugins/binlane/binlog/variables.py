@@ -132,6 +132,7 @@ _GEOMETRIES: Final = {
     "geometrycollection": "ST_GeomCollFromWKB",
 }
 """MariaDB's further types of user variables, each with its constructor function."""
+_COLLATE: Final = " COLLATE "
 _SRID_BYTES: Final = 4
 _POINT: Final = 1
 _LINESTRING: Final = 2
@@ -185,7 +186,18 @@ def _string(value: bytes, collation_id: int, name: str, target: Flavor) -> str:
     # X'...' is hexadecimal under every sql_mode and in every character set
     literal = f"_{charset_name(collation)} X'{value.hex()}'"
     # the character set binary has one collation, whose name is a keyword on MariaDB
-    return literal if collation == "binary" else f"{literal} COLLATE {collation}"
+    return literal if collation == "binary" else f"{literal}{_COLLATE}{collation}"
+
+
+def value_collation(value: str) -> str | None:
+    """The collation in the SQL text of a user variable's value; None if the text names none."""
+    literal, _, collation = value.partition(_COLLATE)
+    return collation if collation and literal.endswith("'") else None
+
+
+def with_collation(value: str, collation: str) -> str:
+    """The same value with another collation in place of its own."""
+    return f"{value.partition(_COLLATE)[0]}{_COLLATE}{collation}"
 
 
 def _geometry(value: bytes, make: str, target: Flavor) -> str:

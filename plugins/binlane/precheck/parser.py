@@ -299,6 +299,7 @@ REFUSING: Final = {
     1273: "a collation",
     1286: "a storage engine",
     1289: "a feature that is switched off",
+    1300: "a name with a character that it does not know",
     _NO_ROUTINE: "a function or procedure",
     1313: "a routine's body",
     1314: "a routine's body",

@@ -39,6 +39,7 @@ from binlane.sql.requirements import (
     JSON_TABLE,
     LATE_TIMESTAMP,
     LONG_DEFAULT,
+    LOOSE_VARIABLE,
     PLUGIN,
     PRIVILEGE,
     SESSION_COLLATION,
@@ -178,6 +179,10 @@ def unsupported(
 _ADVICE: Final = (
     "let the source do without it, or run a statement of the same effect on the target and begin the channel behind it"
 )
+_ADVICE_VARIABLE: Final = (
+    "let the source's sessions give it another name, or log such statements as rows (binlog_format=ROW); skip this "
+    "transaction (docs/control.md) and make its changes on the target by hand"
+)
 _ADVICE_TYPE: Final = (
     "MODIFY the column on the source to a type that both families keep as the same bytes (BINARY or CHAR), then load"
     " the table anew"
@@ -232,6 +237,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
     LATE_TIMESTAMP: Feature(None, (11, 5, 1), _ADVICE_LATE),
     CASCADE_TRIGGERS: Feature((9, 7, 0), None),
     UNSPELLED: Feature(None, None, _ADVICE_ROWS),
+    LOOSE_VARIABLE: Feature(None, (5, 1, 0), _ADVICE_VARIABLE),
     "JSON column": Feature((5, 7, 8), (10, 2, 7), _ADVICE_TYPE),
     "VECTOR column": Feature((9, 0, 0), (11, 7, 0), _ADVICE_TYPE, one_family=True),
     "UUID column": Feature(None, (10, 7, 0), _ADVICE_TYPE),

@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final
 
-from binlane.binlog.types.collations import charset_name, collation_name, is_charset, is_collation
+from binlane.binlog.types.collations import charset_name, collation_id, collation_name, is_charset, is_collation
+from binlane.binlog.variables import value_collation
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.schema.normalize import charset_name as full_charset_name
@@ -48,6 +49,7 @@ CHANGED: Final = "object or account of somebody"
 """Altered, replaced or dropped; ``subject``: kind and name of the object, or ``account user@host``."""
 SESSION_COLLATION: Final = "collation of a session"
 """``detail``: the number of the collation, or of a character set's default collation."""
+LOOSE_VARIABLE: Final = "user variable with an empty name, one of more than 64 letters, or one that ends in a blank"
 DATABASE_DEFAULT: Final = "default collation of a database"
 """An object without a character set of its own is created with this default; ``subject``: the database."""
 DATABASE_SET: Final = "database"
@@ -74,6 +76,8 @@ COMPUTED_LOCALE: Final = "rows that are computed under lc_time_names"
 """The same; ``detail``: its number. The log leaves out en_US."""
 UNLOGGED_LENGTH: Final = "fraction in MariaDB 5.3's format"
 """Rows that only a server can read, by its own table; ``subject``: the table."""
+_LONGEST_VARIABLE: Final = 64
+_BLANKS: Final = " \t\n\v\f\r"
 UNSPELLED: Final = "JSON document without an SQL expression"
 """Needed for rows, whichever writer writes them; ``detail`` says why the document has no expression."""
 
@@ -120,12 +124,23 @@ def requirements_of_session(context: SessionContext, facts: StatementFacts) -> I
         context.default_collation_for_utf8mb4,
         context.collation_database,
     )
+    for name, value in context.user_variables:
+        yield from _user_variable(name, value)
     if context.cascade_triggers and facts.kind not in (StatementKind.DDL, StatementKind.GLOBAL):
         yield Requirement(CASCADE_TRIGGERS, "session")
     if facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
         for database in facts.databases - {key.database for key in facts.written}:
             if database and database.lower() != "information_schema":  # no privileges exist on information_schema
                 yield Requirement(PRIVILEGE, database, "SELECT")
+
+
+def _user_variable(name: str, value: str) -> Iterator[Requirement]:
+    if len(name) > _LONGEST_VARIABLE or name != name.rstrip(_BLANKS) or not name:
+        yield Requirement(LOOSE_VARIABLE, "session")
+    numbers = (collation_id(value_collation(value) or "", flavor) for flavor in Flavor)
+    number = next((number for number in numbers if number is not None), None)
+    if number is not None:
+        yield Requirement(SESSION_COLLATION, f"user variable {name}", str(number))
 
 
 @lru_cache(maxsize=64)

@@ -91,6 +91,8 @@ CASES: Sequence[tuple[str, dict[Flavor, int]]] = [
     ("CREATE TABLE n (a VARCHAR(9) COLLATE utf8mb4_0900_ai_ci)", {Flavor.MARIADB: 1273}),
     ("CREATE TABLE n (a VARCHAR(9) COLLATE uca1400_ai_ci)", {Flavor.MYSQL: 1273}),
     ("CREATE TABLE n (a VARCHAR(9) CHARACTER SET gb18030)", {Flavor.MARIADB: 1115}),
+    ("INSERT INTO t (a) SELECT 1 AS `x😀`", {Flavor.MARIADB: 1300}),
+    ("INSERT INTO t (a) SELECT @`x😀`", {Flavor.MARIADB: 1300}),
     ("CREATE TABLE n (a VECTOR3)", {Flavor.MARIADB: 4161, Flavor.MYSQL: 1064}),
     ("CREATE TABLE n (a INT) ENGINE=Aria", {Flavor.MYSQL: 1286}),
     ("CREATE TABLE n (a TEXT DEFAULT 'x')", {Flavor.MYSQL: 1101}),

@@ -18,6 +18,7 @@ import pymysql
 from binlane.apply.session.cached_state import UNLOGGED_VARIABLES
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
+from binlane.binlog.variables import value_collation, with_collation
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
@@ -167,7 +168,7 @@ class ContextSetter:
         renewals = self._renew(context, statement)
         self._entered = True
         for name, value in context.user_variables:
-            self.session.execute(f"SET @`{name.replace('`', '``')}` := {value}")
+            self.session.execute(f"SET @`{name.replace('`', '``')}` := {self._value(value)}")
         self.session.execute("SET SESSION " + ", ".join((*renewals, *self._assignments(context))))
 
     def leave(self) -> None:
@@ -377,14 +378,22 @@ class ContextSetter:
         # the statement.
         return ", insert_id = DEFAULT" if self.session.flavor is Flavor.MARIADB else ""
 
+    def _value(self, value: str) -> str:
+        """A user variable's value with a collation that the target has."""
+        collation = value_collation(value)
+        return value if collation is None else with_collation(value, self._spelled(collation, "of a user variable"))
+
     def _collation(self, number: int) -> str:
         name = collation_name(number, self.session.flavor)
+        return self._spelled(name, str(number))
+
+    def _spelled(self, name: str | None, what: str) -> str:
         known = self._known_collations()
         for candidate in (name or "", SUBSTITUTES.get(name or "", "")):
             if candidate in known:
                 return known[candidate]
         raise ApplyError(
-            f"collation {number} ({name or 'of no known server'}) of the source is unknown to the target, and "
+            f"collation {what} ({name or 'of no known server'}) of the source is unknown to the target, and "
             "binlane knows no substitute; name one under [collations] in the channel's file"
         )
 

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Final
 
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_id, collation_name
+from binlane.binlog.variables import value_collation, with_collation
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.schema.normalize import charset_name as full_charset
@@ -57,10 +58,15 @@ class Collations:
             found = None if given is None else collation_id(given, target)
             return known if found is None else found
 
+        def value(of_variable: str) -> str:
+            given = self.given.get(value_collation(of_variable) or "")
+            return of_variable if given is None else with_collation(of_variable, given)
+
         pairs = tuple((charset, number(chosen) or chosen) for charset, chosen in context.character_set_collations)
         return replace(
             context,
             character_set_collations=pairs,
+            user_variables=tuple((name, value(each)) for name, each in context.user_variables),
             collation_connection=number(context.collation_connection),
             collation_server=number(context.collation_server),
             collation_database=number(context.collation_database),

@@ -99,3 +99,34 @@ def test_a_collation_that_the_target_lacks_is_refused_before_anything_is_planned
 
     with pytest.raises(ConfigError, match=r"collations.utf8mb4_0900_ai_ci: expected a collation of mariadb .*as_ci"):
         onto_mariadb.run()
+
+
+@pytest.mark.parametrize(("rules", "expected"), [("", THEIRS), (RULE.replace(THEIRS, "utf8mb4_bin"), "utf8mb4_bin")])
+def test_a_user_variable_follows_its_session_s_collation(onto_mariadb: Channel, rules: str, expected: str) -> None:
+    """It has the collation of the session that has set it, with which the target's session has another one, too."""
+    run_on(onto_mariadb.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (v VARCHAR(99) CHARSET ascii)")
+    onto_mariadb.write_channel(rules)
+    set_variable = f"SET NAMES utf8mb4 COLLATE {OURS}", "SET @v = 'é'"
+    insert = "INSERT INTO tenant_1.t VALUES (CONCAT(COLLATION(@v), ' ', HEX(@v)))"
+    run_on(onto_mariadb.source, "SET binlog_format = STATEMENT", *set_variable, insert)
+
+    assert onto_mariadb.run() is not None
+
+    assert onto_mariadb.source.query("SELECT v FROM tenant_1.t") == [(f"{OURS} C3A9",)]
+    assert onto_mariadb.target.query("SELECT v FROM tenant_1.t") == [(f"{expected} C3A9",)]
+
+
+def test_a_user_variable_that_the_target_cannot_have_is_refused_before_the_first_write(channel_of: ChannelOf) -> None:
+    channel = channel_of(Flavor.MARIADB, Flavor.MYSQL)
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, v VARCHAR(99))")
+    assert channel.run() is not None
+    insert = "INSERT INTO tenant_1.t VALUES (1, CONCAT(@`loose `, @czech))"
+    czech = "SET NAMES utf8mb3 COLLATE utf8mb3_czech_ci", "SET @czech = _utf8mb3 'c' COLLATE utf8mb3_general_nopad_ci"
+    run_on(channel.source, "SET binlog_format = STATEMENT", "SET @`loose ` = 1", *czech, insert)
+
+    with pytest.raises(PrecheckError, match="user variable") as said:
+        channel.run()
+
+    assert "one that ends in a blank, in the statement" in str(said.value)
+    assert "user variable czech: collation of a session" in str(said.value)
+    assert channel.target.query("SELECT id FROM tenant_1.t") == []
