@@ -7,9 +7,11 @@ each definition is sent as the source's bytes, in a session like the one that cr
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 import pymysql
@@ -59,6 +61,10 @@ class Definition:
         return SchemaObject(self.kind.lower(), self.database, self.name)
 
 
+_GONE: Final = frozenset({1049, 1146, 1305, 1360, 1539, 4091})
+"""Database, table or view, routine, trigger, event, sequence: there is none of this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Definitions:
     """Definitions in the order in which they can be created."""
@@ -87,20 +93,26 @@ def read_definitions(session: Session, databases: Collection[str], tables: Colle
     )
 
 
-def read_tables(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> tuple[Definition, ...]:
-    """The definitions of ``tables``, and before them those of sequences, which are among them."""
-    reader = _Reader(session, sorted(databases))
+def read_tables(
+    session: Session, databases: Collection[str], tables: Collection[TableKey], *, may_go: bool = False
+) -> tuple[Definition, ...]:
+    """The definitions of ``tables``, and before them those of sequences, which are among them. ``may_go``: DDL goes on
+    meanwhile; what has been dropped since ``tables`` was read is left out."""
+    reader = _Reader(session, sorted(databases), may_go=may_go)
     found = [each for each in reader.sequences() if TableKey(*each) in tables] if tables else []
     others = (key for key in sorted(tables, key=str) if (key.database, key.table) not in found)
     return (
-        *(reader.shown(_SEQUENCE, database, name, column=1) for database, name in found),
-        *(reader.shown("TABLE", key.database, key.table, column=1) for key in others),
+        *chain.from_iterable(reader.there(_SEQUENCE, database, name, column=1) for database, name in found),
+        *chain.from_iterable(reader.there("TABLE", key.database, key.table, column=1) for key in others),
     )
 
 
-def read_programs(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> tuple[Definition, ...]:
-    """Routines, views, triggers of ``tables``, events. Raises PrecheckError for what the account may not see."""
-    return _Reader(session, sorted(databases)).programs(tables) if databases else ()
+def read_programs(
+    session: Session, databases: Collection[str], tables: Collection[TableKey], *, may_go: bool = False
+) -> tuple[Definition, ...]:
+    """Routines, views, triggers of ``tables``, events. Raises PrecheckError for what the account may not see.
+    ``may_go``: as for ``read_tables``."""
+    return _Reader(session, sorted(databases), may_go=may_go).programs(tables) if databases else ()
 
 
 def read_definition(session: Session, obj: SchemaObject) -> Definition:
@@ -123,6 +135,8 @@ def read_definition(session: Session, obj: SchemaObject) -> Definition:
 class _Reader:
     session: Session
     databases: list[str]
+    may_go: bool = False
+    """What is dropped between the list of names and its own definition is left out; without it, its error is raised."""
 
     def database(self, name: str) -> Definition:
         [row] = self.session.rows(f"SHOW CREATE DATABASE {identifier(name)}")
@@ -141,11 +155,11 @@ class _Reader:
                 raise PrecheckError(
                     f"library {database}.{name}: binlane cannot copy it; leave its database out with --databases"
                 )
-            yield self.shown(kind, database, name, column=2, mode=1, client=3)
+            yield from self.there(kind, database, name, column=2, mode=1, client=3)
 
     def views(self) -> Iterator[Definition]:
         for database, name in self._names("table_schema, table_name FROM information_schema.views", "1 = 1"):
-            yield self._view(database, name)
+            yield from self._if_there(functools.partial(self._view, database, name))
 
     def _view(self, database: str, name: str) -> Definition:
         try:
@@ -156,15 +170,20 @@ class _Reader:
             # MySQL, where a database that the view needs is gone; a view whose table is gone is shown by both families
             if exc.__cause__ is None or error_code(exc.__cause__) != _NO_DATABASE:
                 raise
-            return self._view_of_no_database(database, name)
+            if (found := self._view_of_no_database(database, name)) is None:
+                raise
+            return found
 
-    def _view_of_no_database(self, database: str, name: str) -> Definition:
-        """The view by the catalogue, which has it in parts."""
+    def _view_of_no_database(self, database: str, name: str) -> Definition | None:
+        """The view by the catalogue, which has it in parts; None if its own database is gone."""
         place = f"table_schema = {quoted(database)} AND table_name = {quoted(name)}"
-        [row] = self.session.rows(
+        rows = self.session.rows(
             "SELECT view_definition, check_option, definer, security_type, character_set_client, collation_connection "
             f"FROM information_schema.views WHERE {place}"
         )
+        if not rows:
+            return None
+        [row] = rows
         names = self.session.texts(
             f"SELECT column_name FROM information_schema.columns WHERE {place} ORDER BY ordinal_position"
         )
@@ -184,17 +203,30 @@ class _Reader:
         for database, name, table in self._names(query, "1 = 1", order):
             if TableKey(database, table) not in tables:
                 continue
-            yield self.shown("TRIGGER", database, name, column=2, mode=1, client=3)
+            yield from self.there("TRIGGER", database, name, column=2, mode=1, client=3)
 
     def events(self) -> Iterator[Definition]:
         for database, name in self._names("event_schema, event_name FROM information_schema.events", "1 = 1"):
-            yield self.event(database, name)
+            yield from self._if_there(functools.partial(self.event, database, name))
 
     def event(self, database: str, name: str) -> Definition:
         [row] = self.session.rows(f"SHOW CREATE EVENT {_name(database, name)}")
         event = self._definition("EVENT", database, name, row, column=3, mode=1, client=4)
         safe = disabled(event.statement, event.client, dialect_in(event.sql_mode, self.session.flavor))
         return replace(event, statement=safe, time_zone=row[2].decode())
+
+    def there(
+        self, kind: str, database: str, name: str, *, column: int, mode: int | None = None, client: int | None = None
+    ) -> Iterator[Definition]:
+        """As ``shown``; nothing for what is gone, where it may go."""
+        return self._if_there(lambda: self.shown(kind, database, name, column=column, mode=mode, client=client))
+
+    def _if_there(self, read: Callable[[], Definition]) -> Iterator[Definition]:
+        try:
+            yield read()
+        except SourceError as exc:
+            if not self.may_go or exc.__cause__ is None or error_code(exc.__cause__) not in _GONE:
+                raise
 
     def shown(
         self, kind: str, database: str, name: str, *, column: int, mode: int | None = None, client: int | None = None

@@ -158,14 +158,14 @@ class Readiness:
         """Views, routines, triggers and events that are copied."""
         assert self.source is not None
         with contextlib.closing(read_session(self.source.endpoint)) as session:
-            return read_programs(session, self.databases, self.schema.tables)
+            return read_programs(session, self.databases, self.schema.tables, may_go=True)
 
     @cached_property
     def table_definitions(self) -> tuple[Definition, ...]:
         """The statements that make the tables and sequences that are copied."""
         assert self.source is not None
         with contextlib.closing(read_session(self.source.endpoint)) as session:
-            return read_tables(session, self.databases, self.schema.tables)
+            return read_tables(session, self.databases, self.schema.tables, may_go=True)
 
     @cached_property
     def requirements(self) -> Mapping[SchemaObject, frozenset[Requirement]]:

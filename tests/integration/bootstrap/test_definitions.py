@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Any
+
 import pytest
 
 from binlane.bootstrap.broken_views import StandIns, ViewText
-from binlane.bootstrap.definition_copy import Definition, make, make_behind_rows
-from binlane.bootstrap.sessions import write_session
-from binlane.errors import TargetError, TargetUnavailableError
+from binlane.bootstrap.definition_copy import Definition, make, make_behind_rows, read_programs, read_tables
+from binlane.bootstrap.sessions import Session, read_session, write_session
+from binlane.errors import SourceError, TargetError, TargetUnavailableError
+from binlane.model import TableKey
 from binlane.session_pins import WRITE_MODE
 from tests.integration.bootstrap.conftest import either
 from tests.integration.window.conftest import CHANNEL, Channel, clean_servers, run_on
@@ -113,3 +117,64 @@ def test_a_definition_that_is_refused_leaves_the_session_as_it_was(either: Chann
     assert client == "utf8mb4"
     assert {*WRITE_MODE.split(",")} <= {*mode.split(",")}
     session.close()
+
+
+OBJECTS = {
+    "table": "CREATE TABLE app.t (id INT PRIMARY KEY)",
+    "view": "CREATE VIEW app.v AS SELECT 1 AS x",
+    "view above": "CREATE VIEW app.w AS SELECT x FROM app.v",
+    "function": "CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC NO SQL RETURN 1",
+    "procedure": "CREATE PROCEDURE app.p() SELECT 1",
+    "trigger": "CREATE TRIGGER app.r BEFORE INSERT ON app.t FOR EACH ROW SET NEW.id = 7",
+    "event": "CREATE EVENT app.e ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+}
+"""What a database may have."""
+DROPS = (
+    "DROP DATABASE app",
+    "DROP TABLE app.t",
+    "DROP VIEW app.v",
+    "DROP FUNCTION app.f",
+    "DROP PROCEDURE app.p",
+    "DROP TRIGGER app.r",
+    "DROP EVENT app.e",
+)
+
+
+class DroppingSession(Session):
+    """A DROP of another session runs once a definition of its kind is asked for, behind the names."""
+
+    drop: tuple[Channel, str] | None = None
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        kind = "" if self.drop is None else self.drop[1].split()[1].replace("DATABASE", "")
+        if self.drop is not None and statement.startswith(f"SHOW CREATE {kind}"):
+            (channel, drop), self.drop = self.drop, None
+            run_on(channel.source, drop)
+        return super().rows(statement)
+
+
+def read(channel: Channel, drop: str, *, may_go: bool) -> set[str]:
+    """The kinds and names of what is read while ``drop`` runs."""
+    found = read_session(channel.endpoints.source)  # type: ignore[arg-type]
+    names, tables = ("app",), {TableKey("app", "t")}
+    programs = DroppingSession(found.connection, found.flavor, found.source)
+    programs.drop = (channel, drop)
+    with contextlib.closing(found):
+        if drop == "DROP TABLE app.t":
+            made = read_tables(programs, names, tables, may_go=may_go)
+        else:
+            made = read_programs(programs, names, tables, may_go=may_go)
+        return {f"{each.kind} {each.name}" for each in made}
+
+
+@pytest.mark.parametrize("drop", DROPS)
+def test_what_is_dropped_while_definitions_are_read_is_left_out_where_it_may_go(either: Channel, drop: str) -> None:
+    run_on(either.source, "CREATE DATABASE app", *OBJECTS.values())
+    everything = {"TABLE t"} if drop == "DROP TABLE app.t" else read(either, "DO 1", may_go=False)
+    left = read(either, drop, may_go=True)
+    assert left < everything
+    if drop != "DROP DATABASE app":
+        assert len(left) == len(everything) - 1
+    run_on(either.source, "DROP DATABASE IF EXISTS app", "CREATE DATABASE app", *OBJECTS.values())
+    with pytest.raises(SourceError):
+        read(either, drop, may_go=False)
