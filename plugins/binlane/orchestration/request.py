@@ -20,7 +20,23 @@ HIGHEST: Final = "highest"
 """The word for a stop at the highest position of any lane."""
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # domain-server-sequence; uuid:n or uuid:tag:n, the tag as MySQL 8.3 and newer allow it
-GTID: Final = re.compile(rf"\d+-\d+-\d+|{_UUID}:(?:[a-z_][a-z0-9_]{{0,31}}:)?\d+")
+_GTID: Final = re.compile(rf"\d+-\d+-\d+|{_UUID}:(?:[a-z_][a-z0-9_]{{0,31}}:)?\d+")
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+"""A date alone, which is written like a GTID of MariaDB; a server writes no zeros in front of numbers."""
+
+
+def gtid_of(text: str) -> str | None:
+    """The place of a log that a person names, if it is a GTID; None for anything else. A date is none."""
+    return text if _GTID.fullmatch(text) is not None and _DAY.fullmatch(text) is None else None
+
+
+def time_of(text: str) -> dt.datetime | None:
+    """The place of a log that a person names, if it is a time; in UTC if it names no zone. None for anything else."""
+    try:
+        time = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,7 @@ class WindowRequest:
     @property
     def until_gtid(self) -> str | None:
         """The window's end as a GTID; the window ends before its transaction."""
-        return self.until if self.until is not None and GTID.fullmatch(self.until) else None
+        return None if self.until is None else gtid_of(self.until)
 
     @property
     def until_now(self) -> bool:
@@ -97,12 +113,11 @@ def _check(name: str, value: int | None, kind: Integer) -> None:
 
 
 def _parsed(until: str) -> dt.datetime | str:
-    if until == NOW or GTID.fullmatch(until):
+    if until == NOW or gtid_of(until) is not None:
         return until
-    try:
-        time = dt.datetime.fromisoformat(until)
-    except ValueError:
+    time = time_of(until)
+    if time is None:
         raise ConfigError(
             f'until: expected "now", a time such as 2026-01-31T12:00:00Z or a GTID (0-1-99, uuid:99), got {until!r}'
-        ) from None
-    return time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
+        )
+    return time

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 from typing import TYPE_CHECKING, Any
 
 from binlane.errors import ConfigError
 from binlane.orchestration.extraction.window_reading import start_of
-from binlane.orchestration.request import GTID
+from binlane.orchestration.request import gtid_of, time_of
 from binlane.servers.engines import engine_of
 from binlane.source.position_at import place_of
 from binlane.state.channels import Channel, Watermark
@@ -74,12 +73,11 @@ def seqno_of(window: Window, place: str, folders: WindowFolders) -> int:
     if place.isdecimal():
         return int(place)
     folder = folders.of(window.bounds.window_id, window.bounds.work)
-    if GTID.fullmatch(place):
-        return find_gtid(folder, place)
-    try:
-        time = dt.datetime.fromisoformat(place)
-    except ValueError:
+    if (gtid := gtid_of(place)) is not None:
+        return find_gtid(folder, gtid)
+    time = time_of(place)
+    if time is None:
         raise ConfigError(
             f"stop: expected a seqno, a GTID (0-1-99, uuid:99) or a time such as 2026-01-31T12:00:00Z, got {place!r}"
-        ) from None
-    return last_before(folder, (time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)).timestamp())
+        )
+    return last_before(folder, time.timestamp())

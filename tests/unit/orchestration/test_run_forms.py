@@ -12,6 +12,7 @@ from binlane.orchestration.request import WindowRequest, request_of
 from binlane.orchestration.run_forms import BootstrapForm, RunForm
 
 NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
+MIDNIGHT = dt.datetime(2026, 1, 31, tzinfo=dt.UTC)
 GTIDS = ["0-1-99", "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", "3e11fa47-71ca-11e1-9e33-c80aa9429562:tag:23"]
 REQUESTS = [
     pytest.param(None, None, (None, None, True), id="by hand: now"),
@@ -20,6 +21,10 @@ REQUESTS = [
     pytest.param("2026-01-31T12:00:00Z", None, (NOON, None, False), id="a time"),
     pytest.param("2026-01-31 13:00:00+01:00", None, (NOON, None, False), id="a time with a time zone"),
     pytest.param("2026-01-31T12:00:00", None, (NOON, None, False), id="no zone is UTC"),
+    pytest.param("2026-01-31", None, (MIDNIGHT, None, False), id="a date is no GTID"),
+    pytest.param("2026-12-31", None, (MIDNIGHT + dt.timedelta(334), None, False), id="a date without zeros"),
+    pytest.param("20260131T12Z", None, (NOON, None, False), id="a time without separators"),
+    pytest.param("2026-1-31", None, (None, "2026-1-31", False), id="a GTID like a date"),
     pytest.param(" 0-1-99 ", NOON, (None, "0-1-99", False), id="spaces from a form"),
     pytest.param("  ", None, (None, None, True), id="an empty field is no value"),
     *(pytest.param(gtid, NOON, (None, gtid, False), id=gtid) for gtid in GTIDS),

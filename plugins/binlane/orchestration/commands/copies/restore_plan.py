@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import json
 import re
 import tomllib
@@ -24,7 +23,7 @@ from binlane.model import LogPosition, plural, size_text
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.orchestration.report import moment
-from binlane.orchestration.request import GTID
+from binlane.orchestration.request import NOW, gtid_of, time_of
 from binlane.orchestration.terminal import Grid
 from binlane.rename_rules import LONGEST, SYSTEM
 from binlane.restore.dump_file import DumpFile, DumpPlace
@@ -48,11 +47,9 @@ from binlane.state.channels import has_channel
 from binlane.state.records.restores import RestoreDefinition, has_restore
 
 FROM_LOG: Final = "log"
-NOW: Final = "now"
 _UNFINISHED: Final = "_unfinished"
 _FOLDER: Final = "restores"
 _POSITION: Final = re.compile(r"([^:/\s]+\.\d{4,}):(\d+)")
-_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PATTERN: Final = frozenset("*?[]%")
 _SHOWN: Final = 80
 _LOAD_BYTES: Final = 10 << 20
@@ -193,25 +190,22 @@ def _end(request: RestoreRequest) -> End:
     if (request.until is None) == (request.before is None):
         raise ConfigError("--until, --before: expected one of the two: the moment up to which is restored")
     if request.before is not None:
-        if GTID.fullmatch(request.before):
-            return EndGtid(f"before {request.before}", request.before.lower(), inclusive=False)
+        if (gtid := gtid_of(request.before)) is not None:
+            return EndGtid(f"before {request.before}", gtid.lower(), inclusive=False)
         return EndStatement(request.before)
     assert request.until is not None
     if request.until == NOW:
         return LogEnd()
-    # a day is written like a GTID of MariaDB
-    if GTID.fullmatch(request.until) and _DAY.fullmatch(request.until) is None:
-        return EndGtid(request.until, request.until.lower(), inclusive=True)
+    if (gtid := gtid_of(request.until)) is not None:
+        return EndGtid(request.until, gtid.lower(), inclusive=True)
     if (place := _POSITION.fullmatch(request.until)) is not None:
         return EndPosition(request.until, LogPosition(place[1], int(place[2])))
-    try:
-        time = dt.datetime.fromisoformat(request.until)
-    except ValueError:
+    time = time_of(request.until)
+    if time is None:
         raise ConfigError(
             f"--until: expected a time such as 2026-01-31T12:00:00Z (UTC if it names no zone), a GTID, FILE:OFFSET or "
             f"now, got {request.until!r}"
-        ) from None
-    time = time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
+        )
     return EndTime(request.until, time.timestamp())
 
 
