@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
+
+import zstandard
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, transactions
@@ -213,6 +216,38 @@ def _stale(data: bytes) -> bytes:
     return in_use(data[: _ends(data)[-2]])
 
 
+def _two_pieces(compress: Callable[[bytes], bytes], data: bytes) -> tuple[bytes, bytes]:
+    """A file as its server's log was compressed while it grew: all but its last transaction, and the rest."""
+    at = _ends(data)[-2]
+    return compress(data[:at]), compress(data[at:])
+
+
+def _packed_and_cut(suffix: str, cut_off: Callable[[bytes, bytes], bytes]) -> Damage:
+    """The first file of the pair, compressed in two pieces, of which a part is there."""
+
+    def damage(archive: Archive, name: str) -> Files:
+        pieces = _two_pieces(COMPRESS[suffix], archive.files[name])
+        others = {other: data for other, data in archive.files.items() if other != name}
+        return {**others, f"{name}{suffix}": cut_off(*pieces)}
+
+    return damage
+
+
+def packed(files: Files, suffixes: Sequence[str]) -> Files:
+    """The files compressed in turn in these ways; those that are compressed already, or have such a copy, stay."""
+    turns = itertools.cycle(suffixes)
+    found = {}
+    for name, data in sorted(files.items()):
+        suffix = "" if name.endswith(tuple(COMPRESS)) else next(turns)
+        is_free = bool(suffix) and f"{name}{suffix}" not in files
+        found[f"{name}{suffix}" if is_free else name] = COMPRESS[suffix](data) if is_free else data
+    return found
+
+
+COMPRESS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    ".gz": lambda data: gzip.compress(data, 1),
+    ".zst": zstandard.compress,
+}
 Damage: TypeAlias = Callable[[Archive, str], Files]
 """The archive after damage to the pair whose first file has this name."""
 
@@ -236,6 +271,16 @@ LOSING: Final[Mapping[str, Damage]] = {
     "followed by a file of another server": _of_another_server,
     "another file compressed beside it": _another_packed_beside,
     "stale, plain and compressed": _packed_beside(_stale, _stale),
+    **{
+        f"{suffix} {what}": _packed_and_cut(suffix, cut_off)
+        for suffix in COMPRESS
+        for what, cut_off in (
+            ("cut in its first piece", lambda one, _: one[: len(one) // 2]),
+            ("without its last piece", lambda one, _: one),
+            ("cut in its last piece", lambda one, two: one + two[: len(two) // 2]),
+            ("without its last byte", lambda one, two: one + two[:-1]),
+        )
+    },
 }
 """Damage by which transactions are lost or invented if the files are believed."""
 
@@ -251,6 +296,7 @@ HARMLESS: Final[Mapping[str, Damage]] = {
     "compressed beside it": _packed_beside(bytes, bytes),
     "being compressed": _packed_is_growing,
     "compressed up to it": _all_packed,
+    **{f"{suffix} in two pieces": _packed_and_cut(suffix, lambda one, two: one + two) for suffix in COMPRESS},
     "the newest": _newer_part_is_missing,
 }
 """Nothing before the archive's end is lost."""

@@ -171,10 +171,11 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
     ),
     refused(
-        "Relay logs as a channel's archive, if their second FORMAT_DESCRIPTION differs from the first",
-        "archive the source's own logs",
+        "Relay logs as a channel's archive",
+        "archive the source's own logs, or those of the replica",
         "UnsupportedEventError",
         "tests/unit/source/test_relay_logs.py::test_a_file_with_two_formats_is_refused",
+        "tests/unit/source/test_relay_logs.py::test_a_relay_log_whose_formats_are_equal_is_refused_by_its_mark",
     ),
     refused(
         "log_pos as an event's start (version 3 logs)",

@@ -142,7 +142,9 @@ class Continuity:
         if before is not None:
             self._check_own_number(before)
             if not self._is_renamed(before, found):
-                check_follows(self.name, before.name, before.rotates_to, file)
+                # an archive may name its files otherwise than their server did; their numbers are proved
+                rotates_to = "" if self._is_archive else before.rotates_to
+                check_follows(self.name, before.name, rotates_to, file)
             if self._is_archive:
                 self._check_next(before, found)
         self._headers[canonical] = file

@@ -25,6 +25,7 @@ from binlane.binlog.wire import (
     IN_USE,
     LOG_BEGIN,
     ChecksumAlgorithm,
+    EventFlag,
     EventHeader,
     RawEvent,
     check_crc,
@@ -112,8 +113,17 @@ def canonical_header(event: bytes, name: str) -> bytes:
 
 
 def described(event: bytes, name: str) -> FormatDescription:
-    """FORMAT_DESCRIPTION's content. Raises BinlogError."""
+    """FORMAT_DESCRIPTION's content. Raises BinlogError, also for that of a relay log.
+
+    A replica begins its relay logs where it likes, numbers them apart from its source's files, and may receive a
+    transaction twice: nothing in them proves that they are complete.
+    """
     body = memoryview(event)[HEADER.size :]
+    if HEADER.unpack_from(event)[-1] & EventFlag.RELAY_LOG:
+        raise UnsupportedEventError(
+            f"{where(name, LOG_BEGIN)}FORMAT_DESCRIPTION: a relay log, which nothing proves to be complete; archive "
+            "the binary logs of the source itself, or of the replica (log_replica_updates)"
+        )
     raw = RawEvent(
         LOG_BEGIN, EventHeader._make(HEADER.unpack_from(event)), body[: len(body) - own_checksum_length(body)]
     )

@@ -28,7 +28,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.source import server
 from binlane.source.gtid_set import parse_gtid_set
-from binlane.source.protocol import EVERY_SESSION, LARGEST_EVENT, LOG_START, LogChunk, LogState, too_large
+from binlane.source.protocol import EVERY_SESSION, LARGEST_EVENT, LOG_START, LogChunk, LogState, file_number, too_large
 from binlane.source.server import translated
 
 DUMP_NON_BLOCK: Final = 0x01
@@ -85,6 +85,9 @@ class ServerSource:
             server.check_settings(connection, self.name)
             server.check_server_id(connection, self.name, self.server_id, self._host)
             state = server.log_state(connection)
+        if state.files:
+            # without a number the server writes its log over itself
+            file_number(state.files[-1])
         if not self.unlogged_gtids:
             return state
         allowed = parse_gtid_set(state.flavor, self.unlogged_gtids)

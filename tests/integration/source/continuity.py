@@ -29,6 +29,7 @@ from tests.damaged_archives import (
     Archive,
     Files,
     bytes_of_transactions,
+    packed,
 )
 from tests.integration.source.helpers import behind, window
 
@@ -87,8 +88,12 @@ def passed(source: ArchiveSource, start: Start) -> int:
     return sum(len(chunk.data) for chunk in proved(source, start) if chunk.offset != LOG_START)
 
 
-def damage_everywhere(archive: Archive, folder: Path, pairs: Sequence[str]) -> Counter[str]:
+def damage_everywhere(
+    archive: Archive, folder: Path, pairs: Sequence[str], suffixes: Sequence[str] = ("",)
+) -> Counter[str]:
     """Each kind of damage to each of the pairs, named by their first file; how many were refused and read, by kind.
+
+    ``suffixes``: how the files are compressed, in turn.
 
     Raises AssertionError for the first window that has other transactions than the server wrote, or is refused for
     damage by which nothing is lost.
@@ -101,7 +106,7 @@ def damage_everywhere(archive: Archive, folder: Path, pairs: Sequence[str]) -> C
     for name, (what, damage) in itertools.product(pairs, {**losing, **harmless}.items()):
         files = damage(archive, name)
         is_losing = what in losing and not _is_beginning(files, archive.files)
-        source = put(files, folder / "damaged", trusted - {name} if is_losing else trusted)
+        source = put(packed(files, suffixes), folder / "damaged", trusted - {name} if is_losing else trusted)
         for number, place in enumerate(places[name]):
             case = f"{what}, {name}, begun at {place.start.position}"
             if is_losing:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from binlane.binlog.format_description import FormatDescription
-from binlane.binlog.wire import MAGIC, ChecksumAlgorithm
+from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag
 from binlane.errors import SourceIdentityError, UnsupportedEventError
 from binlane.plan.manifest import Manifest
 from binlane.source.archive import ArchiveSource
@@ -49,6 +49,14 @@ def test_a_file_with_two_formats_is_refused(
     with pytest.raises(UnsupportedEventError, match=r"relay-bin\.000001:\d+: FORMAT_DESCRIPTION: .*a relay log"):
         extracted(tmp_path, first, second)
     assert list(tmp_path.rglob("*.binlog")) == []
+
+
+def test_a_relay_log_whose_formats_are_equal_is_refused_by_its_mark(tmp_path: Path) -> None:
+    log_format = replace(MARIADB, checksum=CRC)
+    log = MAGIC + format_event(log_format, flags=EventFlag.RELAY_LOG) + crc(ROTATE) + format_event(log_format)
+    (tmp_path / "relay-bin.000001").write_bytes(log + b"".join(map(crc, EVENTS)))
+    with pytest.raises(UnsupportedEventError, match=r"relay-bin\.000001:4: FORMAT_DESCRIPTION: a relay log"):
+        begin(ArchiveSource(str(tmp_path)), "oldest")
 
 
 def test_the_same_format_again_changes_nothing(tmp_path: Path) -> None:
