@@ -23,7 +23,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import DECIMAL, INTEGER, NUMBERED, STRING, TEXT
 from binlane.binlog.types.type_codes import ColumnType
-from binlane.binlog.vector.arrays import Bytes, Ints
+from binlane.binlog.vector.arrays import Bytes, Ints, distinct
 from binlane.binlog.vector.column_literals import ColumnLiterals, values_of
 from binlane.binlog.vector.frames import Frames, TableIndex, row_images, table_layouts
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, row_counts
@@ -330,7 +330,7 @@ class MultiRowChanges:
         shapes: dict[object, int] = {}
         found: list[MultiRowTable] = []
         shape_of = np.full(len(self.tables), -1, np.int64)
-        for number in np.unique(self.number).tolist():
+        for number in distinct(self.number).tolist():
             table = self._table(number)
             shape_of[number] = shapes.setdefault(table.shape, len(shapes))
             if shape_of[number] == len(found):

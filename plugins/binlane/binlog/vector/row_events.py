@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.vector.arrays import Ints
+from binlane.binlog.vector.arrays import Ints, distinct
 from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
 from binlane.kernels import row_events as kernels
@@ -58,7 +58,7 @@ class Fronts:
         """The TABLE_MAP events with new, distinct table ids, because a restarted server reuses ids."""
         events = np.frombuffer(self.table_maps, np.uint8)
         at = (np.cumsum(self.map_size) - self.map_size + _HEADER)[:, None] + np.arange(_ID_BYTES)
-        if np.unique(events[at] @ _OF_BYTE).size < at.shape[0]:
+        if distinct(events[at] @ _OF_BYTE).size < at.shape[0]:
             events = events.copy()
             events[at] = np.arange(1, at.shape[0] + 1)[:, None] // _OF_BYTE & 0xFF
         return events

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.rows_payload import ending_statement
 from binlane.binlog.unlogged_lengths import count_rows_of_any_length
-from binlane.binlog.vector.arrays import Ints
+from binlane.binlog.vector.arrays import Ints, distinct
 from binlane.binlog.vector.frames import count_events, first_appearances, row_images
 from binlane.binlog.vector.row_events import Rows
 from binlane.binlog.wire import EventType
@@ -146,7 +146,7 @@ class _Reduction:
         """Add rows to their lanes' shares, in BINLOG statements of about ``payload_bytes`` at most."""
         deal, saved = self.reducer.deal, selected.saved(rows)
         lanes = None if deal is None else self._lanes_of_rows(deal, selected, rows)
-        for lane in (None,) if lanes is None else np.unique(lanes).tolist():
+        for lane in (None,) if lanes is None else distinct(lanes).tolist():
             share = shares.setdefault(lane, Reduction(lane=lane))
             part = rows if lanes is None else rows.part(lanes == lane)
             for payload, counts in selected.payloads(part, self.reducer.payload_bytes):
@@ -172,7 +172,7 @@ class _Reduction:
         if deal is None:
             return {None: keys} if keys else {}
         lanes = self._lanes_of(deal, ordered)
-        return {lane: {ordered[at] for at in np.flatnonzero(lanes == lane)} for lane in np.unique(lanes).tolist()}
+        return {lane: {ordered[at] for at in np.flatnonzero(lanes == lane)} for lane in distinct(lanes).tolist()}
 
     def _not_folded(self, lacking: NDArray[np.bool_]) -> set[int]:
         """Keys without a rule, with TABLE_MAPs of different layouts, or with an image that lacks columns."""
@@ -181,7 +181,7 @@ class _Reduction:
         for key, fits, one in zip(self.key_of_used, tables.fits[self.used].tolist(), shapes, strict=True):
             if not fits or shape.setdefault(key, one) != one:
                 found.add(key)
-        for number in np.unique(self.number[lacking]).tolist():
+        for number in distinct(self.number[lacking]).tolist():
             found.add(int(tables.key_of[number]))
         return found
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.transactions import Ending
-from binlane.binlog.vector.arrays import Ints
+from binlane.binlog.vector.arrays import Ints, distinct
 from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
 from binlane.choices import Divide
@@ -293,7 +293,7 @@ class _Map:
         seqnos = run.seqno + np.arange(run.size, dtype=np.int64)
         lanes = self._router.barriers.lanes(seqnos, home[run.database])
         queues = np.array([self._routing.queue_of(lane) for lane in range(self._routing.lanes + 1)], np.int64)[lanes]
-        for queue in np.unique(queues).tolist():
+        for queue in distinct(queues).tolist():
             self._writer(queue).add_run(run, np.flatnonzero(queues == queue))
         for requirement, seqno in () if self._modes is None else self._modes.asked_by(run):
             self._tally.add_requirement(requirement, seqno)
@@ -373,7 +373,7 @@ def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:
         return
     numbers = int(keys.max()) // 3 + 1
     by_number = np.bincount(keys, rows, minlength=3 * numbers).astype(np.int64).reshape(-1, 3)
-    for number in np.unique(keys // 3).tolist():
+    for number in distinct(keys // 3).tolist():
         yield number, RowCounts(*by_number[number].tolist())
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.events import Query, parse_body
-from binlane.binlog.vector.arrays import Ints
+from binlane.binlog.vector.arrays import Ints, distinct
 from binlane.binlog.wire import EventType
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
@@ -117,7 +117,7 @@ def _others(columns: SegmentColumns, events: Ints, seeing: Ints) -> tuple[_Other
     frames, log_format = columns.frames, columns.reader.format
     places, others = np.zeros(events.size, np.int64), dict[tuple[str | None, int | None], int]({(None, None): 0})
     begins = np.searchsorted(events, seeing) - 1
-    for place in np.unique(begins[begins >= 0]).tolist():
+    for place in distinct(begins[begins >= 0]).tolist():
         query = parse_body(frames.raw(int(events[place])), log_format, columns.reader.name)
         assert isinstance(query, Query)
         other = query.context.time_zone, query.context.lc_time_names

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from binlane.binlog.vector.arrays import distinct
 from binlane.binlog.wire import EventType
 from binlane.lazy_dataclass import dataclass
 from binlane.plan.block.size_choice import USUAL_TRANSACTIONS
@@ -39,5 +40,5 @@ def changes_of(columns: SegmentColumns, lanes: int) -> Changes:
     rows = columns.rows[events]
     begins = np.cumsum(np.isin(columns.frames.type_code, _BEGINS))
     blocks = begins[events].astype(np.int64) // (USUAL_TRANSACTIONS * lanes)
-    opened = np.unique(blocks * len(columns.tables) + columns.number[events]).size
+    opened = distinct(blocks * len(columns.tables) + columns.number[events]).size
     return Changes(int(rows.sum()), int(rows[columns.role[events] > INSERT].sum()), int(opened))

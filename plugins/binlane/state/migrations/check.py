@@ -135,13 +135,19 @@ def read_found(connection: Connection) -> StoredSchema:
     for key, rows in packed.items():
         table = key.table
         if table in OWN:
-            columns |= {(table, str(row["name"])): _shape(row) for row in _COLUMNS.unpacked(rows)}
+            columns |= {(table, name): shape for name, shape in _columns_of(rows).items()}
         elif table == CONSISTENT and engines.get(table) is None:
             views[table] = tuple(str(row["name"]) for row in _COLUMNS.unpacked(rows))
     version = 0
     if ("migrations", "version") in columns:
         version = int(connection.execute(text(_VERSION)).scalar_one() or 0)
     return StoredSchema(version, {table: engines[table] for table in engines if table in OWN}, columns, views, others)
+
+
+@functools.lru_cache(maxsize=64)
+def _columns_of(rows: str) -> Mapping[str, Shape]:
+    """The columns in a table's packed text: the same text in each step of a process."""
+    return {str(row["name"]): _shape(row) for row in _COLUMNS.unpacked(rows)}
 
 
 def _shape(row: PackedRow) -> Shape:

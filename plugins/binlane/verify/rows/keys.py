@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from binlane.binlog.vector.arrays import distinct
 from binlane.lazy_dataclass import dataclass
 from binlane.verify.rows.column_text import ComparedTable, Key, is_integer
 
@@ -34,7 +35,7 @@ class IntegerKeys(Sequence[Key]):
         """All keys of the parts once, in the order of an index."""
         columns = tuple(np.concatenate(each) for each in zip(*parts, strict=True))
         if len(columns) == 1:
-            return cls((np.unique(columns[0]),))
+            return cls((distinct(columns[0]),))
         # the last of these is what it sorts by first
         order = np.lexsort(columns[::-1])
         columns = tuple(each[order] for each in columns)
