@@ -43,18 +43,24 @@ class Trouble:
     what: str
     """As the page names it."""
     breaks: tuple[str, ...]
-    """Statements on the target, without checks of foreign keys."""
+    """Statements on the target, without checks of foreign keys; empty: see ``test_ways_out.BREAKS``."""
     seen: str
-    """A part of the message of the run."""
+    """A part of the message of the run, or of the verification behind it."""
     typed: tuple[str, ...]
     """The commands and statements that the messages name, in order, as the page shows them."""
     in_window: bool = True
     """It can also happen to a window that has begun to write."""
+    window: tuple[str, ...] = WINDOW
+    """On the source."""
 
 
 RECOPY: Final = "binlane recopy shop --table {}"
+REPAIR: Final = "binlane verify shop --full --repair"
 OVERWRITE: Final = 'apply.on_conflict = "overwrite"'
 TRIGGER: Final = "DROP TRIGGER shop.fires"
+SKIP: Final = "binlane skip shop"
+ORDERS: Final = "ALTER TABLE shop.orders "
+AGAIN: Final = "binlane run shop"
 TROUBLES: Final = (
     Trouble(
         "a table was dropped",
@@ -82,8 +88,21 @@ TROUBLES: Final = (
         (RECOPY.format("crm.line"),),
     ),
     Trouble(
+        "a table was renamed",
+        ("RENAME TABLE shop.heap TO shop.old",),
+        "expected the table, found no such table",
+        (RECOPY.format("shop.heap"),),
+        in_window=False,
+    ),
+    Trouble(
         "rows are in the way",
         ("INSERT INTO shop.orders VALUES (4, 9)", "INSERT INTO crm.line VALUES (4, 1)"),
+        "1062 Duplicate entry",
+        (OVERWRITE,),
+    ),
+    Trouble(
+        "rows are in the way, in a table with triggers",
+        ("INSERT INTO shop.parent VALUES (4, 200)",),
         "1062 Duplicate entry",
         (OVERWRITE, TRIGGER),
     ),
@@ -91,6 +110,159 @@ TROUBLES: Final = (
         "rows were deleted",
         ("DELETE FROM shop.orders WHERE id < 3",),
         "1032 Can't find record",
-        (OVERWRITE, TRIGGER),
+        (OVERWRITE,),
+    ),
+    Trouble(
+        "a column was added",
+        (f"{ORDERS}ADD extra INT FIRST",),
+        "columns: expected 2 (id, v), found 3 (extra, id, v)",
+        (f"{ORDERS}DROP COLUMN extra",),
+    ),
+    Trouble(
+        "a column was dropped",
+        (f"{ORDERS}DROP v",),
+        "columns: expected 2 (id, v), found 1 (id)",
+        (f"{ORDERS}ADD COLUMN v int DEFAULT NULL AFTER id",),
+    ),
+    Trouble(
+        "a column has another type",
+        (f"{ORDERS}MODIFY v VARCHAR(20)",),
+        "shop.orders.v: type: expected int, found varchar(20)",
+        (f"{ORDERS}MODIFY COLUMN v int DEFAULT NULL AFTER id",),
+    ),
+    Trouble(
+        "a column has another name",
+        (f"{ORDERS}CHANGE v w INT",),
+        "shop.orders.w: name of column 2: expected v, found w",
+        (f"{ORDERS}CHANGE COLUMN w v int DEFAULT NULL AFTER id",),
+    ),
+    Trouble(
+        "columns are in another order",
+        (f"{ORDERS}MODIFY v INT FIRST",),
+        "shop.orders.v: name of column 1: expected id, found v",
+        (f"{ORDERS}MODIFY COLUMN id int NOT NULL FIRST",),
+    ),
+    Trouble(
+        "a foreign key was dropped",
+        ("ALTER TABLE shop.child DROP FOREIGN KEY of_parent",),
+        "foreign key: expected (p) to shop.parent (id)",
+        (
+            "ALTER TABLE shop.child ADD CONSTRAINT of_parent FOREIGN KEY (p) REFERENCES parent (id) "
+            "ON DELETE CASCADE",
+        ),
+    ),
+    Trouble(
+        "a CHECK was added that rows do not meet",
+        (f"{ORDERS}ADD CONSTRAINT small CHECK (v < 4)",),
+        "small",
+        (f"{ORDERS}DROP CONSTRAINT small",),
+    ),
+    Trouble(
+        "an index was dropped",
+        (f"{ORDERS}DROP KEY by_v",),
+        ", target none",
+        (REPAIR,),
+    ),
+    Trouble(
+        "a trigger was dropped",
+        (TRIGGER,),
+        "trigger shop.fires: exists on the source and not on the target",
+        (REPAIR,),
+    ),
+    Trouble(
+        "a trigger was added",
+        ("CREATE TRIGGER shop.other BEFORE INSERT ON shop.orders FOR EACH ROW SET NEW.v = 1000",),
+        "trigger shop.other: exists on the target and not on the source",
+        ("DROP TRIGGER shop.other",),
+    ),
+    Trouble(
+        "a CREATE TABLE of the window was run by hand",
+        ("CREATE TABLE shop.made (id INT PRIMARY KEY)",),
+        "1050 Table 'made' already exists",
+        (SKIP,),
+        window=(*WINDOW, "CREATE TABLE shop.made (id INT PRIMARY KEY)", "INSERT INTO shop.made VALUES (1)"),
+    ),
+    Trouble(
+        "an ALTER TABLE of the window was run by hand",
+        (f"{ORDERS}DROP KEY by_v",),
+        "1091 Can't DROP",
+        (SKIP,),
+        window=(*WINDOW, f"{ORDERS}DROP KEY by_v", "INSERT INTO shop.orders VALUES (9, 9)"),
+    ),
+    Trouble(
+        "somebody holds LOCK TABLES",
+        (),
+        "Lock wait timeout exceeded",
+        ("KILL its connection",),
+    ),
+    Trouble(
+        "read_only was set",
+        (),
+        "read-only option",
+        ("SET GLOBAL read_only = OFF",),
+    ),
+    Trouble(
+        "max_allowed_packet was lowered",
+        (),
+        "the target accepts at most",
+        ("SET GLOBAL max_allowed_packet",),
+        in_window=False,
+    ),
+    Trouble(
+        "the target's account has lost a privilege",
+        (),
+        "privilege SELECT: expected granted on",
+        ("GRANT SELECT ON crm.*", "GRANT SELECT ON shop.*"),
+    ),
+    Trouble(
+        "the source's account has lost a privilege",
+        (),
+        "GRANT REPLICATION SLAVE",
+        ("GRANT REPLICATION SLAVE ON *.*",),
+        in_window=False,
+    ),
+    Trouble(
+        "the target's password was changed",
+        (),
+        "check user and password of the connection",
+        ("the new password in the connection",),
+    ),
+    Trouble(
+        "the source's password was changed",
+        (),
+        "the login was refused: compare the connection's user and password",
+        ("the new password in the connection",),
+    ),
+    Trouble(
+        "the target was stopped",
+        (),
+        "run again when the server answers",
+        (AGAIN,),
+    ),
+    Trouble(
+        "the source was stopped",
+        (),
+        "run the step again when the server answers",
+        (AGAIN,),
+        in_window=False,
+    ),
+    Trouble(
+        "the work folder is full",
+        (),
+        "No space left on device; nothing was written to the target. Free space",
+        ("free space, or a larger work.uri",),
+        in_window=False,
+    ),
+    Trouble(
+        "the connection leads to another source",
+        (),
+        "Point the connection at the channel's server",
+        ("the right host in the connection",),
+    ),
+    Trouble(
+        "the connection leads to another target",
+        (),
+        "Point the connection at the channel's target",
+        ("the right host in the connection",),
     ),
 )  # fmt: skip

@@ -130,7 +130,8 @@ PINS: Final = (
     # the server waits so long within a packet: with a longer time a partitioned lane would keep its lease
     Pin("net_read_timeout", "30", _ENDS, by_kind=dict.fromkeys(_COPIES, str(_DAY))),
     Pin("net_write_timeout", "60", _ENDS, by_kind=dict.fromkeys(_COPIES, str(_DAY))),
-    Pin("lock_wait_timeout", str(_DAY), _ENDS),
+    # a step says who it waits for, instead of waiting for a day for the end of a LOCK TABLES
+    Pin("lock_wait_timeout", str(_DAY), _ENDS, by_kind={SessionKind.STATE: "60"}),
     Pin("innodb_lock_wait_timeout", "50", _ENDS),
     Pin("max_session_mem_used", str((1 << 63) - 1), _ENDS, _MARIADB),
     Pin("sort_buffer_size", {Flavor.MARIADB: "2097152", Flavor.MYSQL: "262144"}, _ENDS),

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
 
+from binlane.errors import BinlaneError
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.work.files import WorkFolder
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.one_runner import apply_alone
 from tests.trials.sampling import sampled
 
 ACCOUNTS: Final = Path(__file__).parents[2] / "docs" / "accounts.md"
 ACCOUNT: Final = "test_binlane@'%'"
+ROLE: Final = "reading_role"
 STATE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "INDEX", "CREATE VIEW", "ALTER", "DROP")
 """What is in ALL PRIVILEGES on binlane's own schema, and used."""
 TABLES: Final = ("tenant_1.t", "tenant_1.u", "tenant_1.swapped", "tenant_2.t")
@@ -37,7 +44,9 @@ class Case:
     family: str
     side: str
     level: str
-    """``*.*``, ``binlane.*``, or databases, tables or columns, on which all others are granted instead."""
+    """``*.*``, ``binlane.*``, or databases, tables or columns, on which all others are granted instead; ``role``: a
+    role has it, which no session of the account activates; ``revoke``: it is granted on all databases, and taken back
+    for one (MySQL's partial revokes)."""
     name: str
 
     def __str__(self) -> str:
@@ -79,6 +88,9 @@ def cases() -> Iterator[Case]:
                 yield Case(family, side, "database", "SYSTEM_USER")
             yield Case(family, side, "table", "SELECT")
             yield Case(family, side, "column", "SELECT")
+            yield Case(family, side, "role", "SELECT")
+            if family == "mysql":
+                yield Case(family, side, "revoke", "SELECT")
 
 
 CASES: Final = tuple(cases())
@@ -87,12 +99,18 @@ SAMPLE: Final = (
     Case("mysql", "source", "column", "SELECT"),
     Case("mariadb", "target", "database", "SELECT"),
     Case("mysql", "target", "*.*", "SHOW VIEW"),
+    Case("mysql", "source", "revoke", "SELECT"),
+    Case("mariadb", "target", "role", "SELECT"),
 )
 
 
 def grants_of(case: Case, *, lacks: bool) -> list[str]:
     """The account's grants, with the privilege or without it."""
     held = documented(case.family, case.side)
+    if case.level in _BESIDE:
+        if not lacks:
+            return [f"GRANT {name} ON {scope} TO {ACCOUNT}" for name, scope in held]
+        return _BESIDE[case.level](case.name, held)
     if case.level in ("*.*", "binlane.*"):
         kept = [each for each in held if not lacks or each != (case.name, case.level)]
         return [f"GRANT {name} ON {scope} TO {ACCOUNT}" for name, scope in kept]
@@ -116,10 +134,27 @@ def grants_of(case: Case, *, lacks: bool) -> list[str]:
     return found
 
 
+def _by_role(name: str, held: list[tuple[str, str]]) -> list[str]:
+    own = [f"GRANT {each} ON {scope} TO {ACCOUNT}" for each, scope in held if (each, scope) != (name, "*.*")]
+    return [*own, f"CREATE ROLE {ROLE}", f"GRANT {name} ON *.* TO {ROLE}", f"GRANT {ROLE} TO {ACCOUNT}"]
+
+
+def _revoked(name: str, held: list[tuple[str, str]]) -> list[str]:
+    whole = [f"GRANT {each} ON {scope} TO {ACCOUNT}" for each, scope in held]
+    return [*whole, "SET GLOBAL partial_revokes = ON", f"REVOKE {name} ON tenant_1.* FROM {ACCOUNT}"]
+
+
+_BESIDE: Final[Mapping[str, Callable[[str, list[tuple[str, str]]], list[str]]]] = {
+    "role": _by_role,
+    "revoke": _revoked,
+}
+
+
 def give(server: PrivateServer, grants: list[str]) -> None:
     run_on(
         server,
         f"DROP USER IF EXISTS {ACCOUNT}",
+        f"DROP ROLE IF EXISTS {ROLE}",
         f"CREATE USER {ACCOUNT} IDENTIFIED BY '{server.password}'",
         *grants,
         log=False,
@@ -257,6 +292,8 @@ def check_case(channel: Channel, case: Case, number: int, capsys: pytest.Capture
     assert code == 0, said[-1500:]
     assert differing(rows(source), rows(target)) == []
     channel.connect(connection, server)
+    if case.level == "revoke":
+        run_on(server, "SET GLOBAL partial_revokes = OFF", log=False)
 
 
 @pytest.mark.parametrize("case", sampled(CASES, SAMPLE), ids=str)
@@ -264,3 +301,64 @@ def test_each_privilege_that_is_revoked(channel_of: ChannelOf, case: Case, capsy
     channel = channel_of(case.family, case.family)
     begin(channel)
     check_case(channel, case, 1, capsys)
+
+
+LOST: Final = (
+    ("mariadb", "source", "SELECT", "*.*"),
+    ("mariadb", "source", "REPLICATION SLAVE", "*.*"),
+    ("mariadb", "target", "SELECT", "*.*"),
+    ("mariadb", "target", "BINLOG REPLAY", "*.*"),
+    ("mariadb", "target", "INSERT", "*.*"),
+    ("mariadb", "target", "UPDATE", "binlane.*"),
+    ("mysql", "source", "SELECT", "*.*"),
+    ("mysql", "source", "REPLICATION SLAVE", "*.*"),
+    ("mysql", "target", "SELECT", "*.*"),
+    ("mysql", "target", "REPLICATION_APPLIER", "*.*"),
+    ("mysql", "target", "INSERT", "*.*"),
+    ("mysql", "target", "UPDATE", "binlane.*"),
+)
+"""Family, side, privilege and scope."""
+STEPS: Final = ("plan", "adopt", "apply", "advance")
+
+
+@pytest.mark.parametrize("before", STEPS)
+@pytest.mark.parametrize("lost", LOST, ids="-".join)
+def test_a_privilege_that_is_lost_between_two_steps(
+    channel_of: ChannelOf, lost: tuple[str, str, str, str], before: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next step says so, or nobody needs it any more; with the privilege back the window is finished."""
+    family, side, name, scope = lost
+    channel = channel_of(family, family)
+    begin(channel)
+    server = channel.source if side == "source" else channel.target
+    case = Case(family, side, scope, name)
+    give(server, grants_of(case, lacks=False))
+    channel.connect(f"{side}_server", server, "test_binlane")
+    run_on(channel.source, *changes(1))
+    config, endpoints = channel.config, channel.endpoints
+    window = steps.extract(config, endpoints, WindowRequest("now"))
+
+    def come(step: str) -> None:
+        if step == before:
+            give(server, grants_of(case, lacks=True))
+
+    try:
+        come("plan")
+        run_plan_job(WorkFolder(window["work"]), InProcess())
+        come("adopt")
+        adopted = steps.adopt_plan(config, endpoints, window["work"])
+        come("apply")
+        for each in adopted["lanes"]:
+            apply_alone(config, endpoints, adopted["plan"], each["lane"])
+        come("advance")
+        steps.advance(config, endpoints, adopted["plan"])
+    except BinlaneError as exc:
+        said = str(exc)
+    else:
+        said = ""
+    assert not said or NAMED.search(said), said
+    give(server, grants_of(case, lacks=False))
+    assert channel.cli("run", CHANNEL) == 0, capsys.readouterr().err
+    assert channel.cli("verify", CHANNEL, "--full") == 0, capsys.readouterr().out
+    assert differing(rows(channel.source), rows(channel.target)) == []
+    channel.connect(f"{side}_server", server)

@@ -44,7 +44,7 @@ PRINTED = (
     " s behind now",
     "; again in ",
     "the server says: ",
-    "; check host and port, then run again when the server answers",
+    "check host and port, then run again when the server answers",
     "; run the step again when the server answers",
     "; nothing was written to the target. Free space, or set work.uri to a larger place if no window is open, then run",
     "its files are gone from ",

@@ -101,7 +101,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "apply.lane": (*PLAN, *STATE, *APPLY, "apply.lane.ways"),
     "precheck.account": WINDOW,
     "precheck.definitions": (*WINDOW, "precheck.account"),
-    "precheck": (*WINDOW, "apply.lane", "precheck.account", "precheck.definitions"),
+    "precheck": (*WINDOW, "apply.lane", "precheck.account", "precheck.definitions", "verify.definitions"),
     "verify.rows": (*TRANSACTIONS, *STATE, "source"),
     "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
     "verify": (*TRANSACTIONS, "garbage", "work", *STATE, "source", *VERIFY),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pymysql
@@ -17,6 +17,9 @@ _UNTRUSTED: Final = frozenset({1418, 1419})
 """A function or trigger, with a binary log."""
 _NO_TABLES: Final = frozenset({1049, 1146})
 _LOCKED: Final = frozenset({1205, 1213})
+_READ_ONLY: Final[Mapping[str, str]] = {"super": "super_read_only", "": "read_only"}
+"""The setting, by a word of the server's text."""
+_IS_READ_ONLY: Final = frozenset({1290, 1836})
 _FULL: Final = frozenset({3, 1021, 1026, 1114})
 """A table, its file or the server's disk. 3 is the number of errors of the servers' file library."""
 
@@ -37,16 +40,25 @@ def target_errors(name: str) -> Iterator[None]:
         yield
     except (DBAPIError, PendingRollbackError, pymysql.err.MySQLError) as exc:
         said = f"{name}: the server says: {error_text(exc)} ({error_code(exc)})"
-        if error_code(exc) in _LOCKED:
-            raise TargetUnavailableError(
-                f"{said}; another session has locked what this step needs, such as a lane in a long block or a "
-                "transaction that was left open (information_schema.innodb_trx lists them): run again when it has ended"
-            ) from exc
         if judge(exc) is Verdict.RETRY:
-            raise TargetUnavailableError(
-                f"{said}; check host and port, then run again when the server answers"
-            ) from exc
+            way_out = transient_advice(exc) or "check host and port, then run again when the server answers"
+            raise TargetUnavailableError(f"{said}; {way_out}") from exc
         raise TargetError(f"{said}; {_advice(error_code(exc))}") from exc
+
+
+def transient_advice(error: BaseException) -> str:
+    """The next step for a transient error whose cause somebody has to end on the target; empty for all others."""
+    code, said = error_code(error), error_text(error).lower()
+    if code in _LOCKED:
+        return (
+            "another session has locked what this step needs, such as a lane in a long block, a transaction that was "
+            "left open (information_schema.innodb_trx lists them), LOCK TABLES or FLUSH TABLES WITH READ LOCK: wait "
+            "until it has ended, or find it by SHOW FULL PROCESSLIST on the target and KILL it; then run again"
+        )
+    if code in _IS_READ_ONLY and ("read-only" in said or "read only" in said or "read_only" in said):
+        setting = next(name for word, name in _READ_ONLY.items() if word in said)
+        return f"SET GLOBAL {setting} = OFF on the target, unless it is a replica, then run again"
+    return ""
 
 
 def lacks_state(error: TargetError) -> bool:

@@ -140,6 +140,17 @@ def with_changes_apart(payload: bytes) -> tuple[bytes, ...]:
     return _packed((piece for statement in _statements(payload) for piece in _of_one_kind(statement)), len(payload))
 
 
+def in_runs(payload: bytes, is_apart: Callable[[bytes], bool]) -> Iterator[tuple[bool, bytes]]:
+    """A self-contained payload as several, in its order, each with events only of tables that are apart, or of none;
+    with whether they are. ``is_apart``: by the TABLE_MAP event."""
+    for statement in _statements(payload):
+        maps = {event[_TABLE_ID]: event for event in statement if is_table_map(event)}
+        apart = {table: is_apart(event) for table, event in maps.items()}
+        rows = [event for event in statement if not is_table_map(event)]
+        for found, run in groupby(rows, key=lambda event: apart[event[_TABLE_ID]]):
+            yield found, _closed(maps, list(run))
+
+
 def _changes_kind(payload: bytes) -> bool:
     """Whether a statement has updates or deletions of another kind than its first event."""
     at, end, first = 0, len(payload), 0

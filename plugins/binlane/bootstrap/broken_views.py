@@ -11,6 +11,7 @@ comment, so that those of a copy that was killed are found.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
@@ -27,6 +28,8 @@ from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 _MARK: Final = "binlane: stands in for what a view needs"
+_NUMBERS: Final = re.compile(r"seq_\d+_to_\d+(?:_step_\d+)?")
+"""Tables of MariaDB's engine SEQUENCE, which nobody makes."""
 _OPENS: Final = frozenset({"(", "{"})
 _CLOSES: Final = frozenset({")", "}"})
 
@@ -119,6 +122,9 @@ def make_broken_views(session: Session, views: Sequence[Definition], copied: Col
             continue
         (left if definition.broken else whole).append(view)
     known = {*copied, *(view.key for view in whole)}
+    if session.flavor is Flavor.MARIADB:
+        # every server with the engine SEQUENCE has them, in every database
+        known.update(key for view in whole for key in view.tables if _NUMBERS.fullmatch(key.table))
     while found := [view for view in whole if not view.tables <= known]:
         left += found
         whole = [view for view in whole if view not in found]

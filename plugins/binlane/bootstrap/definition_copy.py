@@ -381,7 +381,13 @@ def set_sequence(source: Session, target: Session, definition: Definition) -> No
 def drop(session: Session, obj: SchemaObject) -> None:
     """Drop an object that a first copy has created."""
     kind = "SEQUENCE" if obj.kind == "sequence" else obj.kind.upper()
+    is_package = kind.startswith("PACKAGE")
+    if is_package:
+        # in another mode MariaDB's parser does not know the word
+        session.execute("SET sql_mode = 'ORACLE'")
     session.execute(f"DROP {kind} IF EXISTS {_name(obj.database, obj.name)}")
+    if is_package:
+        session.execute(f"SET sql_mode = '{WRITE_MODE}'")
 
 
 def drop_database(session: Session, database: str) -> None:

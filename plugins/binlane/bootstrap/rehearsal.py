@@ -32,6 +32,10 @@ _LOCK: Final = "binlane:rehearsal"
 _LOCK_SECONDS: Final = 60
 _NAME: Final = re.compile(rb"^(CREATE (?:TABLE|SEQUENCE) )`(?:[^`]|``)+`")
 _FOREIGN_KEY: Final = re.compile(rb",\n  CONSTRAINT `(?:[^`]|``)+` FOREIGN KEY [^\n]*?(?=,?\n)")
+READ_ONLY: Final = 1036
+_COMPRESSED: Final = re.compile(rb" ROW_FORMAT=COMPRESSED\b| KEY_BLOCK_SIZE=")
+_READS_ONLY: Final = "SHOW GLOBAL VARIABLES LIKE 'innodb\\_read\\_only\\_compressed'"
+_COMPRESSED_ROWS: Final = "SELECT @@GLOBAL.innodb_read_only_compressed"
 _NUMBERS: Final = re.compile(rb" AUTO_INCREMENT=\d+")
 
 
@@ -51,6 +55,7 @@ def rehearse(writer: Session, definitions: Iterable[Definition]) -> Iterator[Ref
         distinct[_renamed(definition.statement)].append(definition.schema_object)
     if not distinct:
         return
+    is_read_only = bool(writer.texts(_READS_ONLY)) and writer.texts(_COMPRESSED_ROWS) == [("1",)]
     with _schema(writer), doing("definitions, each created once", len(distinct)) as activity:
         for statement, objects in distinct.items():
             activity.done += 1
@@ -64,6 +69,8 @@ def rehearse(writer: Session, definitions: Iterable[Definition]) -> Iterator[Ref
                 yield Refusal(tuple(objects), error_code(exc), error_text(exc))
             else:
                 writer.execute(f"DROP {kind} {REHEARSAL}")
+                if is_read_only and _COMPRESSED.search(statement):
+                    yield Refusal(tuple(objects), READ_ONLY, "innodb_read_only_compressed = ON: it takes no rows")
 
 
 def _renamed(statement: bytes) -> bytes:

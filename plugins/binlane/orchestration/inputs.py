@@ -24,12 +24,12 @@ from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.precheck.account.row_writer import chosen_writer
 from binlane.precheck.definitions.kept import definitions_for
-from binlane.precheck.definitions.noted import note_definitions
+from binlane.precheck.definitions.noted import note_definitions, read_definitions, target_as_it_is
 from binlane.schema.codec import schema_to_json
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
 from binlane.server_proof import ServerProof
-from binlane.servers.catalog import read_schema
+from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.assigners import AssignerRules, Shards
 from binlane.shards.renaming import Renaming
@@ -37,6 +37,7 @@ from binlane.shards.shard_list import Partitioner, ShardList, parse_shard_list
 from binlane.work import files
 from binlane.work.files import Digests, WorkFolder, digest_of
 from binlane.work.folder_formats import write_formats
+from binlane.work.plan_inputs import read_inputs
 
 _PAYLOAD_BYTES: Final = 1 << 20
 """The usual number of bytes of events in one BINLOG statement."""
@@ -85,6 +86,18 @@ def write_inputs(
         record(digests)
     folder.write_once(files.MANIFEST, data)
     return digests
+
+
+def target_has_changed(endpoints: Endpoints, folder: WorkFolder) -> bool:
+    """Whether the target has other tables than those that a window's plan is made for, or takes longer statements."""
+    inputs = read_inputs(folder)
+    then = inputs.schema
+    with engine_of(endpoints.target).connect() as connection:
+        if read_databases(connection) != then.databases:
+            return True
+        now = target_as_it_is(connection, then.databases, read_definitions(folder).target, then)
+    longer = payload_limit(now.max_allowed_packet or _DEFAULT_PACKET) > inputs.settings.largest_bytes
+    return longer or now.tables != then.tables
 
 
 def settings_before(

@@ -26,7 +26,7 @@ from binlane.model import CLOCKS_DIFFER, plural, size_text
 from binlane.orchestration import report, step_progress
 from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
 from binlane.orchestration.extraction.window_reading import WindowReading, source_of
-from binlane.orchestration.inputs import settings_before, write_inputs
+from binlane.orchestration.inputs import settings_before, target_has_changed, write_inputs
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import HIGHEST, WindowRequest
@@ -511,6 +511,8 @@ def _adopt_unfinished(
         record = functools.partial(record_files, engine_of(endpoints.target), channel.name, name)
         digests = write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest, record)
         folder = dataclasses.replace(folder, digests=digests)
+    elif window.plan_digest is None and target_has_changed(endpoints, folder):
+        folder = _with_inputs_of_now(channel, endpoints, _as_planned(window, request), folder)
     inputs = read_inputs(folder)
     plans = folder.plans(inputs.key)
     # a plan that the target does not know is made again: nobody tells whose it is
@@ -519,6 +521,20 @@ def _adopt_unfinished(
         total, named = len(inputs.manifest.segments), window.bounds.window_id
         begin_step(engine_of(endpoints.target), channel.name, RunStep.PLAN, named, total=total)
     return _answer(state, folder=folder, manifest=inputs.manifest, plan=plans.uri if planned else None)
+
+
+def _with_inputs_of_now(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder
+) -> WorkFolder:
+    """The folder of a window that has no plan yet, with what its plan needs to know of the target as it is now: an
+    order of rows that fits the foreign keys of then may not fit those of now."""
+    log.info("the target's tables or limits have changed, and the window has no plan yet: it is planned for them")
+    manifest = read_inputs(folder).manifest
+    # without its manifest a folder is read again
+    for name in (files.MANIFEST, files.SCHEMA, files.CHANNEL):
+        folder.remove_file(name)
+    record = functools.partial(record_files, engine_of(endpoints.target), channel.name, manifest.window)
+    return dataclasses.replace(folder, digests=write_inputs(channel, endpoints, request, folder, manifest, record))
 
 
 def _answer(

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from binlane.activity import doing
+from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.plan.window_plan import WindowPlan
@@ -54,6 +55,7 @@ from binlane.work.plan_inputs import Inputs
 log = logging.getLogger(__name__)
 
 _Looked = TypeVar("_Looked", bound=TargetSituation)
+_ACCOUNT: Final = " TO the account"
 _COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
 _WRITTEN_BY: Final = {False: "BINLOG statements", True: "INSERT, UPDATE and DELETE"}
 
@@ -141,7 +143,7 @@ def check_window(
     """
     with situation_of(channel, endpoints, plan, inputs, plans, selection) as situation:
         log.info("precheck: rows are written by %s", _WRITTEN_BY[situation.needs.by_statements])
-        findings = tuple(replace(each, todo=_for(channel, each.todo)) for each in run_checks(situation, CHECKS))
+        findings = tuple(_to_be_typed(each, situation) for each in run_checks(situation, CHECKS))
         if situation.by_sql and not situation.settings.measures_rows:
             log.warning(
                 "precheck: the account could send BINLOG statements when the window was extracted: its rows were "
@@ -154,9 +156,13 @@ def check_window(
         return {**keep_for_lanes(situation), **keep_for_next_window(situation)}
 
 
-def _for(channel: ChannelConfig, todo: str) -> str:
-    """The next step with the channel's name in its commands, to be copied."""
-    return _COMMAND.sub(rf"\1 {channel.name}", todo)
+def _to_be_typed(finding: Finding, situation: Situation) -> Finding:
+    """The finding, with the channel's name in the commands of its next step, and the account's in its statements."""
+    todo = _COMMAND.sub(rf"\1 {situation.channel.name}", finding.todo)
+    if _ACCOUNT in todo and not finding.where.startswith("source"):
+        user, _, host = situation.target.account.rpartition("@")
+        todo = todo.replace(_ACCOUNT, f" TO {quoted(user)}@{quoted(host)}")
+    return replace(finding, todo=todo)
 
 
 def run_checks(situation: _Looked, checks: Mapping[str, Callable[[_Looked], Iterable[Finding]]]) -> tuple[Finding, ...]:

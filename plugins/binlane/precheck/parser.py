@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,7 +26,7 @@ from binlane.apply.ddl.text import in_parts
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import error_code, is_lost
-from binlane.binlog.types.literals import identifier
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, SessionContext
@@ -174,12 +174,35 @@ class StatementJudge:
             return _verdict(code, str(exc.args[-1])) if code in REFUSING else self._missing_function(item, context)
         return None
 
-    def _missing_function(self, item: Item, context: SessionContext) -> Verdict | None:
+    def judge_definition(self, database: str, sql_mode: str, statement: bytes, made: Collection[str]) -> Verdict | None:
+        """What the target has against the statement of a definition, as ``judge``. ``made``: routines that come with
+        it, in lower case. Raises the driver's error if the connection is lost."""
+        context = SessionContext(database=database)
+        item = Item(ItemKind.DDL, statement, context=context)
+        if self._may_run(item, context) or len(statement) + _HEADER > self.session.max_allowed_packet:
+            return None
+        if not self._enter(context, statement):
+            return None
+        self._entered = None
+        try:
+            self.session.execute(f"SET SESSION sql_mode = {quoted(sql_mode)}")
+            self._prepare(statement)
+        except pymysql.err.MySQLError as exc:
+            if is_lost(exc):
+                raise
+            code = error_code(exc)
+            found = _verdict(code, str(exc.args[-1])) if code in REFUSING else None
+            if found is not None and found.routine not in made:
+                return found
+            return self._missing_function(item, context, made)
+        return None
+
+    def _missing_function(self, item: Item, context: SessionContext, made: Collection[str] = ()) -> Verdict | None:
         """What the target says of the functions of a statement whose objects are not there yet, which it names
-        first."""
+        first. ``made``: those that the copy makes."""
         facts = statement_facts(item.payload, context, self.session.flavor)
         for name in sorted(facts.functions):
-            if self._programs.are_in(name) or not name.isascii():
+            if self._programs.are_in(name) or not name.isascii() or name.lower() in made:
                 continue
             try:
                 self._prepare(f"DO {identifier(name)}()".encode())

@@ -95,6 +95,9 @@ def target_privileges(flavor: Flavor, number: tuple[int, int, int], needs: Needs
 def missing_privilege(place: str, server: Server, need: Need, lacking: Sequence[str | None]) -> Finding:
     """``place``: source or target; ``lacking``: of ``Need.lacking``."""
     scopes = [scope_of(database, has_wildcards=server.grants.has_wildcards) for database in lacking]
+    grants = "; ".join(f"GRANT {need.name} ON {scope} TO the account" for scope in scopes[:_SHOWN])
+    if len(scopes) > _SHOWN:
+        grants += f" and so on, for {plural(len(scopes) - _SHOWN, 'more database')}"
     shown = ", ".join(EVERYWHERE if name is None else f"{identifier(name)}.*" for name in lacking[:_SHOWN])
     if len(scopes) > _SHOWN:
         shown += f" and {plural(len(scopes) - _SHOWN, 'more database')}"
@@ -103,7 +106,7 @@ def missing_privilege(place: str, server: Server, need: Need, lacking: Sequence[
         f"{place}: privilege {need.name}",
         f"granted on {shown}",
         "not granted",
-        f"GRANT {need.name} ON {shown} TO the account: {need.why}",
+        f"{grants}: {need.why}",
         mend=tuple(Order((need.name,), scope, server.account) for scope in scopes),
     )
 

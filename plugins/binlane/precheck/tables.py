@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from binlane.binlog.types.literals import quoted
 from binlane.choices import Reduce
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
+from binlane.precheck.definition_mends import mends_of_tables
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
@@ -59,7 +61,24 @@ _TODO_VERSIONED: Final = (
 
 def check_definitions(situation: Situation) -> Sequence[Finding]:
     """Tables whose definitions differ between source and target; for an archive, what the target's alone show."""
-    return findings_of(situation.definition_differences)
+    # whoever may read no column of a table is told so by ``visibility``
+    differences = tuple(one for one in situation.definition_differences if not _is_hidden(situation, one.table))
+    if not any(one.severity is Severity.FATAL for one in differences):
+        return findings_of(differences)
+    mends, told = mends_of_tables(situation), set[TableKey]()
+    found = []
+    for one in differences:
+        if one.severity is Severity.FATAL and one.table in mends and one.table not in told:
+            told.add(one.table)
+            one = replace(one, hint=f"{one.hint}; on the target: {mends[one.table]}")
+        found.append(one)
+    return findings_of(found)
+
+
+def _is_hidden(situation: Situation, key: TableKey) -> bool:
+    """Whether the source shows the table's name and none of its columns."""
+    table = None if situation.source_tables is None else situation.source_tables.table(key)
+    return table is not None and not table.columns
 
 
 def check_logged_tables(situation: Situation) -> Iterator[Finding]:

@@ -54,6 +54,7 @@ COPY_CHECKS: Final[Mapping[str, Check]] = {
     "definers": held.check_definers,
     "accounts": held.check_accounts,
     "programs": held.check_programs,
+    "program-texts": held.check_program_texts,
     "event-time-zones": held.check_event_time_zones,
     "spatial-references": held.check_spatial_references,
     "copied-definitions": held.check_table_definitions,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from binlane.bootstrap.rehearsal import rehearse
+from binlane.bootstrap.rehearsal import READ_ONLY, rehearse
 from binlane.bootstrap.sessions import write_session
 from binlane.bootstrap.spatial_references import lacking_references
 from binlane.bootstrap.view_functions import ROUTINES, InvokerRoutine, changing_the_server
@@ -15,6 +15,7 @@ from binlane.model import Flavor, plural
 from binlane.precheck.definers import lacking_for_definers
 from binlane.precheck.finding import Finding
 from binlane.precheck.grants import lacking_for_grants
+from binlane.precheck.parser import StatementJudge
 from binlane.precheck.portability import OF_OTHERS, trust, unsupported, untrusted_account
 from binlane.precheck.server import check_time_zones
 from binlane.precheck.situation import Needs, TargetSituation
@@ -27,6 +28,10 @@ from binlane.state.tables import SCHEMA
 _SHOWN: Final = 3
 """How many objects a finding names."""
 _FUNCTION: Final = "function"
+_VIEW: Final = "VIEW"
+_NO_ROUTINES: Final = frozenset({_VIEW, "TRIGGER", "EVENT"})
+_READ_CLIENTS: Final = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"})
+"""Character sets of clients in which a text's ASCII letters are bytes of their own."""
 _REHEARSED: Final = ("CREATE", "DROP")
 _NO_REFERENCE: Final = 3548
 _WIDER_KEYS: Final = "SET GLOBAL innodb_default_row_format = DYNAMIC on the target, as on the source"
@@ -34,6 +39,7 @@ _LONGER_ROWS: Final = (
     "start the target with the source's innodb_page_size, or ALTER the table on the source so that its rows are shorter"
 )
 _OF_CODES: Final[Mapping[int, str]] = {
+    READ_ONLY: "SET GLOBAL innodb_read_only_compressed = OFF on the target",
     1071: _WIDER_KEYS,
     1709: _WIDER_KEYS,
     1005: _LONGER_ROWS,
@@ -66,6 +72,27 @@ def check_programs(situation: Readiness) -> Iterator[Finding]:
     """Views, routines, triggers and events that the target does not take: its version, its settings."""
     if situation.source is not None:
         yield from joined(_unsupported(situation))
+
+
+def check_program_texts(situation: Readiness) -> Iterator[Finding]:
+    """Views, routines, triggers and events whose text the target's parser refuses, or that call a function which the
+    target does not have."""
+    source, target = situation.source, situation.target
+    if source is None or source.flavor is not target.flavor or not situation.programs:
+        return
+    made = frozenset(each.name.lower() for each in situation.programs if each.kind not in _NO_ROUTINES)
+    judge = StatementJudge.open(target.engine)
+    try:
+        for each in situation.programs:
+            if each.client not in _READ_CLIENTS or each.broken:
+                continue
+            mode = "" if each.kind == _VIEW else each.sql_mode
+            if (verdict := judge.judge_definition(each.database, mode, each.statement, made)) is not None:
+                todo = "change it on the source, upgrade the target, or leave its database out (--databases)"
+                found = f"{verdict.message} ({verdict.code})"
+                yield Finding(Severity.FATAL, str(each.schema_object), "a target that takes it", found, todo)
+    finally:
+        judge.close()
 
 
 def check_trust(situation: Readiness) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The transaction of a repair on the target: it holds the channel's row, so no window is open or can open."""
+"""The transaction of a repair on the target: it holds the channel's row, so no window writes or can begin to."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ def lock_at_watermark(
     watermark: tuple[str, int],
     refusal: Callable[[Channel], BinlaneError],
 ) -> None:
-    """Lock the channel's row, as the opening of a window does.
+    """Lock the channel's row, as the opening of a window does, and the row of a window that has no plan yet, as the
+    storing of its plan does: it has written nothing, and writes nothing before the transaction ends.
 
     ``watermark``: the channel's UUID and the seqno at which the target has to be; another one raises ``refusal`` of the
-    channel that is there. Raises WindowBusyError if a window is open.
+    channel that is there. Raises WindowBusyError if a window has begun.
     """
     channel = read_channel(connection, name, for_update=True)
-    window = read_open_window(connection, name)
-    if window is not None:
+    window = read_open_window(connection, name, for_update=True)
+    if window is not None and window.plan_digest is not None:
         raise WindowBusyError(
             f"channel {name}: {standing(read_status(engine, name), window)}; a repair cannot write while a window is "
             "open: when the window is finished, run the same command again"

@@ -21,6 +21,7 @@ from binlane.state.records.verifications import Suspect
 from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.definitions.definition_reader import SEQUENCE
 from binlane.verify.rows.column_text import Key, Row
+from binlane.verify.rows.pairing import ONLY_ON_TARGET
 from binlane.verify.rows.row_text import Changes, Values, changed_values, key_values, words
 
 SEQUENCE_COLUMNS: Final = (
@@ -189,6 +190,9 @@ def plan_repair(
         if one.of_definition or one.table in sequences:
             continue
         why = one.note or obstacle(target.table(one.table), with_triggers)
+        if one.note == ONLY_ON_TARGET:
+            name = f"{identifier(one.table.database)}.{identifier(one.table.table)}"
+            why = f"{why}; DROP TABLE {name} on the target, unless somebody else needs it there"
         if not why and not one.key:
             why = (
                 "it has no primary key that both servers order alike, so single rows cannot be told apart; "

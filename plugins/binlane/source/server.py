@@ -29,6 +29,7 @@ _SAME_READER: Final = 4052
 _UNAVAILABLE: Final = frozenset(
     {1040, 1053, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 )
+_LOCKED: Final = 1205
 _LACKS_PRIVILEGE: Final = 1227
 _REFUSED: Final = frozenset({1044, 1045, 1142, _LACKS_PRIVILEGE, 1698, 3118, 4151})
 """Errors of privileges. The message of 1227 names the privilege."""
@@ -47,22 +48,27 @@ LOG_PRIVILEGES: Final[Mapping[Flavor, tuple[str, ...]]] = {
 
 
 @contextlib.contextmanager
-def translated(name: str) -> Iterator[None]:
-    """Turns PyMySQL's errors into binlane's, which name the server."""
+def translated(name: str, flavor: Flavor | None = None) -> Iterator[None]:
+    """Turns PyMySQL's errors into binlane's, which name the server. ``flavor``: its family, where it is known."""
     try:
         yield
     except BinlaneError:
         raise
     except pymysql.err.MySQLError as exc:
-        raise _error(name, exc) from exc
+        raise _error(name, exc, flavor) from exc
     except OSError as exc:
         raise SourceUnavailableError(f"{name}: cannot be reached: {exc}; check host and port, then run again") from exc
 
 
-def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckError:
+def _error(name: str, exc: pymysql.err.MySQLError, flavor: Flavor | None) -> SourceError | PrecheckError:
     code = exc.args[0] if exc.args else 0
     text = str(exc.args[1]) if len(exc.args) > 1 else str(exc)
     said = f"{name}: the server says: {text} ({code})"
+    if code == _LOCKED:
+        return SourceUnavailableError(
+            f"{said}; another session has locked what this step reads, by LOCK TABLES or a DDL: wait until it has "
+            "ended, or find it by SHOW FULL PROCESSLIST on the source and KILL it; then run the step again"
+        )
     if code in _UNAVAILABLE:
         return SourceUnavailableError(f"{said}; run the step again when the server answers")
     if code == _SAME_READER:
@@ -75,7 +81,10 @@ def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckErro
             f"{said}; the login was refused: compare the connection's user and password with the account on the server"
         )
     if code in _REFUSED:
-        wanted = "; ".join(f"{flavor.value}: GRANT {', '.join(names)}" for flavor, names in LOG_PRIVILEGES.items())
+        if flavor is not None:
+            names = ", ".join(LOG_PRIVILEGES[flavor])
+            return PrecheckError(f"{said}; GRANT {names} ON *.* TO the account on the source, then run again")
+        wanted = "; ".join(f"{each.value}: GRANT {', '.join(names)}" for each, names in LOG_PRIVILEGES.items())
         return PrecheckError(f"{said}; the source's account needs, ON *.*, {wanted}")
     if code == _FATAL_READ:
         lowered = text.lower()

@@ -81,7 +81,7 @@ class ServerSource:
 
     def state(self) -> LogState:
         """Check that the server's log can be read and is complete; raises SourceError or PrecheckError by name."""
-        with contextlib.closing(self.connected()) as connection, translated(self.name):
+        with contextlib.closing(self.connected()) as connection, self._named(connection):
             server.check_settings(connection, self.name)
             server.check_server_id(connection, self.name, self.server_id, self._host)
             state = server.log_state(connection)
@@ -101,12 +101,12 @@ class ServerSource:
 
         EVERY_SESSION: its log has the connections of the server that it replicates, which have other numbers.
         """
-        with contextlib.closing(self.connected()) as connection, translated(self.name):
+        with contextlib.closing(self.connected()) as connection, self._named(connection):
             return EVERY_SESSION if server.may_be_replica(connection) else int(connection.thread_id())
 
     def open_sessions(self) -> frozenset[tuple[int, int]] | None:
         """All connections; None without PROCESS."""
-        with contextlib.closing(self.connected()) as connection, translated(self.name):
+        with contextlib.closing(self.connected()) as connection, self._named(connection):
             return server.open_sessions(connection)
 
     def can_begin_at(self, offset: int) -> bool:
@@ -121,7 +121,7 @@ class ServerSource:
         """
         connection = self.connected()
         try:
-            with translated(self.name):
+            with self._named(connection):
                 self._prepare(connection)
                 # MariaDB 11.8 does not decrypt right what follows FORMAT_DESCRIPTION if a dump begins there
                 at_head = start.offset < min(_HEAD, self.offset_limit)
@@ -137,6 +137,9 @@ class ServerSource:
     def _host(self) -> str:
         """The host name for the registration; the protocol's field has 60 characters."""
         return f"binlane:{self.replica_name}"[:60]
+
+    def _named(self, connection: Any) -> contextlib.AbstractContextManager[None]:
+        return translated(self.name, server.flavor_of(connection))
 
     def connected(self) -> Any:
         """A connection for statements, which the caller closes."""

@@ -121,7 +121,7 @@ class Verifier:
         return self.folders.channel
 
     def run(self) -> Outcome:
-        """Verify. Raises WindowBusyError if a window is open or opens during the comparison, PlanError if the last
+        """Verify. Raises WindowBusyError if a window has begun or begins during the comparison, PlanError if the last
         window's files are gone, ConfigError for a wrong scope; SourceError, BinlogError."""
         self.options.scope.check()
         self._standing = self._stand()
@@ -153,7 +153,7 @@ class Verifier:
         )
 
     def _stand(self) -> Channel:
-        """The channel, at its watermark. Raises WindowBusyError if a window is open."""
+        """The channel, at its watermark. Raises WindowBusyError if a window has begun."""
         with self.engine.connect() as connection:
             return self._require_standing(connection)
 
@@ -164,7 +164,9 @@ class Verifier:
         before = self._standing
         # an empty window moves the watermark into another file, and changes no row
         moved = before is not None and _stands_at(channel) != _stands_at(before)
-        if window is not None or moved:
+        # without a plan a window has written nothing: it may have been refused
+        is_begun = window is not None and window.plan_digest is not None
+        if is_begun or moved:
             raise WindowBusyError(
                 f"channel {self.channel}: {_busy(self.engine, self.channel, window)}; rows can be compared only "
                 "while the target stands at its watermark: verify again when the window is finished; a full "

@@ -19,6 +19,8 @@ from binlane.repair.execution import RepairResult
 from binlane.repair.plan import Action, RepairPlan
 from binlane.state.records.repairs import save_repair
 from binlane.verify.outcome import Options
+from binlane.work.files import WorkFolder
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, channel, clean_servers, fresh_channel, run_on
 
@@ -202,6 +204,8 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
     run_on(drifted.target, "DROP TRIGGER tenant_1.f", log=False)
     run_on(drifted.source, "UPDATE tenant_1.fires SET n = 3")
     window = steps.extract(drifted.config, drifted.endpoints, WindowRequest("now"))
+    run_plan_job(WorkFolder(window["work"]), InProcess())
+    steps.adopt_plan(drifted.config, drifted.endpoints, window["work"])
     refused(WindowBusyError, "nobody applies it now.*a repair cannot write while a window is open")
     drifted.go_on(window)
     refused(PlanError, "at seqno 0, where the plan was made, found .* at seqno 1: ")

@@ -19,6 +19,8 @@ from binlane.state.records.verifications import Counts, save_progress, verified_
 from binlane.verify import verification as run_module
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.rows.column_text import as_text
+from binlane.work.files import WorkFolder
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer
 from tests.integration.verify.scene import ONE_OF_EACH, found
 from tests.integration.window.conftest import (
@@ -252,9 +254,16 @@ def test_the_longest_doubles_and_impossible_dates(
     }
 
 
-def test_an_open_window_refuses(filled: Channel) -> None:
+def test_a_window_refuses_once_it_has_a_plan(filled: Channel) -> None:
+    """Before that it has written nothing, and may have been refused."""
     run_on(filled.source, "UPDATE tenant_1.t SET note = 'later' WHERE id = 5")
-    steps.extract(filled.config, filled.endpoints, WindowRequest("now"))
+    window = steps.extract(filled.config, filled.endpoints, WindowRequest("now"))
+    assert found(verify(filled)) == set()
+    run_on(filled.target, "UPDATE tenant_1.t SET d = 0 WHERE id = 20", log=False)
+    assert filled.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    assert found(verify(filled)) == set()
+    run_plan_job(WorkFolder(window["work"]), InProcess())
+    steps.adopt_plan(filled.config, filled.endpoints, window["work"])
     with pytest.raises(
         WindowBusyError, match="is unfinished, and nobody applies it now: `binlane run orders` finishes it"
     ):

@@ -95,9 +95,9 @@ class Overwrite:
         total = block.items.total()
         planned = total if block.planned is None or failed.planned is None else failed.planned
         session = attempt.session
-        fires_triggers = not sends_row_events(state.options.writer)
+        row_events = attempt.writer.rows if sends_row_events(state.options.writer) else None
         note = partial(_record, state, session)
-        rows = OverwritingRows(session, attempt.writer.guard, fires_triggers=fires_triggers, note=note)
+        rows = OverwritingRows(session, attempt.writer.guard, row_events=row_events, note=note)
         writer = attempt.writer.with_rows(rows)
 
         def pieces() -> Iterator[Block]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import text
@@ -10,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text
 from binlane.apply.temporary_copies import as_a_whole
+from binlane.binlog.types.literals import identifier
 from binlane.errors import ApplyError, DriftError, TargetError
 
 if TYPE_CHECKING:
@@ -17,15 +19,21 @@ if TYPE_CHECKING:
 
     from binlane.model import Barrier, BlockHeader
 
+_CHECK_FAILED: Final = re.compile(r"\b(?:CONSTRAINT `(?P<mariadb>(?:[^`]|``)+)`|Check constraint '(?P<mysql>.+?)') ")
+_CHECK_CODES: Final = frozenset({3819, 4025})
+_CHECKS: Final = (
+    "SELECT table_schema, table_name FROM information_schema.table_constraints "
+    "WHERE constraint_type = 'CHECK' AND CAST(constraint_name AS BINARY) = CAST(:name AS BINARY) LIMIT 2"
+)
 _CONVERSION: Final = 1105
 """BINLOG's error for a column that cannot be converted: only the server's error log says which."""
 _CHOICES: Final = (
-    "the block was rolled back and all lanes stop. {show}Choices: {overwrite}correct the target and run the lane "
+    "the block was rolled back and all lanes stop. {show}Choices: {overwrite}correct the target{how} and run the lane "
     'again; `binlane skip {channel} --seqno {seqno} --reason "..."` {which}; or load the target anew'
 )
 _CHOICES_AS_A_WHOLE: Final = (
-    "all lanes stop. {show}Choices: {overwrite}correct the target and run the lane again; or load the target anew. "
-    "`binlane skip` cannot help: {whole}"
+    "all lanes stop. {show}Choices: {overwrite}correct the target{how} and run the lane again; or load the target "
+    "anew. `binlane skip` cannot help: {whole}"
 )
 """A rename of tables that are not temporary may have run already (``divided_rename``)."""
 _OVERWRITE: Final = (
@@ -44,13 +52,22 @@ def error_for(error: BaseException, verdict: Verdict, engine: Engine) -> TargetE
 
 
 def with_place(
-    message: str, where: str, header: BlockHeader, channel: str, whole: Barrier | None, *, may_overwrite: bool
+    message: str,
+    where: str,
+    header: BlockHeader,
+    channel: str,
+    whole: Barrier | None,
+    *,
+    may_overwrite: bool,
+    how: str = "",
 ) -> str:
     """The message with the block's place and the operator's choices. ``whole``: the indivisible barrier that it is
-    in. ``may_overwrite``: rows have drifted, and the channel does not overwrite such rows yet."""
+    in. ``may_overwrite``: rows have drifted, and the channel does not overwrite such rows yet. ``how``: the statement
+    that corrects the target, if it is known."""
     single = header.transactions == 1
     choices = (_CHOICES if whole is None else _CHOICES_AS_A_WHOLE).format(
         show=f"`binlane show {channel} {header.last_seqno}` shows the transaction. " if single else "",
+        how=f" ({how})" if how else "",
         overwrite=_OVERWRITE.format(channel=channel) if may_overwrite else "",
         whole="" if whole is None else as_a_whole(whole),
         channel=channel,
@@ -58,6 +75,22 @@ def with_place(
         which="and run it again" if single else "with the seqno of the transaction that fails, and run it again",
     )
     return f"{at(where, header)}: {message}; {choices}"
+
+
+def correction(code: int, message: str, engine: Engine) -> str:
+    """The statement that lets the target take a row which one of its own constraints refuses; empty if it is not
+    known. On the source, whose rows these are, the row has met all constraints."""
+    found = _CHECK_FAILED.search(message) if code in _CHECK_CODES else None
+    if found is None:
+        return ""
+    name = found["mariadb"] or found["mysql"]
+    with contextlib.suppress(SQLAlchemyError), engine.connect() as connection:
+        tables = connection.execute(text(_CHECKS), {"name": name}).all()
+        if len(tables) == 1:
+            [(database, table)] = tables
+            named = f"{identifier(database)}.{identifier(table)}"
+            return f"only it has this constraint: ALTER TABLE {named} DROP CONSTRAINT {identifier(name)}"
+    return ""
 
 
 def at(where: str, header: BlockHeader) -> str:

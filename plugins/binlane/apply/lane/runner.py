@@ -20,12 +20,13 @@ from binlane.apply.lane.bisect import find_failing
 from binlane.apply.lane.block_writers import Checked, LogFacts, block_writer
 from binlane.apply.lane.conflict_policies import CONFLICT_POLICIES
 from binlane.apply.lane.heartbeat import Heartbeat
-from binlane.apply.lane.lane_errors import at, error_for, with_place
+from binlane.apply.lane.lane_errors import at, correction, error_for, with_place
 from binlane.apply.lane.note_watch import NoteWatch
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
 from binlane.apply.lane.peers import Peers
 from binlane.apply.lane.readers import ReaderLock
 from binlane.apply.lane.run_state import AttemptState, RunState
+from binlane.apply.refusals import transient_advice
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.errors import (
@@ -105,9 +106,10 @@ class _Runner:
                 moves_before = state.moves
                 state.retries += 1
                 if in_a_row > state.options.retries:
+                    way_out = transient_advice(exc) or "look at the target, then run the task again"
                     raise TargetUnavailableError(
                         f"{state.where()}: {error_code(exc)} {error_text(exc)}: {plural(in_a_row, 'attempt')} "
-                        "in a row without a committed block; look at the target, then run the task again"
+                        f"in a row without a committed block; {way_out}"
                     ) from exc
                 self._back_off(in_a_row, exc)
 
@@ -208,8 +210,9 @@ class _Runner:
             whole = state.plan.indivisible(header.first_seqno, header.last_seqno)
             may_overwrite = isinstance(error, DriftError) and not state.options.on_conflict.overwrites
             placed = with_place(
-                str(error), state.where(lane), header, state.plan.channel, whole, may_overwrite=may_overwrite
-            )
+                str(error), state.where(lane), header, state.plan.channel, whole,
+                may_overwrite=may_overwrite, how=correction(code, str(error), state.engine),
+            )  # fmt: skip
             error.args = (placed,)
         if error.retryable:
             return

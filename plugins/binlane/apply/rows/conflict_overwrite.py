@@ -2,25 +2,27 @@
 
 The target's row becomes the log's after image. A row is refused by name if this is not certain: without a primary key,
 with a partial image, with triggers that would fire, with system versioning, or if removing a row would reach other rows
-through a foreign key.
+through a foreign key. Tables with triggers are written as row events, which fire none: only rows that a row event does
+not write are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
-from typing import ClassVar, Final
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import pymysql
 
 from binlane.apply.rows.before_image import BeforeImages
-from binlane.apply.rows.conflict_detect import Children
+from binlane.apply.rows.conflict_detect import Children, NeedsRewriteError
 from binlane.apply.rows.sql import ROW_COUNTS, KnownTable, SqlRows, miscounted, no_expression
 from binlane.apply.rows.statements import RowStatement
 from binlane.apply.rows.target_row import is_full, key_in, key_of, rows_where
-from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.session.retry_verdicts import DRIFT, error_code
 from binlane.binlog.row_values import Absent, Change, Image
 from binlane.binlog.rows import RowsEvent, RowsKind
+from binlane.binlog.rows_payload import in_runs
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier
 from binlane.errors import DriftError
@@ -28,6 +30,9 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Item, RowCounts, TableKey, plural
 from binlane.schema.model import Generated, Key
 from binlane.state.records.conflicts import Conflict, ConflictKind, Values
+
+if TYPE_CHECKING:
+    from binlane.apply.rows.writers import RowWriter
 
 _DUPLICATE: Final = 1062
 
@@ -37,8 +42,9 @@ class OverwritingRows(SqlRows):
     """Writes one attempt at one block."""
 
     many_rows: ClassVar[bool] = False
-    fires_triggers: bool = False
-    """The channel's own writer fires triggers too, and the precheck has checked them."""
+    row_events: RowWriter | None = None
+    """Compares rows, and sends them as row events; None if the channel's own writer fires triggers, too: then the
+    precheck has checked them."""
     note: Callable[[Conflict], None] = field(kw_only=True)
     """Records a conflict in the open transaction."""
     explained: int = 0
@@ -49,10 +55,27 @@ class OverwritingRows(SqlRows):
     _seqno: int = 0
     _timestamp: int = 0
 
+    def prepare(self, format_event: bytes) -> None:
+        """Prepare for a block; outside of a transaction."""
+        SqlRows.prepare(self, format_event)
+        if self.row_events is not None:
+            self.row_events.prepare(format_event)
+
+    def forget_tables(self) -> None:
+        """Read tables anew before their next row."""
+        SqlRows.forget_tables(self)
+        if self.row_events is not None:
+            self.row_events.forget_tables()
+
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
         """Write ROWS items; returns the target's row changes, which differ from the log's after drift."""
         before, self._seqno = self._written, seqno
-        SqlRows.write(self, items, seqno)
+        for item in items:
+            for triggered, part in self._parts(item, seqno):
+                if self.row_events is not None and triggered:
+                    self._written += self._as_events(self.row_events, part, seqno, triggered)
+                else:
+                    SqlRows.write(self, iter((part,)), seqno)
         after = self._written
         return RowCounts(after.inserts - before.inserts, after.updates - before.updates, after.deletes - before.deletes)
 
@@ -68,16 +91,49 @@ class OverwritingRows(SqlRows):
             raise no_expression(table, exc) from exc
         return counted
 
+    def _parts(self, item: Item, seqno: int) -> Iterator[tuple[tuple[TableKey, ...], Item]]:
+        """The item in parts, each with those of its tables whose triggers statements would fire: of them alone, or of
+        none."""
+        tables = [] if self.row_events is None else [each for each, _, _ in self.events(item.payload, seqno)]
+        triggered = {each.bound.key for each in tables if each.target.triggers}
+        if not triggered:
+            yield (), item
+            return
+        for fires, payload in in_runs(item.payload, lambda event: self._table(event, seqno).bound.key in triggered):
+            counted, named = RowCounts(), dict[TableKey, None]()
+            for table, event, _ in self.events(payload, seqno):
+                counted += ROW_COUNTS[event.kind](sum(1 for _ in table.decoder.changes(event)))
+                named[table.bound.key] = None
+            yield tuple(named) if fires else (), replace(item, payload=payload, rows=counted)
+
+    def _as_events(self, row_events: RowWriter, item: Item, seqno: int, triggered: tuple[TableKey, ...]) -> RowCounts:
+        """Write an item as row events. Raises DriftError, with the triggers, for rows that only statements could write;
+        the transaction must be rolled back then, as MySQL has done."""
+        try:
+            return row_events.write(iter((item,)), seqno)
+        except NeedsRewriteError as exc:
+            raise self._would_fire(triggered) from exc
+        except pymysql.err.MySQLError as exc:
+            if error_code(exc) not in DRIFT:
+                raise
+            raise self._would_fire(triggered) from exc
+
+    def _would_fire(self, tables: tuple[TableKey, ...]) -> DriftError:
+        assert self.guard is not None
+        found = [table for key in tables if (table := self.guard.target(key)) is not None]
+        names = ", ".join(trigger.name for table in found for trigger in table.triggers)
+        drops = ", ".join(
+            f"DROP TRIGGER {identifier(table.key.database)}.{identifier(trigger.name)}"
+            for table in found
+            for trigger in table.triggers
+        )
+        return _refused(
+            ", ".join(map(str, tables)),
+            f"its triggers would fire ({names}): drop them on the target until the window is finished ({drops}); "
+            "`binlane verify --full --repair` makes them again",
+        )
+
     def _check_writable(self, table: KnownTable) -> None:
-        if table.target.triggers and not self.fires_triggers:
-            names = ", ".join(trigger.name for trigger in table.target.triggers)
-            database = identifier(table.bound.key.database)
-            drops = ", ".join(f"DROP TRIGGER {database}.{identifier(each.name)}" for each in table.target.triggers)
-            raise _refused(
-                table,
-                f"its triggers would fire ({names}): drop them on the target until the window is finished ({drops}); "
-                "`binlane verify --full --repair` makes them again",
-            )
         # the precheck has not seen triggers that the window itself creates
         self._check_triggers(table.target)
         if not table.target.transactional:
@@ -253,5 +309,6 @@ class OverwritingRows(SqlRows):
         self.note(Conflict(self._seqno, table.bound.key, change.value, kind, key, found))
 
 
-def _refused(table: KnownTable, why: str) -> DriftError:
-    return DriftError(f'{table.bound.key}: on_conflict = "overwrite" does not write it: {why}')
+def _refused(table: KnownTable | str, why: str) -> DriftError:
+    name = table if isinstance(table, str) else table.bound.key
+    return DriftError(f'{name}: on_conflict = "overwrite" does not write it: {why}')

@@ -391,8 +391,8 @@ def check_fits(needed: int, largest: int, where: str) -> None:
     if needed > largest:
         raise UnsupportedEventError(
             f"{where}a rows event and its TABLE_MAP have {needed:,} bytes; the target accepts at most {largest:,} "
-            "bytes of events in one BINLOG statement; raise max_allowed_packet on the target "
-            f"above {int(needed / PACKET_SHARE) + 4096:,}"
+            "bytes of events in one BINLOG statement; SET GLOBAL max_allowed_packet = "
+            f"{(int(needed / PACKET_SHARE) // 1024 + 5) * 1024} on the target, in its option file, too, then run again"
         )
 
 

@@ -15,6 +15,7 @@ from binlane.schema.normalize import SAME_COLLATION
 from binlane.servers.variables import version_number
 from binlane.verify.rows.column_text import ComparedTable, compared
 
+ONLY_ON_TARGET: Final = "the table exists on the target and not on the source"
 _JSON_TABLE: Final = (8, 0, 14)
 """The first MySQL whose JSON_TABLE may name columns of an outer query."""
 
@@ -68,7 +69,7 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         if key is None or selection.table(key) is not None or table.key in both:
             continue
         if key.database in source.databases and source.table(key) is None:
-            not_comparable[table.key] = "the table exists on the target and not on the source"
+            not_comparable[table.key] = ONLY_ON_TARGET
     return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(not_comparable.items(), key=_by_name)))
 
 

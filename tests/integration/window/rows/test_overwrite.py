@@ -209,6 +209,43 @@ def test_conflicts_that_cannot_be_overwritten_safely_stop_the_lane(
     assert listed(channel) == []
 
 
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+def test_a_table_with_triggers_that_has_not_drifted_is_written_beside_overwritten_rows(
+    channel_of: ChannelOf, family: str
+) -> None:
+    """As row events, which fire no trigger; rows with other values are listed."""
+    channel = channel_of(family, family)
+    channel.write_channel(OVERWRITE)
+    for server in (channel.source, channel.target):
+        run_on(
+            server,
+            "CREATE DATABASE tenant_1",
+            "CREATE TABLE tenant_1.p (id INT PRIMARY KEY, code INT)",
+            "CREATE TABLE tenant_1.q (id INT PRIMARY KEY, code INT)",
+            "CREATE TRIGGER tenant_1.i BEFORE INSERT ON tenant_1.q FOR EACH ROW SET NEW.code = NEW.code + 100",
+            "CREATE TRIGGER tenant_1.u BEFORE UPDATE ON tenant_1.q FOR EACH ROW SET NEW.code = NEW.code + 1000",
+            "INSERT INTO tenant_1.q VALUES (1, 1), (2, 2), (3, 3)",
+            log=False,
+        )
+    run_on(
+        channel.source,
+        "START TRANSACTION",
+        "INSERT INTO tenant_1.p VALUES (1, 1), (2, 2)",
+        "INSERT INTO tenant_1.q VALUES (4, 4)",
+        "UPDATE tenant_1.q SET code = 5 WHERE id = 1",
+        "UPDATE tenant_1.q SET code = 6 WHERE id = 2",
+        "DELETE FROM tenant_1.q WHERE id = 3",
+        "COMMIT",
+    )
+    run_on(channel.target, "INSERT INTO tenant_1.p VALUES (1, 9)", "UPDATE tenant_1.q SET code = 8 WHERE id = 2")
+    channel.run()
+    channel.assert_equal()
+    with engine_of(channel.endpoints.target).connect() as connection:
+        found = [each.conflict for each in read_conflicts(connection, CHANNEL)]
+    kinds = {(each.table.table, each.kind.value, each.key["id"]) for each in found}
+    assert kinds == {("p", "overwritten", "1"), ("q", "different", "2")}
+
+
 FAMILY = (
     "CREATE TABLE tenant_1.p (id INT PRIMARY KEY, code INT UNIQUE, n INT)",
     "CREATE TABLE tenant_1.c (id INT PRIMARY KEY, p INT UNIQUE, n INT, "
