@@ -156,6 +156,7 @@ TROUBLES: Final = (
         (f"{ORDERS}ADD CONSTRAINT small CHECK (v < 4)",),
         "small",
         (f"{ORDERS}DROP CONSTRAINT small",),
+        in_window=False,
     ),
     Trouble(
         "an index was dropped",
@@ -198,7 +199,7 @@ TROUBLES: Final = (
     Trouble(
         "read_only was set",
         (),
-        "read-only option",
+        "read_only = OFF on the target",
         ("SET GLOBAL read_only = OFF",),
     ),
     Trouble(
@@ -258,6 +259,7 @@ TROUBLES: Final = (
         (),
         "Point the connection at the channel's server",
         ("the right host in the connection",),
+        in_window=False,
     ),
     Trouble(
         "the connection leads to another target",
