@@ -23,6 +23,8 @@ from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.terminal import Terminal
 from binlane.repair import recopy as recopying
 from binlane.repair.fence import lock_at_watermark
+from binlane.work.files import WorkFolder
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.conftest import requires_mysql
 from tests.forked import process
 from tests.integration.window.conftest import (
@@ -262,6 +264,9 @@ def test_a_window_that_another_run_has_opened_meanwhile_is_applied_and_a_new_sna
                 window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
                 if len(calls) == 2:
                     channel.go_on(window)
+                else:
+                    run_plan_job(WorkFolder(window["work"]), InProcess())
+                    steps.adopt_plan(channel.config, channel.endpoints, window["work"])
         lock_at_watermark(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(recopying, "lock_at_watermark", faster)
