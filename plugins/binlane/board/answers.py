@@ -13,6 +13,7 @@ from binlane.health.channel_facts import ALIVE_SECONDS
 from binlane.health.health import Finding, Health
 from binlane.health.look import Look
 from binlane.health.ways_out import way_out
+from binlane.plan.window_facts import serialization
 from binlane.state.positions import LanePosition
 from binlane.state.records.history import PastWindow, Snapshot, seconds_of
 from binlane.state.records.journal import WHOLE_WINDOW
@@ -253,6 +254,7 @@ def row_of(window: PastWindow) -> models.WindowRow:
         barriers=None if facts is None else facts.barriers,
         serialized=None if facts is None else facts.serialized,
         causes={} if facts is None else dict(facts.causes),
+        serialization=None if facts is None else serialization(facts.transactions, facts.serialized, facts.causes),
         has_files=not window.work.is_removed and facts is not None,
     )
 

@@ -268,6 +268,8 @@ class WindowRow(Answer):
     barriers: int | None
     serialized: int | None
     causes: dict[str, int]
+    serialization: str | None
+    """What barriers cost the window, with the remedies; None where they cost little."""
     has_files: bool
     """Whether the window's folder is kept, so that its blocks can be shown."""
 

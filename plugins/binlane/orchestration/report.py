@@ -10,7 +10,7 @@ from binlane.model import plural
 from binlane.orchestration.terminal import Grid, View
 from binlane.plan.division import Division
 from binlane.plan.transaction.xa import PreparedGroup
-from binlane.plan.window_facts import barrier_causes, lane_name
+from binlane.plan.window_facts import barrier_causes, lane_name, serialization
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.safe_text import one_line
 from binlane.state.carried.prepared import OpenXa
@@ -58,6 +58,7 @@ def _head(plan: WindowPlan, plan_engine: str, by_load: bool) -> Grid:
         ("of these", kinds),
         ("row changes", str(plan.rows)),
         *([] if plan.size is None else [("blocks", str(plan.size))]),
+        *([] if (said := _serialization(plan)) is None else [("in series", said)]),
         *([("shards", _BY_LOAD)] if by_load else []),
         *([] if plan.division is None else [("shares", _shares(plan, plan.division))]),
         *_prepared(plan),
@@ -67,6 +68,11 @@ def _head(plan: WindowPlan, plan_engine: str, by_load: bool) -> Grid:
     ):
         grid.row(name, value)
     return grid
+
+
+def _serialization(plan: WindowPlan) -> str | None:
+    transactions = plan.last_seqno - plan.first_seqno + 1
+    return serialization(transactions, plan.serialized_transactions, barrier_causes(plan))
 
 
 def _shares(plan: WindowPlan, division: Division) -> str:
@@ -131,8 +137,7 @@ def _lanes(plan: WindowPlan) -> Grid:
 def _barriers(plan: WindowPlan) -> Grid | None:
     if not plan.barriers:
         return None
-    serialized = sum(barrier.last - barrier.first + 1 for barrier in plan.barriers)
-    held = f"{plural(len(plan.barriers), 'barrier')} over {plural(serialized, 'seqno')}"
+    held = f"{plural(len(plan.barriers), 'barrier')} over {plural(plan.serialized_transactions, 'seqno')}"
     title = f"{held}; the transactions that need one, by cause"
     grid = Grid(title).columns("cause").columns("transactions", justify="right")
     for cause, count in barrier_causes(plan).most_common():

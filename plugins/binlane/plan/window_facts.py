@@ -13,10 +13,19 @@ from typing import Final
 
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
-from binlane.plan.window_plan import WindowPlan, lanes_with_work
+from binlane.plan.window_plan import CROSS_LANE, WindowPlan, lanes_with_work
 
 MAX_SHARDS: Final = 64
 MAX_TABLES: Final = 40
+_LEAST_SERIALIZED: Final = 100
+_SHARE_SERIALIZED: Final = 0.1
+_REMEDIES: Final[Mapping[str, str]] = {
+    CROSS_LANE: (
+        'if their databases belong together, make them one shard (lanes.assigner = "pattern") or place them in one '
+        "lane (the shard list); a smaller lanes.fold_gap joins fewer of the transactions between them"
+    ),
+}
+_OTHER_REMEDY: Final = "a smaller lanes.fold_gap joins fewer of the transactions between them"
 _NAMED: Final = 3
 """Shards in the name of a lane, and causes in the name of the serialized lane."""
 
@@ -130,7 +139,7 @@ def facts_of(plan: WindowPlan, plan_engine: str = "") -> WindowFacts:
         folded=sum(each.folded for each in counts),
         filtered=sum(each.filtered.total for each in counts),
         barriers=len(plan.barriers),
-        serialized=sum(barrier.last - barrier.first + 1 for barrier in plan.barriers),
+        serialized=plan.serialized_transactions,
         causes=dict(barrier_causes(plan).most_common()),
         kinds=dict(sorted(plan.kinds.items(), key=lambda kind: -kind[1])),
         lanes=tuple(_lane(plan, lane) for lane in plan.all_lanes),
@@ -170,6 +179,22 @@ def lane_name(plan: WindowPlan, lane: int) -> str:
     shown = ", ".join(shards[:_NAMED])
     more = f" +{len(shards) - _NAMED}" if len(shards) > _NAMED else ""
     return f"lane {lane}: {shown or 'nothing'}{more}"
+
+
+def serialization(transactions: int, serialized: int, causes: Mapping[str, int]) -> str | None:
+    """One line on what barriers cost a window, with the remedies; None where they cost little.
+
+    ``serialized``: transactions inside barriers; ``causes``: those that need one, by cause.
+    """
+    if serialized < _LEAST_SERIALIZED or serialized < transactions * _SHARE_SERIALIZED:
+        return None
+    needing = sum(causes.values())
+    cause = max(causes, key=lambda each: causes[each], default="")
+    return (
+        f"{serialized:,} of {transactions:,} transactions ({serialized / transactions:.0%}) are applied one after "
+        f"another, because of {needing:,} ({needing / transactions:.1%}) that need a barrier, most of them for "
+        f"'{cause}'; {_REMEDIES.get(cause, _OTHER_REMEDY)}"
+    )
 
 
 def busiest(plan: WindowPlan) -> list[tuple[str, int]]:

@@ -43,6 +43,10 @@ _AGAIN: Final = "; run the plan job again"
 _TABLE_ID: Final = bytes(6)
 
 
+CROSS_LANE: Final = "several lanes"
+"""The cause of a barrier of a transaction whose databases are in several lanes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A block as the apply step reads it.
@@ -231,6 +235,11 @@ class WindowPlan:
     def serialized(self) -> int:
         """The serialized lane's number."""
         return self.lanes
+
+    @property
+    def serialized_transactions(self) -> int:
+        """Transactions inside barriers."""
+        return sum(barrier.last - barrier.first + 1 for barrier in self.barriers)
 
     @property
     def all_lanes(self) -> range:

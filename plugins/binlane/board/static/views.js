@@ -280,6 +280,7 @@ export function window(data, where, tools) {
       figure("Took", span(row.seconds), `opened ${moment(row.opened_at)}`),
       figure("Behind at its end", span(row.behind), `up to ${moment(row.end_time)}`)),
     data.size === null ? null : h("p", { class: "quiet break" }, `Blocks: ${data.size}`),
+    row.serialization === null ? null : h("p", { class: "quiet break" }, `In series: ${row.serialization}`),
     data.lanes.length === 0 ? h("section", { class: "panel" }, empty("Not planned yet", "The plan job has not written the plan, or the precheck has refused it.")) : [
       panel("Lanes", row.has_files ? "a lane's name leads to its blocks" : "the window's files were removed: its blocks cannot be shown", h("div", { class: "scroll" }, h("table", { class: "cards" },
         head(["Lane"], ["Transactions"], ["Blocks", "num"], ["Row changes", "num"], ["Size", "num"]),

@@ -26,6 +26,7 @@ from binlane.plan.consistency import EpochStarts, level_of
 from binlane.plan.manifest import Manifest
 from binlane.plan.segment.load import Load
 from binlane.plan.settings import PlanSettings
+from binlane.plan.window_facts import serialization
 from binlane.schema.model import Schema
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilLogEnd
@@ -247,6 +248,7 @@ def _barriers(counts: Counts) -> Grid | None:
     grid = Grid(title).columns("cause").columns("transactions", justify="right")
     for cause, count in found.causes.items():
         grid.row(cause, f"{count:,}")
+    grid.caption = serialization(counts.total.transactions, found.serialized, found.causes) or ""
     return grid
 
 

@@ -37,13 +37,13 @@ from binlane.plan.transaction.temporary_stretches import stretches
 from binlane.plan.transaction.temporary_tables import lives
 from binlane.plan.window.known_tables import permanent_names
 from binlane.plan.window.scanned import ScannedWindow
+from binlane.plan.window_plan import CROSS_LANE
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
 from binlane.shards.shard_list import Partitioner
 
 EPOCH = "epoch"
 CRITICAL = "reference shard"
-CROSS_LANE = "several lanes"
 TEMPORARY = "temporary tables"
 UNREAD = "unknown: a definition that could not be read may join databases by a foreign key"
 DIVIDED = "statement of a divided shard"

@@ -1,0 +1,42 @@
+"""The line on what barriers cost a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from binlane.plan.window_facts import serialization
+from binlane.plan.window_plan import CROSS_LANE
+
+
+def test_the_line_says_how_many_wait_for_how_many_and_what_can_be_done() -> None:
+    said = serialization(27_123, 26_266, {CROSS_LANE: 339, "reference shard": 2})
+    assert said is not None
+    assert said.startswith(
+        "26,266 of 27,123 transactions (97%) are applied one after another, because of 341 (1.3%) that need a barrier, "
+        f"most of them for '{CROSS_LANE}'; "
+    )
+    assert 'lanes.assigner = "pattern"' in said
+    assert "lanes.fold_gap" in said
+
+
+@pytest.mark.parametrize(
+    ("transactions", "serialized", "causes"),
+    [
+        (1_000, 99, {CROSS_LANE: 99}),  # few
+        (10_000, 999, {CROSS_LANE: 10}),  # a small part
+        (0, 0, {}),
+    ],
+)
+def test_a_window_that_barriers_cost_little_has_no_line(
+    transactions: int, serialized: int, causes: Mapping[str, int]
+) -> None:
+    assert serialization(transactions, serialized, causes) is None
+
+
+def test_other_causes_have_the_remedy_that_helps_them() -> None:
+    said = serialization(1_000, 900, {"reference shard": 9})
+    assert said is not None
+    assert "pattern" not in said
+    assert "lanes.fold_gap" in said
