@@ -8,7 +8,7 @@ from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.unit.test_start import NOT_ALWAYS
 
 # pyarrow.compute itself is loaded by a function, which Python does not trace
-ONLY_STATEMENTS_NEED = tuple(f"{name}." for name in (*NOT_ALWAYS, "pyarrow.vendored", "numpy.ma"))
+ONLY_STATEMENTS_NEED = tuple(f"{name}." for name in (*NOT_ALWAYS, "pyarrow.vendored"))
 LOADED = re.compile(r"^import time:.*\| +(\S+)$", re.MULTILINE)
 
 
