@@ -38,9 +38,13 @@ BinlaneError
 
 from __future__ import annotations
 
-from typing import ClassVar
+import re
+from typing import ClassVar, Final
 
 from binlane.safe_text import printable
+
+COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
+"""A command in the text of an error or finding whose maker does not know the channel's name."""
 
 
 class BinlaneError(Exception):

@@ -109,7 +109,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
     "restore": (*TRANSACTIONS, *STATE, "source", "apply.session", "apply", "bootstrap"),
-    "health": (*BASE, *CONFIG, "work", "work.plan_job", "state", "state.records", "apply", "bootstrap"),
+    "health": (*BASE, *CONFIG, "schema", "work", "work.plan_job", "state", "state.records", "apply", "bootstrap"),
     "orchestration.extraction": WINDOW,
     "orchestration": (
         *(*WINDOW, "safe_text", "work.plan_job", "apply.lane", *PRECHECK, "bootstrap", "readiness"),

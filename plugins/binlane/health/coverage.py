@@ -83,7 +83,7 @@ def coverage_of(snapshot: Snapshot) -> Coverage:
         pending=status.suspects.get(PENDING, 0),
         pending_since=None if since is None else seconds_of(since),
         pending_without_key=without_key(status.unshown),
-        unshown=told(status.unshown),
+        unshown=told(status.unshown, status.channel.name),
         round=_round(snapshot),
     )
 

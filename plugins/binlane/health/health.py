@@ -235,7 +235,12 @@ def _unverified(facts: Facts, limits: Limits) -> Finding | None:
     if not facts.is_comparable:
         return None
     if limits.max_unverified and facts.unverified > limits.max_unverified >= facts.uncovered and facts.unshown:
-        return Finding(State.UNVERIFIED, Severity.WARNING, told(facts.unshown)[0], ways_out(facts.unshown))
+        return Finding(
+            State.UNVERIFIED,
+            Severity.WARNING,
+            told(facts.unshown, facts.channel)[0],
+            ways_out(facts.unshown, facts.channel),
+        )
     if limits.max_unverified and facts.unverified > limits.max_unverified:
         pending = f", {plural(facts.pending, 'row')} pending" if facts.pending else ""
         text = (
@@ -250,7 +255,8 @@ def _unverified(facts: Facts, limits: Limits) -> Finding | None:
             f"{span(facts.pending_age)}: different on the target, and perhaps only because the source has changed since"
         )
         step = (
-            ways_out(facts.unshown) or f"`binlane verify {facts.channel}` behind the next window compares them again."
+            ways_out(facts.unshown, facts.channel)
+            or f"`binlane verify {facts.channel}` behind the next window compares them again."
         )
         return Finding(State.UNVERIFIED, Severity.WARNING, text, step)
     if limits.max_full_age and facts.full_age > limits.max_full_age:

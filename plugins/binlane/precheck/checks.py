@@ -7,7 +7,6 @@ function in the module of its subject, a line here, and a test that has its name
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -16,6 +15,7 @@ from binlane.activity import doing
 from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.errors import COMMAND
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck import (
     account_programs,
@@ -56,7 +56,6 @@ log = logging.getLogger(__name__)
 
 _Looked = TypeVar("_Looked", bound=TargetSituation)
 _ACCOUNT: Final = " TO the account"
-_COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
 _WRITTEN_BY: Final = {False: "BINLOG statements", True: "INSERT, UPDATE and DELETE"}
 
 TARGET_CHECKS: Final[Mapping[str, Callable[[TargetSituation], Iterable[Finding]]]] = {
@@ -158,7 +157,7 @@ def check_window(
 
 def _to_be_typed(finding: Finding, situation: Situation) -> Finding:
     """The finding, with the channel's name in the commands of its next step, and the account's in its statements."""
-    todo = _COMMAND.sub(rf"\1 {situation.channel.name}", finding.todo)
+    todo = COMMAND.sub(rf"\1 {situation.channel.name}", finding.todo)
     if _ACCOUNT in todo and not finding.where.startswith("source"):
         user, _, host = situation.target.account.rpartition("@")
         todo = todo.replace(_ACCOUNT, f" TO {quoted(user)}@{quoted(host)}")

@@ -50,8 +50,9 @@ def test_rows_of_tables_without_a_key_are_counted_apart() -> None:
     by_statements, without_key = found.unshown
     assert (found.pending_without_key, by_statements.partition(" ")[0]) == (8, "2")
     assert without_key.startswith("8 rows pending since 1970-01-01 00:00:05 UTC in a.visits, a.hits, without a primary")
-    assert "--full" in without_key
-    assert "recopy" in without_key
+    tables = "--table a.visits --table a.hits"
+    assert f"`binlane verify {STATUS.channel.name} --full {tables}`" in without_key
+    assert f"`binlane recopy {STATUS.channel.name} {tables}`" in without_key
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def _verified(status: ChannelStatus) -> str:
         keyless = without_key(status.unshown)
         apart = f", {keyless:,} of them in tables without a primary key" if keyless else ""
         parts.append(f"{pending:,} pending{apart}, the oldest since {str(status.pending_since).partition('.')[0]} UTC")
-    parts += told(status.unshown)
+    parts += told(status.unshown, status.channel.name)
     return "; ".join(parts)
 
 

@@ -202,7 +202,7 @@ def outcome_text(outcome: Outcome) -> str:
             f"{len(pending):,} pending{pending_since(pending)}{apart}: the source has changed them since the "
             "watermark, and its log does not show what they were; the next verification checks them again"
         )
-        lines += [f"  {one_line(line)}" for line in told(unshown)]
+        lines += [f"  {one_line(line)}" for line in told(unshown, outcome.channel)]
     if drift:
         lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
         lines += [f"  {one_line(text)}" for text in _drift_texts(outcome, drift[:_SHOWN])]

@@ -310,7 +310,7 @@ def unknown(name: XaName, where: str) -> UnsupportedEventError:
     return UnsupportedEventError(
         f"{where}: XA COMMIT of {name}: its XA PREPARE is before the place where the channel begins, so its "
         "changes are unknown; nothing of the window was written; begin a channel before the XA PREPARE, or bring "
-        f'the changes to the target and record that: binlane xa CHANNEL --done "{name}"'
+        f'the changes to the target and record that: `binlane xa CHANNEL --done "{name}"`'
     )
 
 
