@@ -13,6 +13,7 @@ import resource
 import socket
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -20,7 +21,8 @@ from typing import Final, TypeAlias
 import pytest
 import zstandard
 
-from binlane.binlog.wire import MAGIC
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.wire import MAGIC, ChecksumAlgorithm
 from binlane.errors import BinlaneError
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilLogEnd
@@ -28,7 +30,18 @@ from binlane.source.segments import extract
 from binlane.source.start_position import begin
 from binlane.work.files import WorkFolder
 from tests.forked import telling
-from tests.unit.binlog.cases import MARIADB, T, crc, format_event, wire
+from tests.unit.binlog.cases import (
+    MARIADB,
+    MYSQL,
+    UUID_BYTES,
+    T,
+    crc,
+    format_event,
+    mariadb_gtid,
+    mysql_gtid,
+    query,
+    wire,
+)
 from tests.unit.plan.logs import statements
 
 NAME: Final = "binlog.000001"
@@ -104,6 +117,37 @@ _HEARTBEATS: Final = crc(wire(T.HEARTBEAT, bytes(65_000))) * 160
 _IS_FILE: Final = rf"/{NAME}(\.gz)?: expected a file, found {{}}; put the file there, or remove this"
 _WHOLE: Final = "^2 transactions$"
 _INDEX: Final = r"binlog\.index: expected names of the folder's 1 binlog file, found none .*or remove it"
+
+_XID: Final = wire(T.XID, struct.pack("<Q", 42))
+_CHANGE: Final = (query(b"BEGIN"), query(b"INSERT INTO t VALUES (1)"), _XID)
+
+
+def _log(log_format: FormatDescription, *events: bytes) -> Attack:
+    """The file alone, with a server's head."""
+    return lambda _, file: file.write_bytes(
+        MAGIC + b"".join([format_event(replace(log_format, checksum=ChecksumAlgorithm.CRC32)), *map(crc, events)])
+    )
+
+
+def _tagged(fields: bytes) -> bytes:
+    """GTID_TAGGED with a UUID, fields that are smaller than 128 are twice their value."""
+    uuid = b"\2" + b"".join(
+        bytes([value << 1]) if value < 128 else bytes([value << 2 & 255 | 1, value >> 6]) for value in UUID_BYTES
+    )
+    body = uuid + fields
+    return wire(T.GTID_TAGGED, bytes((2, (len(body) + 3) << 1, 0)) + body)
+
+
+def _previous(*ranges: tuple[int, int]) -> bytes:
+    pairs = b"".join(struct.pack("<QQ", *each) for each in ranges)
+    return wire(T.PREVIOUS_GTIDS, struct.pack("<Q", 1) + UUID_BYTES + struct.pack("<Q", len(ranges)) + pairs)
+
+
+def _rotate(name: bytes) -> bytes:
+    return wire(T.ROTATE, struct.pack("<Q", 4) + name)
+
+
+_OTHERS: Final = r"{}: no server of version .* writes it"
 
 ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
     "a FIFO": (_instead(os.mkfifo), _IS_FILE.format("a FIFO")),
@@ -191,6 +235,27 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
         _packed(f"{NAME}.zst", zstandard.compress(LOG) + zstandard.compress(_HEARTBEATS) * 20),
         _WHOLE,
     ),
+    "GTIDs of MariaDB in MySQL's log": (_log(MYSQL, mariadb_gtid(1, 4), *_CHANGE[1:]), _OTHERS.format("MARIADB_GTID")),
+    "GTIDs of MySQL in MariaDB's log": (_log(MARIADB, mysql_gtid(1), *_CHANGE), _OTHERS.format("GTID")),
+    "a GTID set of MySQL in MariaDB's log": (_log(MARIADB, _previous()), _OTHERS.format("PREVIOUS_GTIDS")),
+    "a GTID list of MariaDB in MySQL's log": (
+        _log(MYSQL, wire(T.MARIADB_GTID_LIST, bytes(4))),
+        _OTHERS.format("MARIADB_GTID_LIST"),
+    ),
+    "a negative number of a transaction": (
+        _log(MYSQL, wire(T.GTID, b"\0" + UUID_BYTES + struct.pack("<q", -5)), *_CHANGE),
+        "GTID: number -5 of a transaction",
+    ),
+    "a tag that is none": (_log(MYSQL, _tagged(b"\4\4\6\4x'"), *_CHANGE), "GTID_TAGGED: tag "),
+    "a commit in the year 586524": (
+        _log(MYSQL, _tagged(b"\4\4\x0c" + b"\xff" * 9), *_CHANGE),
+        "GTID_TAGGED: a commit at 18446744073709551615 microseconds",
+    ),
+    "a GTID set from its end": (
+        _log(MYSQL, _previous(*((n, n + 1) for n in range(1_000_001, 1, -2))), mysql_gtid(1), *_CHANGE),
+        "PREVIOUS_GTIDS: interval 999999-999999 of a GTID set behind 1000001",
+    ),
+    "a next file of 5,000 digits": (_log(MYSQL, _rotate(b"binlog." + b"9" * 5000)), "expected a file of the log"),
 }
 """What is done to the folder, and what is said then. A line more is an attack more."""
 

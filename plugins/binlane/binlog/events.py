@@ -118,8 +118,7 @@ class XaPrepare:
         fields = Fields(body)
         one_phase, format_id = fields.uint(1), fields.uint(4)
         gtrid_length, bqual_length = fields.uint(4), fields.uint(4)
-        name = XaName(format_id, bytes(fields.take(gtrid_length)), bytes(fields.take(bqual_length)))
-        return cls(one_phase != 0, name)
+        return cls(one_phase != 0, XaName.parse(fields, format_id, gtrid_length, bqual_length))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,21 @@ _PACKED_LENGTHS: Final = {252: 2, 253: 3, 254: 8}
 """First byte of a length-encoded integer -> number of bytes after it. Below 251 the byte itself is the integer."""
 
 
+NAME_LENGTH: Final = 64
+"""Characters of the longest name of a database or table, in both families."""
+
+
+def check_name(name: str) -> None:
+    """Raises ValueError for a name that no server gives a database or table.
+
+    A server that is given one may take another: the protocol ends a database's name at its NUL.
+    """
+    if len(name) > NAME_LENGTH:
+        raise ValueError(f"a name of {len(name)} characters, {NAME_LENGTH} at most were expected: {name[:20]!r}...")
+    if "\0" in name or name.endswith(" "):
+        raise ValueError(f"{name!r} is no name of a database or table: it has a NUL, or a space at its end")
+
+
 class Fields:
     """Reads the fields of a body one after another.
 
@@ -49,6 +64,12 @@ class Fields:
     def text(self, length: int) -> str:
         """An identifier; servers log identifiers in UTF-8."""
         return str(self.take(length), "utf-8")
+
+    def name(self, length: int) -> str:
+        """The name of a database or table."""
+        name = self.text(length)
+        check_name(name)
+        return name
 
     def short_text(self) -> str:
         """A length byte and that many bytes of UTF-8."""

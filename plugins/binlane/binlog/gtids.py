@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import uuid
+from collections.abc import Iterable
 from enum import IntFlag
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,12 @@ _HAS_ORIGINAL_TIMESTAMP: Final = 1 << 55
 _HAS_ORIGINAL_VERSION: Final = 1 << 31
 _UUID_LENGTH: Final = 16
 _TAGGED: Final = 1
+_TAG: Final = re.compile(r"[a-z_][a-z0-9_]{0,31}")
+_LAST_NUMBER: Final = (1 << 63) - 1
+_LAST_TIME: Final = (1 << 55) - 1
+"""Microseconds: as many as the untagged form has bits for."""
+_XID_LENGTH: Final = 64
+"""Bytes of each of the two parts of an XA transaction's name, at most (the XA standard)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,7 @@ class Gtid:
         flags = fields.uint(1)
         sid = str(uuid.UUID(bytes=bytes(fields.take(_UUID_LENGTH))))
         gno = fields.sint(8)
+        _check_number(gno)
         if fields.left == 0 or fields.uint(1) != _LOGICAL_CLOCK:
             return cls(sid, gno, flags)
         last_committed, sequence_number = fields.sint(8), fields.sint(8)
@@ -96,6 +104,11 @@ class Gtid:
                 break
         if sid == "" or 2 not in values:
             raise ValueError("UUID or number is missing")
+        _check_number(values[2])
+        _check_tag(tag)
+        for number in (6, 7):
+            if values.get(number, 0) > _LAST_TIME:
+                raise ValueError(f"a commit at {values[number]} microseconds, {_LAST_TIME} at most were expected")
         immediate, version = values.get(6), values.get(9)
         return cls(
             sid,
@@ -113,6 +126,16 @@ class Gtid:
 
     def __str__(self) -> str:
         return f"{self.sid}:{self.tag}:{self.gno}" if self.tag != "" else f"{self.sid}:{self.gno}"
+
+
+def _check_number(gno: int) -> None:
+    if not 0 <= gno <= _LAST_NUMBER:
+        raise ValueError(f"number {gno} of a transaction, expected 1 to {_LAST_NUMBER}")
+
+
+def _check_tag(tag: str) -> None:
+    if tag and _TAG.fullmatch(tag) is None:
+        raise ValueError(f"tag {tag[:40]!r}, expected at most 32 lower-case letters, digits and underscores")
 
 
 _SIGNED: Final = frozenset({2, 4, 5})
@@ -172,6 +195,15 @@ class XaName:
     bqual: bytes
 
     @classmethod
+    def parse(cls, fields: Fields, format_id: int, gtrid_length: int, bqual_length: int) -> XaName:
+        """Raises ValueError for a name that no server takes."""
+        if max(gtrid_length, bqual_length) > _XID_LENGTH:
+            raise ValueError(
+                f"an XID of {gtrid_length} and {bqual_length} bytes, {_XID_LENGTH} each at most were expected"
+            )
+        return cls(format_id, bytes(fields.take(gtrid_length)), bytes(fields.take(bqual_length)))
+
+    @classmethod
     def of_statement(cls, sql: bytes) -> XaName | None:
         """The XID in a logged statement such as ``XA COMMIT X'6731',X'62',7``; None if there is none."""
         match = _XA_NAME.search(sql)
@@ -209,7 +241,7 @@ class MariadbGtid:
         xa = None
         if bits & _XA:
             format_id, gtrid_length, bqual_length = fields.uint(4), fields.uint(1), fields.uint(1)
-            xa = XaName(format_id, bytes(fields.take(gtrid_length)), bytes(fields.take(bqual_length)))
+            xa = XaName.parse(fields, format_id, gtrid_length, bqual_length)
         if fields.left == 0:
             return cls(seq_no, domain_id, flags, commit_id, xa)
         extra = fields.uint(1)
@@ -265,8 +297,12 @@ class PreviousGtids:
         for _ in range(count):
             sid = str(uuid.UUID(bytes=bytes(fields.take(_UUID_LENGTH))))
             tag = fields.text(fields.varint()) if tagged else ""
-            ranges = struct.iter_unpack("<QQ", fields.take(fields.uint(8) * 16))
-            sets.append((sid, tag, tuple((first, end - 1) for first, end in ranges)))
+            _check_tag(tag)
+            ranges = tuple(
+                (first, end - 1) for first, end in struct.iter_unpack("<QQ", fields.take(fields.uint(8) * 16))
+            )
+            _check_ranges(ranges)
+            sets.append((sid, tag, ranges))
         return cls(tuple(sets))
 
     def __str__(self) -> str:
@@ -274,6 +310,15 @@ class PreviousGtids:
             ":".join((sid, *((tag,) if tag != "" else ()), *(_interval(*interval) for interval in intervals)))
             for sid, tag, intervals in self.sets
         )
+
+
+def _check_ranges(ranges: Iterable[tuple[int, int]]) -> None:
+    """Servers write them in order, with a gap between each two."""
+    before = -1
+    for first, last in ranges:
+        if not before + 1 < first <= last <= _LAST_NUMBER:
+            raise ValueError(f"interval {first}-{last} of a GTID set behind {before}")
+        before = last
 
 
 def _interval(first: int, last: int) -> str:

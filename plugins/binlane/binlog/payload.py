@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import zstandard
 
 from binlane.binlog.fields import Fields
-from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, RawEvent, type_name, where
+from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent, type_name, where
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 
@@ -107,6 +107,8 @@ def _inner_events(source: _Readable, declared: int, offset: BufferOffset, at: st
                 f"{at}inner byte {done}: {type_name(header.type_code)}: event_size {header.event_size}, "
                 f"{declared - done} bytes of the declared {declared} are left"
             )
+        if header.type_code == EventType.TRANSACTION_PAYLOAD:
+            raise BinlogError(f"{at}inside another one")
         body = _read(source, header.event_size - HEADER.size, at)
         yield RawEvent(offset, header, memoryview(body))
         done += header.event_size

@@ -14,7 +14,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Final
 
-from binlane.binlog.fields import Fields
+from binlane.binlog.fields import Fields, check_name
 from binlane.binlog.format_description import BARE_FORMAT, FormatDescription
 from binlane.binlog.payload import inflate
 from binlane.binlog.wire import SUPPRESS_USE, EventHeader, EventType
@@ -110,7 +110,10 @@ def _updated_databases(fields: Fields, _format: FormatDescription) -> Values:
     count = fields.uint(1)
     if count > _MAX_DATABASES:
         return {"too_many_databases": True}
-    return {"updated_databases": tuple(fields.until_nul() for _ in range(count))}
+    databases = tuple(fields.until_nul() for _ in range(count))
+    for name in databases:
+        check_name(name)
+    return {"updated_databases": databases}
 
 
 def _gtid_flags(fields: Fields, _format: FormatDescription) -> Values:
@@ -261,7 +264,7 @@ def _parse_query(body: memoryview, log_format: FormatDescription, kind: EventTyp
     else:
         thread_id, exec_time, database_length, error_code, status_length = _POST_HEADER.unpack_from(fixed)
     context, about = _status_variables(Fields(fields.take(status_length)), log_format)
-    database = fields.text(database_length)
+    database = fields.name(database_length)
     if fields.uint(1) != 0:
         raise ValueError("no NUL behind the database")
     sql = inflate(fields.rest()) if compressed else bytes(fields.rest())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
+from binlane.binlog.fields import check_name
 from binlane.binlog.types import collations
 from binlane.binlog.types.column_types import LOGGED_TYPES, Entry, codes_with
 from binlane.binlog.types.columns import Column
@@ -23,6 +24,8 @@ TABLE_ID_AND_FLAGS: Final = 8
 """Length of the post-header of TABLE_MAP and ROWS events: table id u48, flags u16."""
 FLAGS_IN_BODY: Final = 6
 """Where these flags stand in an event's body."""
+MOST_COLUMNS: Final = 4096
+"""Of a table, in both families: what each column takes in memory is a multiple of what it takes in the log."""
 _C = ColumnType
 _NUMERIC: Final = codes_with(Entry.SIGN)
 _CHARACTERS: Final = codes_with(Entry.COLLATION)
@@ -123,8 +126,8 @@ class TableMap:
         return cls(
             int.from_bytes(data[:6], "little"),
             int.from_bytes(data[6:TABLE_ID_AND_FLAGS], "little"),
-            _text(raw_database, where),
-            _text(raw_table, where),
+            _object_name(raw_database, where),
+            _object_name(raw_table, where),
             raw_database,
             raw_table,
             *_columns(data, at, where, flavor),
@@ -205,6 +208,8 @@ def known_columns(rest: bytes, flavor: Flavor) -> _Columns:
 
 def _parsed_columns(cursor: _Cursor, flavor: Flavor) -> _Columns:
     width = cursor.integer()
+    if width > MOST_COLUMNS:
+        raise BinlogError(f"{cursor.where}TABLE_MAP: {width} columns; servers allow at most {MOST_COLUMNS}")
     types = cursor.take(width)
     if not cursor.left():
         raise UnsupportedEventError(
@@ -225,6 +230,15 @@ def _name(data: bytes, at: int, where: str) -> tuple[bytes, int]:
     cursor = _Cursor(data, where, min(at, len(data)))
     cursor.take(cursor.take(1)[0] + 1)
     raise BinlogError(f"{where}TABLE_MAP: byte {cursor.at - 1}: expected the 0 behind a name")
+
+
+def _object_name(name: bytes, where: str) -> str:
+    found = _text(name, where)
+    try:
+        check_name(found)
+    except ValueError as exc:
+        raise BinlogError(f"{where}TABLE_MAP: {exc}") from exc
+    return found
 
 
 def _text(name: bytes, where: str) -> str:

@@ -115,8 +115,6 @@ def _unpacked(event: RawEvent, reader: LogReader) -> tuple[tuple[RawEvent, ...],
     for unpacked in unpack(event, reader.name, reader.event_bytes):
         if boundaries.ending is not None:
             raise BinlogError(f"{where(reader.name, event.offset)}TRANSACTION_PAYLOAD: events behind its transaction")
-        if unpacked.header.type_code == _T.TRANSACTION_PAYLOAD:
-            raise BinlogError(f"{where(reader.name, event.offset)}TRANSACTION_PAYLOAD inside another one")
         boundaries.feed(unpacked)
         inner.append(unpacked)
     if boundaries.ending is None:

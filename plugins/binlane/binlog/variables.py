@@ -146,6 +146,7 @@ _CONSTRUCTORS: Final = {
     7: "GEOMETRYCOLLECTION",
 }
 """By the type's number in WKB."""
+_MOST_NESTED: Final = 100
 _SIGNED: Final = 0
 _UNSIGNED: Final = 1
 _TYPE_NAME: Final = 2
@@ -216,9 +217,11 @@ def _geometry(value: bytes, make: str, target: Flavor) -> str:
     return f"{make}(X'{wkb.hex()}', {srid})"
 
 
-def _constructed(fields: Fields, *, whole: bool = False) -> str:
+def _constructed(fields: Fields, *, whole: bool = False, depth: int = 0) -> str:
     """The next geometry of a WKB text, by the functions of its own type. Raises ValueError for one that
     these cannot make, such as an empty collection; ``whole``: and for bytes behind it."""
+    if depth > _MOST_NESTED:
+        raise ValueError(f"collections in collections, {depth} deep")
     if fields.uint(1) != 1:
         raise ValueError("not little-endian")
     kind = fields.uint(4)
@@ -230,7 +233,7 @@ def _constructed(fields: Fields, *, whole: bool = False) -> str:
         rings = ([_point(fields) for _ in range(fields.uint(4))] for _ in range(fields.uint(4)))
         made = _joined(_POLYGON, [_joined(_LINESTRING, ring) for ring in rings])
     else:
-        made = _joined(kind, [_constructed(fields) for _ in range(fields.uint(4))])
+        made = _joined(kind, [_constructed(fields, depth=depth + 1) for _ in range(fields.uint(4))])
     if whole and fields.left:
         raise ValueError("bytes behind the geometry")
     return made

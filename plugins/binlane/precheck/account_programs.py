@@ -60,6 +60,11 @@ _TODO_KEPT: Final = (
     "servers, or log such statements as rows (binlog_format=MIXED or ROW), or skip the transaction (docs/control.md) "
     f'and make its changes on the target by hand; for the server\'s own, filter.allow_statements = ["{SYSTEM_TABLES}"]'
 )
+_TODO_LISTED: Final = (
+    "a statement that calls it is taken by the databases that the log lists with it, and a list may be made: log such "
+    "statements as rows (binlog_format=MIXED or ROW), or leave its database out (docs/filters.md), or skip the "
+    "transaction (docs/control.md) and make its changes on the target by hand"
+)
 _UNREAD: Final = re.compile(
     rf"mysql|performance_schema|{OWN_SCHEMA}|binlog|kill|global|persist|purge|shutdown|outfile|dumpfile", re.I
 )
@@ -79,6 +84,8 @@ def check_account_programs(situation: Situation) -> Iterator[Finding]:
         yield from _made_invokers(situation, found) if opens_views else ()
     if runs and situation.selection.looks_at_statements:
         yield from _findings(situation, list(_asking(situation)), _TODO)
+    if runs and situation.selection.selects and situation.plan.flavor is Flavor.MYSQL:
+        yield from _findings(situation, list(_naming_left_out(situation)), _TODO_LISTED)
 
 
 def _findings(
@@ -157,6 +164,33 @@ def _naming_kept(situation: Situation) -> Iterator[Difference]:
             for key, database in programs_made_by(text):
                 if _is_refused(what := kept_database(text.tokens, left_out(), database), allowed):
                     yield _naming(Difference(key, text.where, "", "", is_trigger=key in text.facts.triggered), what)
+
+
+def _naming_left_out(situation: Situation) -> Iterator[Difference]:
+    """Routines and views that name tables that the filter leaves out. MySQL lists all databases of a statement that
+    calls one, and the filter goes by the list, which is whatever the writer of the log makes it; triggers are fired
+    whatever they write."""
+    # few windows need it
+    from binlane.sql.temporary_routines import tokens_of
+
+    flavor, left_out = situation.plan.flavor, functools.cache(lambda: _left_out(situation))
+    for side in situation.stored_programs if may_reach_programs(situation) else ():
+        for each in side:
+            tokens = tokens_of(each.text, flavor, each.sql_mode)
+            if tokens is not None:
+                what = kept_database(tokens, left_out(), each.key.database, by_definer=True)
+                if what is not None:
+                    yield _with_left_out(as_difference(each), what)
+    for text in situation.every_text:
+        for key, database in programs_made_by(text):
+            what = kept_database(text.tokens, left_out(), database, by_definer=True)
+            if what is not None and key not in text.facts.triggered:
+                yield _with_left_out(Difference(key, text.where, "", ""), what)
+
+
+def _with_left_out(difference: Difference, database: str) -> Difference:
+    expected = "no table that the filter leaves out behind a statement that it takes"
+    return difference._replace(expected=expected, found=described(database))
 
 
 def _left_out(situation: Situation) -> LeftOut:

@@ -36,6 +36,7 @@ from binlane.kernels import framing
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural
 from binlane.regular_files import NotRegularFileError, open_regular
+from binlane.source.compressed_pieces import LOG_BYTES, LogLengthError, check_log_length
 from binlane.source.gzip_stream import GzipStream
 from binlane.source.identity import described
 from binlane.source.protocol import (
@@ -66,6 +67,8 @@ class ArchiveSource:
     event_bytes: int = LARGEST_EVENT
     trusted_files: frozenset[str] = frozenset()
     """See LogState."""
+    log_bytes: int = LOG_BYTES
+    """The limit of what a compressed file holds."""
 
     @property
     def name(self) -> str:
@@ -193,7 +196,7 @@ class ArchiveSource:
 
     @contextlib.contextmanager
     def _opened(self, path: str) -> Iterator[IO[bytes]]:
-        with self._stored(path) as raw, _unpacked(raw, path) as stream:
+        with self._stored(path) as raw, _unpacked(raw, path, self.log_bytes) as stream:
             yield stream
 
     def _stored(self, path: str) -> IO[bytes]:
@@ -221,6 +224,8 @@ class ArchiveSource:
             yield
         except (zlib.error, zstandard.ZstdError) as exc:
             raise BinlogError(f"{where}: cannot be decompressed: {exc}; copy the file into the archive again") from exc
+        except LogLengthError as exc:
+            raise BinlogError(f"{where}: {exc}") from exc
         except EOFError as exc:
             raise TruncatedEventError(
                 f"{where}: the compressed file ends too early: {exc}; copy the file into the archive again"
@@ -378,12 +383,12 @@ class _FileReader:
 
 
 @contextlib.contextmanager
-def _unpacked(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
+def _unpacked(raw: IO[bytes], path: str, most: int) -> Iterator[IO[bytes]]:
     if path.endswith(".gz"):
-        yield _OnlyForward(GzipStream(raw))  # type: ignore[misc]
+        yield _OnlyForward(GzipStream(raw), most)  # type: ignore[misc]
     elif path.endswith(".zst"):
         with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream:
-            yield _OnlyForward(stream)  # type: ignore[misc]
+            yield _OnlyForward(stream, most)  # type: ignore[misc]
     else:
         yield raw
 
@@ -391,15 +396,19 @@ def _unpacked(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
 class _OnlyForward:
     """Hides ``seek``: a compressed stream would have to be decompressed to find its end, and is read anyway."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, most: int) -> None:
         self._stream = stream
+        self._most = most
+        self._length = 0
 
     def read(self, size: int) -> bytes:
-        """Exactly ``size`` bytes, fewer only at the end of the file."""
+        """Exactly ``size`` bytes, fewer only at the end of the file. Raises LogLengthError."""
         parts, left = [], size
         while left and (part := self._stream.read(left)):
             parts.append(part)
             left -= len(part)
+        self._length += size - left
+        check_log_length(self._length, self._most)
         return b"".join(parts)
 
     def seekable(self) -> bool:

@@ -11,14 +11,34 @@ from collections.abc import Set
 from operator import itemgetter
 from typing import Final, Protocol
 
+from binlane.binlog.events import parse_body
+from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
-from binlane.errors import SourceError
+from binlane.binlog.wire import RawEvent, type_name, where
+from binlane.errors import BinlogError, SourceError
 from binlane.model import Flavor
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _INTERVAL: Final = re.compile(r"(\d+)(?:-(\d+))?")
 _TAG: Final = re.compile(r"[a-z_][a-z0-9_]{0,31}")
 _TRIPLE: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
+
+
+def gtids_in(
+    event: RawEvent, log_format: FormatDescription, name: str
+) -> Gtid | MariadbGtid | PreviousGtids | MariadbGtidList:
+    """What an event with GTIDs says. Raises BinlogError for one of the other family, whose GTIDs are in no set of this
+    log's."""
+    found = parse_body(event, log_format, name)
+    if log_format.flavor is Flavor.MYSQL:
+        if isinstance(found, Gtid | PreviousGtids):
+            return found
+    elif isinstance(found, MariadbGtid | MariadbGtidList):
+        return found
+    raise BinlogError(
+        f"{where(name, event.offset)}{type_name(event.header.type_code)}: no server of version "
+        f"{log_format.server_version!r} writes it; the file is damaged here"
+    )
 
 
 class GtidSet(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from binlane.errors import MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
@@ -120,10 +120,14 @@ def too_large(place: str, declared: int, limit: int, inflated: str = "") -> Unsu
     )
 
 
+_LONGEST_NAME: Final = 255
+"""Bytes of a file's name, at most."""
+
+
 def file_number(name: str) -> int:
     """The number behind a binlog file's name: 7 of ``binlog.000007``. Raises SourceError if it has none."""
     number = name.rpartition(".")[2]
-    if not number.isdecimal():
+    if not number.isdecimal() or len(number) > _LONGEST_NAME:
         raise SourceError(
             f"{name}: expected a file of the log with a number behind its name, such as binlog.000007: MySQL gives "
             "none to a log whose name has a dot; set log_bin on the source to a name without dots, and begin the "

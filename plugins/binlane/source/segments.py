@@ -32,7 +32,7 @@ from binlane.plan.consistency import EpochStarts, Eventual
 from binlane.plan.manifest import Manifest
 from binlane.source.continuity import Continuity, FirstBytes
 from binlane.source.end_position import Bound, Until, UntilPosition, bound_of, first_of
-from binlane.source.gtid_set import parse_gtid_set
+from binlane.source.gtid_set import gtids_in, parse_gtid_set
 from binlane.source.identity import (
     WHOLE_TRANSACTION,
     Fingerprint,
@@ -442,7 +442,7 @@ class Extraction:
         if event.header.type_code == EventType.FORMAT_DESCRIPTION:
             require_same_format(event, self._format, self._boundaries.name)
         if event.header.type_code in _HEADS:
-            head = parse_body(event, self._format, self._boundaries.name)
+            head = gtids_in(event, self._format, self._boundaries.name)
             assert isinstance(head, PreviousGtids | MariadbGtidList)
             if self._continuity is None:
                 self.gtids.add_head(head)
@@ -488,7 +488,7 @@ class Extraction:
         header, time = event.header, float(event.header.timestamp)
         if header.type_code not in _GTIDS:
             return _Open(event.offset, None, "", header.server_id, time)
-        gtid = parse_body(event, self._format, self._boundaries.name)
+        gtid = gtids_in(event, self._format, self._boundaries.name)
         if isinstance(gtid, MariadbGtid):
             return _Open(event.offset, gtid, gtid.name(header.server_id), header.server_id, time)
         assert isinstance(gtid, Gtid)

@@ -15,14 +15,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.events import parse_body
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
 from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import EventType
 from binlane.errors import SourceError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.end_position import AnyTransaction, Until, UntilLogEnd, UntilPosition
-from binlane.source.gtid_set import GtidSet, joined, parse_gtid_set, set_of_head
+from binlane.source.gtid_set import GtidSet, gtids_in, joined, parse_gtid_set, set_of_head
 from binlane.source.identity import Start, check_unlogged, described
 from binlane.source.protocol import LOG_START, EventSource, LogState, first_bytes, missing_file
 from binlane.source.segment_writer import Nowhere
@@ -156,7 +155,7 @@ def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | N
         frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
         for index, code in enumerate(frames.type_code[:4].tolist()):
             if code in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
-                head = parse_body(frames.raw(index, chunk.offset), log_format, f"{source.name}/{file}")
+                head = gtids_in(frames.raw(index, chunk.offset), log_format, f"{source.name}/{file}")
                 assert isinstance(head, PreviousGtids | MariadbGtidList)
                 return head
     return None

@@ -32,7 +32,7 @@ from binlane.binlog.wire import (
 )
 from binlane.errors import BinlogError, ChecksumError, TruncatedEventError, UnknownEventError, UnsupportedEventError
 from binlane.model import Flavor
-from tests.unit.binlog.cases import CASES, MARIADB, MYSQL, UUID, T, crc, format_event, query, wire
+from tests.unit.binlog.cases import CASES, MARIADB, MYSQL, UUID, UUID_BYTES, T, crc, format_event, query, wire
 
 each_case = pytest.mark.parametrize(("data", "expected", "log_format"), CASES)
 
@@ -224,6 +224,12 @@ def tagged(fields: bytes, *, version: int = 1, last_needed: int = 0) -> bytes:
     return wire(T.GTID_TAGGED, body)
 
 
+def previous_gtids(*ranges: tuple[int, int]) -> bytes:
+    """First, and the number behind the last."""
+    pairs = b"".join(struct.pack("<QQ", *each) for each in ranges)
+    return wire(T.PREVIOUS_GTIDS, struct.pack("<Q", 1) + UUID_BYTES + struct.pack("<Q", len(ranges)) + pairs)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -247,6 +253,21 @@ def tagged(fields: bytes, *, version: int = 1, last_needed: int = 0) -> bytes:
             r"file name at 3\.\.5 of a statement of 4 bytes",
         ),
         (wire(T.TRANSACTION_PAYLOAD, b"\xff"), "255 does not begin a length-encoded integer"),
+        (query(b"DROP", database=b"other\0app"), r"'other\\x00app' is no name of a database"),
+        (query(b"DROP", database=b"app "), "'app ' is no name of a database"),
+        (query(b"DROP", database=b"a" * 65), "a name of 65 characters, 64 at most"),
+        (query(b"DROP", status=b"\x0c\1" + b"a" * 65 + b"\0"), "a name of 65 characters, 64 at most"),
+        (tagged(b"\2" + TAGGED + b"\4\2"), "number -1 of a transaction"),
+        (wire(T.GTID, b"\0" + UUID_BYTES + struct.pack("<q", -5)), "number -5 of a transaction"),
+        (tagged(b"\2" + TAGGED + b"\4\4\6\4x'"), 'tag "x\'", expected at most 32'),
+        (tagged(b"\2" + TAGGED + b"\4\4\x0c\xff" + b"\xff" * 8), "a commit at 18446744073709551615 microseconds"),
+        (previous_gtids((1, 5), (5, 9)), "interval 5-8 of a GTID set behind 4"),
+        (previous_gtids((7, 9), (1, 3)), "interval 1-2 of a GTID set behind 8"),
+        (previous_gtids((0, 9)), "interval 0-8 of a GTID set"),
+        (previous_gtids((5, 5)), "interval 5-4 of a GTID set"),
+        (previous_gtids((1, 1 << 63 | 1)), "interval 1-9223372036854775808 of a GTID set"),
+        (wire(T.XA_PREPARE, struct.pack("<BIII", 0, 1, 65, 0) + b"g" * 65), "an XID of 65 and 0 bytes, 64 each"),
+        (wire(T.MARIADB_GTID, struct.pack("<QIBIBB", 3, 1, 0x40, 1, 1, 65) + bytes(66)), "an XID of 1 and 65 bytes"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

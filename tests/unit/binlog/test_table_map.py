@@ -143,6 +143,9 @@ DAMAGED = [
     pytest.param(table_map_body(1, [Column(3, b"\1", (0, 4))]), "1 bytes of column metadata, expected 0", id="surplus"),
     pytest.param(table_map_body(1, [EVERY_COLUMN["long"]], optional=b"\4\4\1a\1b"), "2 column names", id="names"),
     pytest.param(table_map_body(1, [], optional=b"\4\xff"), "255 does not begin a length", id="length"),
+    pytest.param(table_map_body(1, [], "other\0app"), "is no name of a database", id="nul-in-a-name"),
+    pytest.param(table_map_body(1, [], "d" * 65), "a name of 65 characters", id="long-name"),
+    pytest.param(table_map_body(1, [EVERY_COLUMN["long"]] * 4097), "4097 columns; servers allow", id="columns"),
 ]
 
 

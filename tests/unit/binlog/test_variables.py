@@ -89,6 +89,12 @@ def test_a_geometry_is_made_by_the_function_of_its_type(kind: str, wkb: str, exp
     assert value.sql_value(Flavor.MARIADB) == expected
 
 
+def test_collections_in_collections_without_an_end_are_kept_as_bytes() -> None:
+    wkb = bytes.fromhex("010700000001000000") * 5000 + bytes.fromhex(POINT[8:])
+    value = UserVar("x", bytes(4) + wkb, ValueType.STRING, 63, type_name="geometrycollection")
+    assert value.sql_value(Flavor.MARIADB) == f"ST_GeomCollFromWKB(X'{wkb.hex()}', 0)"
+
+
 @pytest.mark.parametrize(
     "variable",
     [

@@ -50,7 +50,7 @@ def site_of(connection_id: str, environment: Mapping[str, str] | None = None) ->
         raise ConfigError(f"{where}: expected https://user:password@host:port/, found none")
     try:
         found = _of_json(value) if value.lstrip().startswith("{") else _of_uri(value)
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
         # the parser's message may quote the password
         raise ConfigError(
             f"{where}: expected https://user:password@host:port/ or JSON, cannot parse the value"

@@ -51,7 +51,7 @@ from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
-from binlane.sql.parse.lexer import NAMES_A_FILE, Unreadable
+from binlane.sql.parse.lexer import NAMES_A_FILE, Unreadable, names_a_file
 from binlane.sql.plain_statement import parted, plain
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.sql.shared_reading import Reader, as_read_by_source
@@ -447,6 +447,12 @@ def is_marked(event: RawEvent) -> bool:
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:
     """The facts of a logged statement; UNKNOWN if a name has bytes outside the client's character set."""
     dialect = dialect_of(context, flavor)
+    if names_a_file(context.database or ""):
+        # every name without a database is in the one that MariaDB finds behind it
+        facts = analyze(decoded(sql, context), database=None, flavor=flavor)
+        if facts.kind is StatementKind.TRANSACTION:
+            return facts
+        return StatementFacts(StatementKind.UNKNOWN, commits_implicitly=facts.commits_implicitly, reason=NAMES_A_FILE)
     facts = analyze(
         decoded(sql, context),
         database=context.database,

@@ -205,9 +205,14 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
 def _named(kind: TokenKind, text: str, *, gap: bool) -> Token:
     if UNDECODED in text:
         raise Unreadable("a name with bytes outside its character set")
-    if text[: len(_FILE)].lower() == _FILE:
+    if names_a_file(text):
         raise Unreadable(NAMES_A_FILE)
     return Token(kind, text, text.upper() if kind is TokenKind.WORD else "", gap)
+
+
+def names_a_file(name: str) -> bool:
+    """Whether it is a name of ``NAMES_A_FILE``."""
+    return name[: len(_FILE)].lower() == _FILE
 
 
 def _fault(char: str) -> str:

@@ -112,15 +112,19 @@ def own_value(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> s
     return None
 
 
-def kept_database(tokens: Sequence[Token], others: LeftOut = NOTHING_LEFT_OUT, own: str = "") -> str | None:
+def kept_database(
+    tokens: Sequence[Token], others: LeftOut = NOTHING_LEFT_OUT, own: str = "", *, by_definer: bool = False
+) -> str | None:
     """The database of the target's accounts, of the channel's state, or of what is left out, that a body names, in
     lower case; the statement that changes the server, if it has one (SET GLOBAL, BINLOG, KILL ...); None for neither.
 
-    ``own``: the routine's database, in which a name without one is.
+    ``own``: the routine's database, in which a name without one is. ``by_definer``: it runs with its definer's
+    privileges, so only what is left out is looked for.
     """
     tokens = (*tokens, _BODY_END, _BODY_END, _BODY_END)
+    kept = frozenset[str]() if by_definer else _KEPT_THERE
     for at, token in enumerate(tokens[:-3]):
-        if (verb := _servers_verb(tokens, at)) is not None:
+        if not by_definer and (verb := _servers_verb(tokens, at)) is not None:
             return verb
         if token.kind not in _NAMES or (at > 0 and is_symbol(tokens[at - 1], ".")):
             continue
@@ -131,7 +135,7 @@ def kept_database(tokens: Sequence[Token], others: LeftOut = NOTHING_LEFT_OUT, o
             continue
         # as the servers compare databases, and MySQL those of routines
         for name in (lower(token.text), folded_name(token.text)):
-            if name in _KEPT_THERE or name in others.databases or (name, lower(tokens[at + 2].text)) in others.tables:
+            if name in kept or name in others.databases or (name, lower(tokens[at + 2].text)) in others.tables:
                 return name
     return None
 

@@ -34,7 +34,7 @@ from binlane.regular_files import open_regular
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import EventMetadataFilter
-from binlane.source.compressed_pieces import UNPACKED
+from binlane.source.compressed_pieces import LOG_BYTES, UNPACKED, LogLengthError, of_log
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.lookup import find_seqnos
@@ -66,6 +66,8 @@ class Detail:
     sql: bool = False
     event_bytes: int = 1 << 30
     """Limit in bytes for a decompressed TRANSACTION_PAYLOAD, which is in memory as a whole."""
+    log_bytes: int = LOG_BYTES
+    """Limit in bytes for a decompressed file, which is a temporary file."""
 
 
 _NOTHING: Final = Detail()
@@ -77,7 +79,7 @@ def inspect_files(
     """Print every transaction. Raises BinlogError for a damaged file, ConfigError for a missing one."""
     seqno = 0
     for path in paths:
-        with _contents(path) as data:
+        with _contents(path, detail.log_bytes) as data:
             for line, transaction, log in _lines(data, path.name, seqno, detail.event_bytes, err):
                 seqno = line.seqno
                 if as_json:
@@ -187,18 +189,20 @@ def _text(line: Line) -> list[tuple[str, Style]]:
 
 
 @contextmanager
-def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
+def _contents(path: Path, log_bytes: int) -> Iterator[Buffer | mmap.mmap]:
     """The file's bytes, memory-mapped: of a compressed file those of a temporary one, so that memory does not grow."""
     try:
         with open_regular(path) as file, TemporaryFile() as plain:
             unpacked = UNPACKED.get(path.suffix)
             if unpacked is not None:
-                plain.writelines(unpacked(file))
+                plain.writelines(of_log(unpacked(file), log_bytes))
                 plain.flush()
             data = _mapped(file if unpacked is None else plain)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
         said = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"{path}: cannot be read: {said}; name a complete binlog file, plain, .gz or .zst") from exc
+    except LogLengthError as exc:
+        raise ConfigError(f"{path}: {exc}") from exc
     yield data
 
 
