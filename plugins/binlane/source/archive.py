@@ -36,15 +36,17 @@ from binlane.kernels import framing
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural
 from binlane.regular_files import NotRegularFileError, open_regular
-from binlane.source.compressed_pieces import LOG_BYTES, LogLengthError, check_log_length
 from binlane.source.gzip_stream import GzipStream
 from binlane.source.identity import described
 from binlane.source.protocol import (
     EVERY_SESSION,
     LARGEST_EVENT,
+    LOG_BYTES,
     LOG_START,
     LogChunk,
+    LogLengthError,
     LogState,
+    check_log_length,
     file_number,
     missing_file,
     too_large,

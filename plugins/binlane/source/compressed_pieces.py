@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Final
 
 import zstandard
 
-from binlane.binlog.payload import MAX_UNCOMPRESSED
 from binlane.source.gzip_stream import GzipStream
 
 _PIECE: Final = 1 << 20
 _FRAGMENT: Final = 1 << 9
 """Compressed bytes at once, since what they grow to is held whole: a block of 4 bytes can stand for 128 KiB."""
-
-
-LOG_BYTES: Final = (1 << 30) + MAX_UNCOMPRESSED
-"""The limit of what a compressed file of a log holds. A server begins a new file at max_binlog_size, 1 GiB at most, but
-never inside of a transaction; a plain file takes its bytes on a disk already, and has no limit."""
-
-
-class LogLengthError(Exception):
-    """A compressed file holds more than a file of a log."""
-
-
-def check_log_length(length: int, most: int = LOG_BYTES) -> None:
-    """Raises LogLengthError if a file holds more than ``most`` bytes."""
-    if length > most:
-        raise LogLengthError(
-            f"expected at most {most:,} bytes in a compressed file of a log, found more; if the file is whole, "
-            "decompress it: a plain one has no limit"
-        )
-
-
-def of_log(pieces: Iterable[bytes], most: int = LOG_BYTES) -> Iterator[bytes]:
-    """The pieces of a file of a log. Raises LogLengthError."""
-    length = 0
-    for piece in pieces:
-        length += len(piece)
-        check_log_length(length, most)
-        yield piece
 
 
 def _of_gzip(file: IO[bytes]) -> Iterator[bytes]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from binlane.binlog.payload import MAX_UNCOMPRESSED
 from binlane.errors import MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
@@ -118,6 +119,33 @@ def too_large(place: str, declared: int, limit: int, inflated: str = "") -> Unsu
         "is damaged here, or manipulated to exhaust this machine's memory; if your source wrote this event, "
         "raise source.event_bytes"
     )
+
+
+LOG_BYTES: Final = (1 << 30) + MAX_UNCOMPRESSED
+"""The limit of what a compressed file of a log holds. A server begins a new file at max_binlog_size, 1 GiB at most, but
+never inside of a transaction; a plain file takes its bytes on a disk already, and has no limit."""
+
+
+class LogLengthError(Exception):
+    """A compressed file holds more than a file of a log."""
+
+
+def check_log_length(length: int, most: int = LOG_BYTES) -> None:
+    """Raises LogLengthError if a file holds more than ``most`` bytes."""
+    if length > most:
+        raise LogLengthError(
+            f"expected at most {most:,} bytes in a compressed file of a log, found more; if the file is whole, "
+            "decompress it: a plain one has no limit"
+        )
+
+
+def of_log(pieces: Iterable[bytes], most: int = LOG_BYTES) -> Iterator[bytes]:
+    """The pieces of a file of a log. Raises LogLengthError."""
+    length = 0
+    for piece in pieces:
+        length += len(piece)
+        check_log_length(length, most)
+        yield piece
 
 
 _LONGEST_NAME: Final = 255

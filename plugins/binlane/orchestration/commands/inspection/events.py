@@ -34,7 +34,8 @@ from binlane.regular_files import open_regular
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import EventMetadataFilter
-from binlane.source.compressed_pieces import LOG_BYTES, UNPACKED, LogLengthError, of_log
+from binlane.source.compressed_pieces import UNPACKED
+from binlane.source.protocol import LOG_BYTES, LogLengthError, of_log
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.lookup import find_seqnos
