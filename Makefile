@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo quick test trials sweeps chaos servers pictures trial suites histories mutations lint classes sanitized conformance configuration structure compose-check compose-test cluster-test dist release clean
+.PHONY: help setup demo quick test trials sweeps chaos servers pictures trial suites histories mutations lint classes sanitized conformance configuration structure compose-check compose-test cluster-test wheel dist release clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -80,6 +80,9 @@ configuration: ## write the keys of a channel file into docs/configuration.md
 
 structure: setup ## write the order of imports into CONTRIBUTING.md and docs/images/structure.svg
 	$(PYTHON) -m tests.structure
+
+wheel: setup ## wheel, sdist and constraints in dist/, in less than a minute
+	@$(PYTHON) -m lab.dist --build-only
 
 dist: setup ## wheel, sdist and constraints in dist/; installs both into empty environments and runs a window from each; AIRFLOW=3.1: with that minor release of Airflow
 	@$(PYTHON) -m lab.dist $(call option,AIRFLOW)

@@ -1,7 +1,8 @@
 """``make dist``: wheel, sdist and constraints in dist/, then the steps of docs/install.md in empty environments.
 
 The command line is installed from the wheel, Airflow's site from the one that the sdist gives. ``--airflow 3.1`` takes
-the releases of a site with that minor release of Airflow in place of the locked ones.
+the releases of a site with that minor release of Airflow in place of the locked ones; ``--build-only`` (``make
+wheel``) installs nothing.
 """
 
 from __future__ import annotations
@@ -50,12 +51,16 @@ def main(arguments: list[str] | None = None) -> int:
     """0 if source and target were equal behind each site's steps."""
     parser = argparse.ArgumentParser(prog="python -m lab.dist", description="build, install and try binlane")
     parser.add_argument("--airflow", choices=sorted(RELEASES), help="with an older minor release; none: as locked")
-    release = parser.parse_args(arguments).airflow
+    parser.add_argument("--build-only", action="store_true", help="install and try nothing")
+    given = parser.parse_args(arguments)
+    release = given.airflow
     shutil.rmtree(DIST, ignore_errors=True)
     built = wheel.audited(wheel.build(DIST))
     (DIST / "constraints.txt").write_text(wheel.constraints())
     for file in sorted(DIST.iterdir()):
         print(f"{file.relative_to(wheel.PROJECT)}: {file.stat().st_size:,} bytes")
+    if given.build_only:
+        return 0
     pins = wheel.constraints() if release is None else "\n".join((*RELEASES[release], *_WITH.get(release, ())))
     with tempfile.TemporaryDirectory(prefix="binlane-dist-") as name:
         of_sdist = wheel.wheel_of(built.sdist, Path(name) / "sdist")
