@@ -5,20 +5,36 @@ Attacker: whoever may write a trigger or a function of one database of the sourc
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import pytest
 
 from binlane.errors import BinlaneError
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import ChannelOf, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 ON_TARGET: Final = "IF @@server_id <> {server_id} THEN {body}; END IF"
-BODIES: Final = {
-    "RELEASE_ALL_LOCKS()": "SET @x = RELEASE_ALL_LOCKS()",
-    "KILL": "KILL CONNECTION_ID()",
-    "SET GLOBAL": "SET GLOBAL max_connections = 77",
+BODIES: Final = (
+    ("RELEASE_ALL_LOCKS()", "SET @x = RELEASE_ALL_LOCKS()"),
+    ("KILL", "KILL CONNECTION_ID()"),
+    ("SET GLOBAL", "SET GLOBAL max_connections = 77"),
+    ("SET GLOBAL", "SET @@global.`max_connections` = 77"),
+    ("SET sql_select_limit", "SET @x = 1, sql_select_limit = 0"),
+    ("SET SESSION group_concat_max_len", "SET SESSION group_concat_max_len = 4"),
+    ("SET @@session.", "SET @@session.`lock_wait_timeout` = 1"),
+    ("SET ROLE", "SET ROLE NONE"),
+)
+"""What is found in a body, and the body."""
+OF_FAMILY: Final = {
+    "mariadb": (("CREATE SERVER", "CREATE OR REPLACE SERVER evil FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'evil')"),),
+    "mysql": (
+        ("CLONE LOCAL", "CLONE LOCAL DATA DIRECTORY = '/nowhere/evil'"),
+        ("IMPORT TABLE", "IMPORT TABLE FROM 'x.sdi'"),
+    ),
 }
+HARMLESS: Final = "SET @@session.max_sp_recursion_depth = 5, sql_mode = '', time_zone = '+01:00'"
+"""Lanes set the second and the third anew for each statement."""
 FAMILIES: Final = ("mariadb", pytest.param("mysql", marks=requires_mysql))
 
 
@@ -27,24 +43,26 @@ def test_no_body_runs_in_a_lane_that_ends_its_session_or_changes_the_server(fami
     """Also where the channel allows what is unsafe; the trigger runs as its definer, who may do all of it."""
     channel = channel_of(family, family)
     ((server_id,),) = channel.source.query("SELECT @@server_id")
-    tables = [f"CREATE TABLE app.t{number} (n INT PRIMARY KEY)" for number in range(len(BODIES))]
+    bodies = (*BODIES, *OF_FAMILY[family], ("", HARMLESS))
+    tables = [f"CREATE TABLE app.t{number} (n INT PRIMARY KEY)" for number in range(len(bodies))]
     run_on(channel.source, "CREATE DATABASE app", *tables)
     for server in (channel.source, channel.target):
         run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
-    for number, body in enumerate(BODIES.values()):
+    for number, (_, body) in enumerate(bodies):
         text = ON_TARGET.format(server_id=server_id, body=body)
         run_on(channel.source, f"CREATE TRIGGER app.x{number} BEFORE INSERT ON app.t{number} FOR EACH ROW {text}")
     channel.write_channel("allow_unsafe = true\n")
     assert channel.run() is not None
     before = channel.target.query("SELECT @@global.max_connections")
-    for number in range(len(BODIES)):
+    for number in range(len(bodies)):
         run_on(channel.source, "SET SESSION binlog_format = STATEMENT", f"INSERT INTO app.t{number} VALUES ({number})")
 
     with pytest.raises(BinlaneError, match="unsafe-bodies") as refused:
         channel.run()
 
-    for number, what in enumerate(BODIES):
-        assert f"found {what} of trigger app.x{number}" in str(refused.value)
+    for number, (what, _) in enumerate(bodies):
+        expected = rf"found {re.escape(what)} of trigger app\.x{number};" if what else rf"app\.x{number}\b"
+        assert (re.search(expected, str(refused.value)) is not None) is (what != ""), what
         assert channel.target.query(f"SELECT n FROM app.t{number}") == []
     assert channel.target.query("SELECT @@global.max_connections") == before
 
@@ -63,3 +81,46 @@ def test_no_statement_gives_up_a_lane_s_lease(family: str, channel_of: ChannelOf
         channel.run()
 
     assert channel.target.query("SELECT n FROM app.t") == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_setting_of_one_user_s_function_decides_on_another_user_s_rows(family: str, channel_of: ChannelOf) -> None:
+    """On the source each user has a session of his own."""
+    channel = channel_of(family, family)
+    for server in (channel.source, channel.target):
+        run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    body = "BEGIN SET SESSION group_concat_max_len = 4; SET SESSION sql_select_limit = 1; RETURN 1; END"
+    run_on(
+        channel.source,
+        *("CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)", "CREATE DATABASE shop"),
+        *("CREATE TABLE shop.a (n INT PRIMARY KEY)", "INSERT INTO shop.a VALUES (11), (12), (13)"),
+        "CREATE TABLE shop.b (v VARCHAR(99))",
+        f"CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA {body}",
+    )
+    assert channel.run() is not None
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO app.t VALUES (app.f())")
+    joined = "INSERT INTO shop.b SELECT GROUP_CONCAT(n ORDER BY n) FROM shop.a"
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", joined)
+
+    with pytest.raises(BinlaneError, match=r"found SET SESSION group_concat_max_len of .*\[unsafe-bodies\]"):
+        channel.run()
+
+    assert channel.source.query("SELECT v FROM shop.b") == [("11,12,13",)]
+    assert channel.target.query("SELECT v FROM shop.b") == []
+
+
+def test_no_view_is_made_by_a_lane_that_has_such_a_function_called(channel: Channel) -> None:
+    run_on(channel.source, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    run_on(channel.target, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    body = "BEGIN DO RELEASE_ALL_LOCKS(); RETURN 1; END"
+    function = f"CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC {body}"
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)", function)
+    assert channel.run() is not None
+    run_on(
+        channel.source, "ALTER TABLE app.t ADD m INT", "CREATE VIEW app.v AS SELECT ROUND(1.5, app.f()) AS x FROM app.t"
+    )
+
+    with pytest.raises(BinlaneError, match=r"CREATE .* VIEW .*found RELEASE_ALL_LOCKS\(\) of function app\.f"):
+        channel.run()
+
+    assert channel.target.query("SELECT table_name FROM information_schema.tables WHERE table_name = 'v'") == []

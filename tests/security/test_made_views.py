@@ -52,3 +52,64 @@ def test_no_view_is_made_that_has_such_a_function_called(channel: Channel, body:
         make(session, Definition("VIEW", "app", "v", view, "utf8mb4", "utf8mb4_general_ci"))
     assert server.query("SELECT @@global.max_connections") == before
     assert server.query("SELECT x FROM app.v") == []
+
+
+BEHIND: Final = (
+    b"CREATE SQL SECURITY INVOKER VIEW `app`.`w` AS SELECT x FROM app.v",
+    b"CREATE SQL SECURITY INVOKER VIEW `app`.`w` AS SELECT 1 AS y FROM app.t WHERE n IN (SELECT x FROM `app` . `v`)",
+)
+"""Views of a view whose function a server calls to make them."""
+
+
+@pytest.mark.parametrize("statement", BEHIND)
+def test_no_view_is_made_over_a_view_that_has_such_a_function_called(channel: Channel, statement: bytes) -> None:
+    server = channel.target
+    _made(server, "SET @x = 1")
+    view = "CREATE SQL SECURITY INVOKER VIEW app.v AS SELECT ROUND(1.5, app.evil()) AS x FROM app.t"
+    evil = "CREATE OR REPLACE FUNCTION app.evil() RETURNS INT SQL SECURITY INVOKER BEGIN CALL app.p(); RETURN 1; END"
+    # the server's own view, whose function has another body behind
+    run_on(server, view, evil, log=False)
+    before = server.query("SELECT @@global.max_connections")
+    definition = Definition("VIEW", "app", "w", statement, "utf8mb4", "utf8mb4_general_ci")
+    with contextlib.closing(write_session(channel.endpoints.target)) as session:
+        with pytest.raises(TargetError, match=r"view app\.w: .* app\.evil|behind a view that it names"):
+            make(session, definition)
+        # a procedure alone is called by no view
+        run_on(server, "DROP FUNCTION app.evil", "CREATE FUNCTION app.evil() RETURNS INT RETURN 1", log=False)
+        make(session, definition)
+    assert server.query("SELECT @@global.max_connections") == before
+
+
+ON_SERVER: Final = {
+    "PURGE BINARY": "PURGE /* x */ BINARY LOGS BEFORE '2000-01-01'",
+    "SHUTDOWN": "IF @never THEN SHUTDOWN; END IF",
+    "CHANGE MASTER": "IF @never THEN CHANGE MASTER TO MASTER_HOST = 'evil'; END IF",
+    "START SLAVE": "IF @never THEN START SLAVE; END IF",
+    "INTO OUTFILE": "SELECT 1 INTO OUTFILE '/nowhere/evil'",
+    "SET GLOBAL": "SET @y = 1, @@GLOBAL.`init_connect` = 'SET @evil = 1'",
+    "KILL": "KILL USER nobody",
+    "BINLOG": "BINLOG 'x'",
+    "SET GLOBAL of a procedure": "CALL `app` . `P`()",
+}
+"""What the function has; some of it the servers refuse to accounts with the documented privileges."""
+
+
+@pytest.mark.parametrize("part", ["source", "target"])
+def test_doctor_refuses_a_server_with_such_a_function(
+    part: str, channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = channel.source if part == "source" else channel.target
+    _made(server, "SET @x = 1")
+    functions = [
+        f"CREATE FUNCTION app.f{number}() RETURNS INT SQL SECURITY INVOKER BEGIN {body}; RETURN 1; END"
+        for number, body in enumerate(ON_SERVER.values())
+    ]
+    by_definer = "CREATE FUNCTION app.fine() RETURNS INT SQL SECURITY DEFINER BEGIN KILL USER nobody; RETURN 1; END"
+    run_on(server, *functions, by_definer, log=False)
+
+    assert channel.cli("doctor", "orders") != 0
+
+    said = capsys.readouterr()
+    for number, what in enumerate(ON_SERVER):
+        assert f"{part}: function app.f{number}: " in said.out + said.err, what
+    assert "app.fine" not in said.out + said.err

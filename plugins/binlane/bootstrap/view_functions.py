@@ -26,6 +26,10 @@ ROUTINES: Final = (
     "WHERE security_type = 'INVOKER' AND "
     + other_than("routine_schema", "('mysql', 'sys', 'information_schema', 'performance_schema')")
 )
+VIEWS: Final = "SELECT table_name FROM information_schema.tables WHERE table_type = 'VIEW' AND " + other_than(
+    "table_schema", "('mysql', 'sys', 'information_schema', 'performance_schema')"
+)
+"""Their names alone, for which a server opens none."""
 _HIDDEN: Final = "a text that this account may not read"
 _FUNCTION: Final = "FUNCTION"
 
@@ -66,26 +70,41 @@ def changing_the_server(routines: Sequence[InvokerRoutine]) -> Iterator[tuple[st
 
 def check_view(session: Session, view: SchemaObject, statement: bytes) -> None:
     """Raises TargetError for a view of a text that names a function with its invoker's privileges which has, itself or
-    in another such routine that it names, what changes the server, the target's accounts or the channel's state."""
+    in another such routine that it names, what changes the server, the target's accounts or the channel's state.
+
+    A view that it names is opened, too, and its functions are called: its text cannot be read without that, so any such
+    function may be one of them.
+    """
     if session.flavor is not Flavor.MARIADB:
         return
     routines = InvokerRoutine.of_rows(session.rows(ROUTINES))
-    tokens = tokens_of(statement.decode("utf-8", "replace").replace("\ufffd", "x"), session.flavor) if routines else ()
-    for each in _reached(routines, None if tokens is None else _names(tokens)):
-        what = _HIDDEN if each.tokens is None else kept_database(each.tokens)
-        if what is not None:
+    if all(_changes(each) is None for each in routines):
+        return
+    tokens = tokens_of(statement.decode("utf-8", "replace").replace("\ufffd", "x"), session.flavor)
+    names = None if tokens is None else _names(tokens)
+    place = ""
+    views = {folded_name(_text(name) or "") for (name,) in session.rows(VIEWS)}
+    if names is not None and not names.isdisjoint(views):
+        names, place = None, ", behind a view that it names"
+    for each in _reached(routines, names):
+        if (what := _changes(each)) is not None:
             has = what if what == _HIDDEN else described(what)
             raise TargetError(
-                f"{view}: MariaDB may call {each.name} as this account to make the view, a routine with SQL SECURITY "
-                f"INVOKER and {has}; make it SQL SECURITY DEFINER on both servers, or take it out of the view, or "
-                "create the view on the target by hand"
+                f"{view}: MariaDB may call {each.name} as this account to make the view{place}, a routine with SQL "
+                f"SECURITY INVOKER and {has}; make it SQL SECURITY DEFINER on both servers, or take it out of the "
+                "view, or create the view on the target by hand"
             )
 
 
+def _changes(routine: InvokerRoutine) -> str | None:
+    return _HIDDEN if routine.tokens is None else kept_database(routine.tokens)
+
+
 def _reached(routines: Sequence[InvokerRoutine], names: frozenset[str] | None) -> list[InvokerRoutine]:
-    """The routines of these names, and those that they name in turn; all of them for no ``names``."""
+    """The routines of these names, and those that they name in turn; for no ``names``, those of every function: a view
+    calls no procedure."""
     if names is None:
-        return list(routines)
+        names = frozenset(each.plain_name for each in routines if each.is_function)
     found: list[InvokerRoutine] = []
     while more := [each for each in routines if each.plain_name in names and each not in found]:
         found += more

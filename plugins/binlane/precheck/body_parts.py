@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from binlane.model import TableKey
+from binlane.model import ItemKind, TableKey
 from binlane.precheck.situation import Situation
 from binlane.precheck.window_statements import (
     may_reach_programs,
@@ -15,6 +15,7 @@ from binlane.precheck.window_statements import (
 )
 from binlane.schema.programs import SECURITY, Program
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token
 from binlane.sql.programs.comparison import Difference, as_difference
 from binlane.work.logged_statements import LaneStatement
@@ -49,16 +50,32 @@ class Body(NamedTuple):
 Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
 
 
-def reaching(situation: Situation, find: Find) -> Iterator[tuple[LoggedText | None, LaneStatement, str, BodyPart]]:
-    """Each statement that reaches a body in which ``find`` finds parts: its text, and the body's name."""
+def reaching(
+    situation: Situation, find: Find, *, by_definitions: bool = False
+) -> Iterator[tuple[LoggedText | None, LaneStatement, str, BodyPart]]:
+    """Each statement that reaches a body in which ``find`` finds parts: its text, and the body's name.
+
+    ``by_definitions``: also definitions of views, for which a MariaDB server calls their functions.
+    """
     found = [(body, part) for body in bodies(situation) for part in find(body)]
     if not found:
         return
     wanted = [body.difference for body, _ in found]
-    for text, logged, reached in reaching_statements(situation, reach_of_window(situation), wanted):
+    reach = reach_of_window(situation)
+    for text, logged, reached in reaching_statements(situation, reach, wanted, by_definitions=by_definitions):
+        if logged.item.kind is ItemKind.DDL and text is not None and not _runs(text):
+            continue
         for body, part in found:
             if body.difference.key in reached and _fires(body, text, len(reached)):
                 yield text, logged, body.difference.where, part
+
+
+def _runs(text: LoggedText) -> bool:
+    """Whether a statement that commits by itself has a query that runs bodies, or one that a view is made of."""
+    return text.facts.create_select or bool(text.facts.views) or text.facts.kind not in _WITHOUT_ROWS
+
+
+_WITHOUT_ROWS: Final = (StatementKind.DDL, StatementKind.GLOBAL)
 
 
 def _fires(body: Body, text: LoggedText | None, reached: int) -> bool:

@@ -42,9 +42,15 @@ def check_unsafe_bodies(situation: Situation) -> Iterator[Finding]:
     """Routines, views, triggers and column defaults behind the window's statements whose result differs from server to
     server; also with ``allow_unsafe``, those that would change the server or end what a lane's session holds."""
     needs = situation.needs
-    if situation.begun or not (needs.statements or needs.loads):
+    runs = needs.statements or needs.loads
+    makes_views = (
+        needs.ddl
+        and situation.target.flavor is Flavor.MARIADB
+        and any(text.facts.views for text in situation.every_text)
+    )
+    if situation.begun or not (runs or makes_views):
         return
-    is_allowed = situation.channel.apply.allow_unsafe
+    is_allowed = situation.channel.apply.allow_unsafe or not runs
     defaults = () if is_allowed else _defaults(situation)
     yield from islice((*_bodies(situation, is_allowed=is_allowed), *defaults), _MOST_FINDINGS)
 
@@ -63,7 +69,8 @@ def _bodies(situation: Situation, *, is_allowed: bool) -> Iterator[Finding]:
         if what is not None:
             yield BodyPart(what, needs_rows=False)
 
-    for _, logged, program, part in reaching(situation, find):
+    opens_views = situation.target.flavor is Flavor.MARIADB
+    for _, logged, program, part in reaching(situation, find, by_definitions=opens_views):
         if program not in seen:
             seen.add(program)
             found = _finding(logged, f"{part.what} of {program}")

@@ -14,6 +14,7 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.model import OWN_SCHEMA, Flavor
 from binlane.schema.letter_case import lower
+from binlane.session_pins import PINS, UNPINNED
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.unsafe import WAITING, of_server
@@ -43,6 +44,12 @@ _SERVERS_VERBS: Final[Mapping[str, frozenset[str]]] = {
     "SHUTDOWN": frozenset({"WAIT", *_END}),
     "RESTART": _END,
     "INTO": frozenset({"OUTFILE", "DUMPFILE"}),
+    "CREATE": frozenset({"SERVER"}),
+    "ALTER": frozenset({"SERVER", "INSTANCE"}),
+    "DROP": frozenset({"SERVER"}),
+    "CLONE": frozenset({"LOCAL", "INSTANCE"}),
+    "IMPORT": frozenset({"TABLE"}),
+    "SET": frozenset({"RESOURCE", "DEFAULT"}),
     # the session keeps it, and the DDL of every other one waits
     "LOCK": frozenset({"INSTANCE"}),
 }
@@ -65,6 +72,32 @@ _SESSIONS_VERBS: Final[Mapping[str, frozenset[str]]] = {
 savepoints of its own."""
 _SESSIONS_CALLS: Final = WAITING | {"RELEASE_ALL_LOCKS()"}
 """The lane's lease is such a lock, and so is what readers wait for; the others never end."""
+_SETS: Final = frozenset({"ROLE", "TRANSACTION", "NAMES", "CHARACTER", "CHARSET"})
+"""Behind SET: what stays of the session."""
+_OF_SESSION: Final = frozenset({"SESSION", "LOCAL"})
+_RESTORED_NAMES: Final = """
+auto_increment_increment auto_increment_offset character_set_client check_constraint_checks collation_connection
+collation_database collation_server default_collation_for_utf8mb4 default_table_encryption foreign_key_checks
+identity last_insert_id lc_time_names sql_auto_is_null sql_if_exists sql_mode sql_require_primary_key time_zone
+timestamp unique_checks
+"""
+_RESTORED: Final = frozenset(_RESTORED_NAMES.split())
+"""Variables that a lane sets anew for each statement (``apply.session.context``)."""
+_HARMLESS: Final = frozenset({"max_sp_recursion_depth", "optimizer_switch"})
+_NOT_INHERITED_NAMES: Final = """
+debug_dbug debug_sync default_master_connection gtid_domain_id gtid_next gtid_next_list gtid_seq_no
+immediate_server_version innodb_lock_wait_timeout insert_id original_commit_timestamp original_server_version
+pseudo_replica_mode pseudo_slave_mode pseudo_thread_id rand_seed1 rand_seed2 require_row_format
+resultset_metadata server_id skip_parallel_replication skip_replication sql_log_bin transaction_allow_batching
+use_secondary_engine
+"""
+_NOT_INHERITED: Final = frozenset(_NOT_INHERITED_NAMES.split())
+"""Variables of a session that has no global value, or cannot be asked for it."""
+_LASTING: Final = ({pin.name for pin in PINS} | UNPINNED.keys() | _NOT_INHERITED) - _RESTORED - _HARMLESS
+"""Variables whose value would decide on later statements of other users in a lane's session."""
+_BEGINS: Final = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})
+_CHANGES: Final = frozenset({"UPDATE", "INSERT", "REPLACE", "LOAD"})
+_ASSIGNS: Final = ("=", ":=")
 _PAYLOAD: Final = (TokenKind.STRING, TokenKind.VARIABLE)
 """Behind BINLOG."""
 _SCOPES: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
@@ -149,14 +182,14 @@ def server_statement(tokens: Sequence[Token]) -> str | None:
 def never_in_lane(tokens: Sequence[Token]) -> str | None:
     """What in a body, or in a statement, must not run in a lane's session, whatever the channel allows; None if nothing
     does: what changes the server or ends the session (``_SERVERS_VERBS``), or gives up what the session holds."""
-    tokens = (*tokens, _BODY_END)
-    for at, token in enumerate(tokens[:-1]):
+    tokens = (*tokens, _BODY_END, _BODY_END, _BODY_END)
+    for at, token in enumerate(tokens[:-3]):
         call = f"{token.text.upper()}()" if token.kind in _NAMES and is_symbol(tokens[at + 1], "(") else ""
         if call in _SESSIONS_CALLS:
             return call
-        verb = _servers_verb(tokens, at) or _servers_verb(tokens, at, _SESSIONS_VERBS)
-        if verb is not None:
-            return verb
+        found = _servers_verb(tokens, at) or _servers_verb(tokens, at, _SESSIONS_VERBS) or _lasting(tokens, at)
+        if found is not None:
+            return found
     return None
 
 
@@ -164,7 +197,9 @@ def _servers_verb(tokens: Sequence[Token], at: int, verbs: Mapping[str, frozense
     """The statement at a token that changes the server, other sessions, or tables that it does not name."""
     token, behind, before = tokens[at], tokens[at + 1], tokens[at - 1] if at else None
     if token.kind is TokenKind.VARIABLE:
-        return SET_GLOBAL if _GLOBAL.match(token.text) is not None and is_symbol(behind, "=", ":=", ".") else None
+        # a quoted name behind the scope is a token of its own
+        is_set = is_symbol(behind, "=", ":=", ".") or token.text.endswith(".")
+        return SET_GLOBAL if is_set and _GLOBAL.match(token.text) is not None else None
     if token.upper in _SCOPES and before is not None and (before.upper == "SET" or is_symbol(before, ",")):
         return SET_GLOBAL if behind.kind in _NAMES else None
     if before is not None and is_symbol(before, "."):
@@ -173,10 +208,66 @@ def _servers_verb(tokens: Sequence[Token], at: int, verbs: Mapping[str, frozense
     is_binlog = token.upper == "BINLOG" and (behind.kind in _PAYLOAD or is_symbol(behind, "@"))
     if token.upper == "KILL" or is_binlog:
         return token.upper
+    if token.upper == "CREATE" and [each.upper for each in tokens[at + 1 : at + 3]] == ["OR", "REPLACE"]:
+        behind = tokens[min(at + 3, len(tokens) - 1)]
     word = behind.upper or behind.text
-    if word not in verbs.get(token.upper, ()):
+    if word not in verbs.get(token.upper, ()) or _is_column(tokens, at):
         return None
     return token.upper if word in _END else f"{token.upper} {word}"
+
+
+def _is_column(tokens: Sequence[Token], at: int) -> bool:
+    """Whether it is no statement that begins with SET, but the SET of an UPDATE."""
+    return tokens[at].upper == "SET" and at + 2 < len(tokens) and is_symbol(tokens[at + 2], *_ASSIGNS, ".")
+
+
+def _lasting(tokens: Sequence[Token], at: int) -> str | None:
+    """What is set at a token that stays in the session behind the statement."""
+    token, behind = tokens[at], tokens[at + 1]
+    before = tokens[at - 1] if at else _BODY_END
+    is_listed = before.upper in ("SET", *_OF_SESSION) or (is_symbol(before, ",") and _is_setting(tokens, at))
+    if token.upper == "SET" and behind.upper in _OF_SESSION and tokens[at + 2].upper == "TRANSACTION":
+        return "SET TRANSACTION"
+    if token.upper == "SET" and behind.upper in _SETS and not _is_column(tokens, at):
+        return f"SET {behind.upper}"
+    if token.kind is TokenKind.VARIABLE and token.text.startswith("@@") and is_listed:
+        scope, _, name = token.text[2:].lower().rpartition(".")
+        # a quoted name behind the scope is a token of its own
+        name = name or behind.text.lower()
+        is_set = (bool(scope) and token.text.endswith(".")) or is_symbol(behind, *_ASSIGNS, ".")
+        return f"SET {token.text}" if is_set and name.strip("`") not in _RESTORED | _HARMLESS else None
+    if token.kind not in _NAMES or not is_symbol(behind, *_ASSIGNS):
+        return None
+    name = token.text.lower()
+    if before.upper in _OF_SESSION and (at < 2 or tokens[at - 2].upper == "SET" or is_symbol(tokens[at - 2], ",")):
+        return None if name in _RESTORED | _HARMLESS else f"SET SESSION {name}"
+    if name not in _LASTING:
+        return None
+    # sql_mode ORACLE needs no SET
+    is_set = is_symbol(behind, ":=") or (is_listed and _is_setting(tokens, at))
+    return f"SET {name}" if is_set else None
+
+
+def _is_setting(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the statement around a token is a SET, and no UPDATE or INSERT ... SET."""
+    for place in range(at - 1, -1, -1):
+        word = tokens[place].upper
+        if word == "SET":
+            return not _is_change(tokens, place)
+        if is_symbol(tokens[place], ";"):
+            return False
+    return False
+
+
+def _is_change(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a SET belongs to a statement that changes rows; in front of a body is a trigger's FOR EACH ROW."""
+    for place in range(at - 1, -1, -1):
+        word, before = tokens[place].upper, tokens[place - 1].upper if place else ""
+        if is_symbol(tokens[place], ";") or word in _BEGINS or (word == "ROW" and before == "EACH"):
+            return False
+        if word in _CHANGES:
+            return True
+    return False
 
 
 def value_of_server(tokens: Sequence[Token], flavor: Flavor, *, by_definer: bool) -> str | None:
