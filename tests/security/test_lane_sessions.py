@@ -24,6 +24,7 @@ BODIES: Final = (
     ("SET SESSION group_concat_max_len", "SET SESSION group_concat_max_len = 4"),
     ("SET @@session.", "SET @@session.`lock_wait_timeout` = 1"),
     ("SET ROLE", "SET ROLE NONE"),
+    ("CREATE TABLE", "CALL app.makes()"),
 )
 """What is found in a body, and the body."""
 OF_FAMILY: Final = {
@@ -46,6 +47,7 @@ def test_no_body_runs_in_a_lane_that_ends_its_session_or_changes_the_server(fami
     bodies = (*BODIES, *OF_FAMILY[family], ("", HARMLESS))
     tables = [f"CREATE TABLE app.t{number} (n INT PRIMARY KEY)" for number in range(len(bodies))]
     run_on(channel.source, "CREATE DATABASE app", *tables)
+    run_on(channel.source, "CREATE PROCEDURE app.makes() BEGIN CREATE TABLE app.made (n INT); END")
     for server in (channel.source, channel.target):
         run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
     for number, (_, body) in enumerate(bodies):
@@ -61,7 +63,8 @@ def test_no_body_runs_in_a_lane_that_ends_its_session_or_changes_the_server(fami
         channel.run()
 
     for number, (what, _) in enumerate(bodies):
-        expected = rf"found {re.escape(what)} of trigger app\.x{number};" if what else rf"app\.x{number}\b"
+        program = "procedure app.makes" if what == "CREATE TABLE" else f"trigger app.x{number}"
+        expected = rf"found {re.escape(what)} of {program};" if what else rf"app\.x{number}\b"
         assert (re.search(expected, str(refused.value)) is not None) is (what != ""), what
         assert channel.target.query(f"SELECT n FROM app.t{number}") == []
     assert channel.target.query("SELECT @@global.max_connections") == before

@@ -478,7 +478,7 @@ def _gives_up_locks(query: Query, flavor: Flavor) -> bool:
     from binlane.sql.programs.of_server import never_in_lane
 
     try:
-        return never_in_lane(words_of(query.sql, query.context, flavor).tokens) is not None
+        return never_in_lane(words_of(query.sql, query.context, flavor).tokens, is_body=False) is not None
     except Unreadable:
         return True
 

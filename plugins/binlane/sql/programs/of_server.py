@@ -70,6 +70,20 @@ _SESSIONS_VERBS: Final[Mapping[str, frozenset[str]]] = {
 }
 """Statements that end or hold up a session's transaction, its locks or those of others. SAVEPOINT is none: a body has
 savepoints of its own."""
+_OF_TABLES: Final = frozenset(
+    {"TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX", "USER", "ROLE", "SEQUENCE", "TABLESPACE"}
+)
+_OF_PROGRAMS: Final = frozenset({"VIEW", "EVENT", "TRIGGER", "PROCEDURE", "FUNCTION", "PACKAGE"})
+_HEADS: Final = frozenset({"DEFINER", "SQL", "ALGORITHM", "AGGREGATE"})
+_COMMITTING_VERBS: Final = {
+    "CREATE": _OF_TABLES | _OF_PROGRAMS | _HEADS | {"UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"},
+    "ALTER": _OF_TABLES | _OF_PROGRAMS | _HEADS | {"ONLINE", "IGNORE"},
+    "DROP": _OF_TABLES | _OF_PROGRAMS,
+    "RENAME": frozenset({"TABLE", "TABLES", "USER"}),
+    "TRUNCATE": frozenset({"TABLE"}),
+}
+"""Statements with an implicit commit, which servers refuse (1422) when a function or a trigger comes to them, in a
+procedure that it calls. Of temporary tables they are allowed."""
 _SESSIONS_CALLS: Final = WAITING | {"RELEASE_ALL_LOCKS()"}
 """The lane's lease is such a lock, and so is what readers wait for; the others never end."""
 _SETS: Final = frozenset({"ROLE", "TRANSACTION", "NAMES", "CHARACTER", "CHARSET"})
@@ -95,6 +109,8 @@ _NOT_INHERITED: Final = frozenset(_NOT_INHERITED_NAMES.split())
 """Variables of a session that has no global value, or cannot be asked for it."""
 _LASTING: Final = ({pin.name for pin in PINS} | UNPINNED.keys() | _NOT_INHERITED) - _RESTORED - _HARMLESS
 """Variables whose value would decide on later statements of other users in a lane's session."""
+_HEAD: Final = 24
+"""Tokens in which a definition has the kind of its object."""
 _BEGINS: Final = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})
 _CHANGES: Final = frozenset({"UPDATE", "INSERT", "REPLACE", "LOAD"})
 _ASSIGNS: Final = ("=", ":=")
@@ -179,15 +195,18 @@ def server_statement(tokens: Sequence[Token]) -> str | None:
     return next(filter(None, (_servers_verb(tokens, at) for at in range(len(tokens) - 1))), None)
 
 
-def never_in_lane(tokens: Sequence[Token]) -> str | None:
-    """What in a body, or in a statement, must not run in a lane's session, whatever the channel allows; None if nothing
-    does: what changes the server or ends the session (``_SERVERS_VERBS``), or gives up what the session holds."""
+def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | None:
+    """What in a body, or in a statement of the log, must not run in a lane's session, whatever the channel allows; None
+    if nothing does: what changes the server or ends the session (``_SERVERS_VERBS``), gives up what the session holds,
+    or stays in it."""
     tokens = (*tokens, _BODY_END, _BODY_END, _BODY_END)
     for at, token in enumerate(tokens[:-3]):
         call = f"{token.text.upper()}()" if token.kind in _NAMES and is_symbol(tokens[at + 1], "(") else ""
         if call in _SESSIONS_CALLS:
             return call
         found = _servers_verb(tokens, at) or _servers_verb(tokens, at, _SESSIONS_VERBS) or _lasting(tokens, at)
+        if found is None and is_body and _is_begin(tokens, at):
+            found = _servers_verb(tokens, at, _COMMITTING_VERBS)
         if found is not None:
             return found
     return None
@@ -214,6 +233,13 @@ def _servers_verb(tokens: Sequence[Token], at: int, verbs: Mapping[str, frozense
     if word not in verbs.get(token.upper, ()) or _is_column(tokens, at):
         return None
     return token.upper if word in _END else f"{token.upper} {word}"
+
+
+def _is_begin(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a statement of a body begins at a token; the first one of a text may be the program's own CREATE."""
+    if at > 0:
+        return is_symbol(tokens[at - 1], ";") or tokens[at - 1].upper in _BEGINS
+    return _OF_PROGRAMS.isdisjoint(token.upper for token in tokens[1:_HEAD])
 
 
 def _is_column(tokens: Sequence[Token], at: int) -> bool:

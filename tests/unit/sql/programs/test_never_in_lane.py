@@ -39,6 +39,15 @@ from binlane.sql.temporary_routines import tokens_of
         ("CLONE LOCAL DATA DIRECTORY = '/x'", "CLONE LOCAL"),
         ("SET ROLE NONE", "SET ROLE"),
         ("SET NAMES latin1", "SET NAMES"),
+        ("BEGIN IF x THEN CREATE OR REPLACE TABLE t (a INT); END IF; END", "CREATE TABLE"),
+        ("CREATE TABLE t (a INT)", "CREATE TABLE"),
+        ("BEGIN SET x = 1; ALTER TABLE t ADD b INT; END", "ALTER TABLE"),
+        ("BEGIN DROP TABLE IF EXISTS t; END", "DROP TABLE"),
+        ("CREATE DEFINER=`a`@`b` FUNCTION f() RETURNS INT BEGIN TRUNCATE TABLE t; RETURN 1; END", "TRUNCATE TABLE"),
+        ("CREATE DEFINER=`a`@`b` TRIGGER r BEFORE INSERT ON t FOR EACH ROW BEGIN SET NEW.a = 1; END", None),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", None),
+        ("BEGIN CREATE TEMPORARY TABLE t (a INT); DROP TEMPORARY TABLE t; END", None),
+        ("BEGIN CREATE OR REPLACE TEMPORARY TABLE t (a INT); INSERT INTO create_table VALUES (1); END", None),
         ("SET SESSION TRANSACTION READ ONLY", "SET TRANSACTION"),
         ("SET SESSION sql_mode = '', LOCAL sql_select_limit = 0", "SET SESSION sql_select_limit"),
         ("SET x = 1, `sql_select_limit` = 0", "SET sql_select_limit"),
@@ -63,3 +72,9 @@ def test_one_table_says_what_must_not_run_in_a_lane(body: str, expected: str | N
         tokens = tokens_of(body, flavor)
         assert tokens is not None
         assert never_in_lane(tokens) == expected
+
+
+def test_a_definition_of_the_log_is_none_of_a_body() -> None:
+    tokens = tokens_of("ALTER TABLE t ADD a INT DEFAULT (UUID_SHORT())", Flavor.MARIADB)
+    assert tokens is not None
+    assert (never_in_lane(tokens, is_body=False), never_in_lane(tokens)) == (None, "ALTER TABLE")
