@@ -7,6 +7,7 @@ same bytes, else as bytes. The log does not tell which columns the server comput
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from binlane.binlog.row_values import Change
@@ -26,15 +27,47 @@ _UTF: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "utf8mb3", "utf8mb
 """Character sets with only one encoding for each character."""
 
 
+_COMMANDS: Final = frozenset(
+    {"charset", "clear", "connect", "costs", "delimiter", "edit", "ego", "exit", "go", "help", "nopager", "notee"}
+    | {"nowarning", "pager", "print", "prompt", "query_attributes", "quit", "rehash", "resetconnection", "sandbox"}
+    | {"source", "ssl_session_data_print", "status", "system", "tee", "use", "warnings"}
+)
+"""What the servers' clients take for a command of their own at a statement's beginning: ``system`` runs programs."""
+_BEGIN: Final = re.compile(r"(?:\s|--\s[^\n]*|#[^\n]*|/\*.*?\*/)*(\w+|\()", re.DOTALL)
+_WITHOUT_COMMANDS: Final = re.compile(
+    r"""(?: [^'"`\\/\#-] | \\N | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*`
+        | \#[^\n]*(?=\n|\Z) | --(?=\s|\Z)[^\n]*(?=\n|\Z) | -(?!-(?:\s|\Z))
+        | /\*! | /\*(?![M!])(?:[^*]|\*(?!/))*\*/ | /(?!\*) )*""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Clients take a backslash outside of quotes and comments for a command, too. They read these by rules of their own:
+they know no sql_mode of the log."""
+
+
+def _is_for_client(statement: LoggedStatement) -> bool:
+    """Whether a client sends the statement as it is, and runs nothing itself."""
+    begin = _BEGIN.match(statement.sql)
+    return (
+        begin is not None
+        and begin[1].lower() not in _COMMANDS
+        and ";;" not in statement.sql
+        and _WITHOUT_COMMANDS.fullmatch(statement.sql) is not None
+        and statement.database.isprintable()
+    )
+
+
 def row_sql(shown: Shown, *, for_client: bool = False) -> str:
     """One statement with its semicolon. ``shown``: from ``Contents`` with ``text=False``.
 
     Rows are found by the primary key if it is logged, else by all their values. ``for_client``: with DELIMITER around
-    statements that contain semicolons, for clients that split at semicolons.
+    statements that contain semicolons, for clients that split at semicolons; a statement in which a client would find
+    a command of its own is a comment.
     """
     if isinstance(shown, LoggedStatement):
         if not shown.runs:
             return f"-- its file is in the log, and no statement of it: {one_line(shown.sql)}"
+        if for_client and not _is_for_client(shown):
+            return f"-- a client would find commands of its own in it, and run them: {one_line(shown.sql)}"
         use = f"USE {identifier(shown.database)};\n" if shown.database else ""
         last = shown.sql.rpartition("\n")[2]
         sql = shown.sql + ("\n" if "--" in last or "#" in last else "")  # or the semicolon would be part of the comment
