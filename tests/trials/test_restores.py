@@ -3,11 +3,15 @@ replica judges."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import signal
 import time
 from pathlib import Path
 from typing import Final
 
+import pymysql
 import pytest
 
 from binlane.model import Flavor
@@ -19,6 +23,9 @@ from tests.integration.window.conftest import ChannelOf, run_on
 _TOKENS: Final = (b"INSERT INTO `a`", b"RENAME TABLE", b"CREATE DEFINER", b"DROP DATABASE")
 """Statements of the load and of the final names; those of windows are cut in tests/chaos."""
 _MOST_SECONDS: Final = 120.0
+_STAGES: Final = ("loading", "rolling", "moving")
+_KILLS: Final = 8
+"""The first ones at these stages, the others at other times."""
 
 
 @pytest.mark.parametrize("act", [Act.CUT_AFTER], ids=["behind"])
@@ -49,6 +56,60 @@ def _is_moved(scene: Scene, number: int) -> bool:
     """Whether the cut was behind the last statement."""
     [(stage,)] = scene.channel.target.query("SELECT stage FROM binlane.restores WHERE channel = %s", (f"cut{number}",))
     return bool(stage == "moving")
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_restore_whose_processes_are_killed_at_any_time_goes_on(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value), ("one.sql",))
+    target, stages = scene.channel.target, set[str]()
+    begun = time.monotonic()
+    assert scene.channel.start(*scene.command("one.sql"), "whole", "--yes").wait() == 0
+    seconds = time.monotonic() - begun
+    for number in range(_KILLS):
+        assert scene.channel.cli("restore", "--drop", scene_name(number - 1)) == 0
+        run_on(target, "DROP DATABASE IF EXISTS back")
+        with scene.channel.start(*scene.command("one.sql"), scene_name(number), "--yes") as running:
+            if number < len(_STAGES):
+                await_stage(target, scene_name(number), _STAGES[number])
+            else:
+                time.sleep(seconds * (number + 1 - len(_STAGES)) / (_KILLS + 1 - len(_STAGES)))
+            os.killpg(running.pid, signal.SIGKILL)
+        found = target.query("SELECT stage FROM binlane.restores WHERE channel = %s", (scene_name(number),))
+        stages |= {stage for (stage,) in found}
+        if ("complete",) not in found:
+            assert "back" not in scene.databases() or ("moving",) in found
+        capsys.readouterr()
+        if found:
+            assert scene.channel.cli("restore", "--continue", scene_name(number)) == 0, capsys.readouterr().err
+        else:
+            # it was killed before it had begun, or between its file and its row: both ways are named
+            again = scene.channel.cli(*scene.command("one.sql"), scene_name(number), "--yes")
+            if again != 0:
+                assert f"--drop {scene_name(number)}" in capsys.readouterr().err
+                assert scene.channel.cli("restore", "--drop", scene_name(number)) == 0
+                assert scene.channel.cli(*scene.command("one.sql"), scene_name(number), "--yes") == 0
+        assert contents(target, "back") == scene.expected, (number, found)
+        assert scene.databases() == {"back"}
+    assert stages >= {"rolling"}, stages
+
+
+def await_stage(target: PrivateServer, name: str, stage: str) -> None:
+    """Return once the restore is at that stage, or behind it: a short one may be missed."""
+    end = time.monotonic() + _MOST_SECONDS
+    at, awaited = -1, _STAGES.index(stage)
+    while at < awaited and time.monotonic() < end:
+        with contextlib.suppress(pymysql.Error):  # the schema is not there yet
+            rows = target.query("SELECT stage FROM binlane.restores WHERE channel = %s", (name,))
+            at = max((_STAGES.index(found) if found in _STAGES else len(_STAGES) for (found,) in rows), default=-1)
+        time.sleep(0.002)
+    assert at >= awaited
+
+
+def scene_name(number: int) -> str:
+    """The name of a restore; that of the undisturbed one comes before the first."""
+    return "whole" if number < 0 else f"killed{number}"
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))

@@ -64,12 +64,16 @@ class Scene:
 
     def restore(self, *arguments: str, base: str = "log", end: Sequence[str] = ()) -> int:
         """``binlane restore`` with the source's live log, onto the target."""
+        return self.channel.cli(*self.command(base, end), *arguments)
+
+    def command(self, base: str, end: Sequence[str] = ()) -> tuple[str, ...]:
+        """That command's arguments."""
         end = end or ("--before", f"DROP DATABASE {DATABASE}")
         given = base if base == FROM_LOG else str(self.dump(base))
-        return self.channel.cli(
-            "restore", "--from", given, "--log", "source_server", "--database", DATABASE, "--as", "back", *end,
-            "--onto", "target_server", *arguments,
-        )  # fmt: skip
+        return (
+            *("restore", "--from", given, "--log", "source_server", "--database", DATABASE, "--as", "back", *end),
+            *("--onto", "target_server"),
+        )
 
     def databases(self) -> set[str]:
         """Those of the target that a restore may have made."""
