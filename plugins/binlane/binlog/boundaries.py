@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from binlane.binlog.events import parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.gtids import MariadbGtidFlag
-from binlane.binlog.payload import inflate
+from binlane.binlog.payload import MAX_EVENT, inflate
 from binlane.binlog.query import statement
 from binlane.binlog.reader import check_type
 from binlane.binlog.wire import BufferOffset, EventType, RawEvent, type_name, where
@@ -237,10 +237,12 @@ class Boundaries:
     ``state`` and ``ending`` (of the last complete transaction) may be read between events.
     """
 
-    __slots__ = ("_format", "_looks", "ending", "name", "open_since", "state")
+    __slots__ = ("_event_bytes", "_format", "_looks", "ending", "name", "open_since", "state")
 
-    def __init__(self, log_format: FormatDescription, name: str) -> None:
+    def __init__(self, log_format: FormatDescription, name: str, event_bytes: int = MAX_EVENT) -> None:
+        """``event_bytes``: the limit for a decompressed statement."""
         self.name = name
+        self._event_bytes = event_bytes
         self.state = State.OUTSIDE
         self.ending: Ending | None = None
         self.open_since: BufferOffset | None = None
@@ -307,7 +309,7 @@ class Boundaries:
 
     def _compressed_query(self, body: memoryview) -> Kind:
         sql = statement(body, self._format.post_header_length(_T.QUERY_COMPRESSED))
-        return _statement_kind(memoryview(inflate(sql)))
+        return _statement_kind(memoryview(inflate(sql, self._event_bytes)))
 
     def _rows(self, body: memoryview) -> Kind:
         # inside BEGIN the flag decides nothing

@@ -293,7 +293,7 @@ class PreviousGtids:
             raise ValueError(f"GTID set encoding {tagged}, expected 0 or {_TAGGED}")
         if tagged == _TAGGED:
             count = (count >> 8) & 0xFFFFFFFFFFFF
-        sets = []
+        sets, seen = [], set[tuple[str, str]]()
         for _ in range(count):
             sid = str(uuid.UUID(bytes=bytes(fields.take(_UUID_LENGTH))))
             tag = fields.text(fields.varint()) if tagged else ""
@@ -302,6 +302,9 @@ class PreviousGtids:
                 (first, end - 1) for first, end in struct.iter_unpack("<QQ", fields.take(fields.uint(8) * 16))
             )
             _check_ranges(ranges)
+            if (sid, tag) in seen:
+                raise ValueError(f"intervals of {sid}:{tag} are in the GTID set twice")
+            seen.add((sid, tag))
             sets.append((sid, tag, ranges))
         return cls(tuple(sets))
 

@@ -163,16 +163,15 @@ class MysqlGtidSet:
         if ranges and ranges[-1][1] + 1 == first:
             ranges[-1][1] = last
             return
-        at = bisect_right(ranges, [first, last])
-        ranges.insert(at, [first, last])
-        begin = max(at - 1, 0)
-        merged = ranges[begin : begin + 1]
-        for one in ranges[begin + 1 :]:
-            if one[0] <= merged[-1][1] + 1:
-                merged[-1][1] = max(merged[-1][1], one[1])
-            else:
-                merged.append(one)
-        ranges[begin:] = merged
+        begin = end = bisect_right(ranges, [first, last])
+        if begin and ranges[begin - 1][1] + 1 >= first:
+            begin -= 1
+            first, last = ranges[begin][0], max(last, ranges[begin][1])
+        # only those that it touches: a log may have its numbers in any order
+        while end < len(ranges) and ranges[end][0] <= last + 1:
+            last = max(last, ranges[end][1])
+            end += 1
+        ranges[begin:end] = [[first, last]]
 
     def _holds_range(self, sid: str, tag: str, first: int, last: int) -> bool:
         return any(low <= first and last <= high for low, high in self._intervals.get((sid, tag), []))

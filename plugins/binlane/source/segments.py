@@ -269,7 +269,7 @@ class Extraction:
 
     def _begin_file(self, file: str, header: bytes, log_format: FormatDescription, position: int) -> None:
         self._file, self._header, self._format = file, header, log_format
-        self._boundaries = Boundaries(log_format, f"{self._name}/{file}")
+        self._boundaries = Boundaries(log_format, f"{self._name}/{file}", self._event_bytes)
         self._position = position
         self._stretch: Stretch | None = None
         self._written = position

@@ -264,6 +264,7 @@ def previous_gtids(*ranges: tuple[int, int]) -> bytes:
         (previous_gtids((1, 5), (5, 9)), "interval 5-8 of a GTID set behind 4"),
         (previous_gtids((7, 9), (1, 3)), "interval 1-2 of a GTID set behind 8"),
         (previous_gtids((0, 9)), "interval 0-8 of a GTID set"),
+        (wire(T.PREVIOUS_GTIDS, b"\2" + bytes(7) + 2 * previous_gtids((1, 5))[27:]), "are in the GTID set twice"),
         (previous_gtids((5, 5)), "interval 5-4 of a GTID set"),
         (previous_gtids((1, 1 << 63 | 1)), "interval 1-9223372036854775808 of a GTID set"),
         (wire(T.XA_PREPARE, struct.pack("<BIII", 0, 1, 65, 0) + b"g" * 65), "an XID of 65 and 0 bytes, 64 each"),

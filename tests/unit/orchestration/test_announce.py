@@ -187,6 +187,10 @@ def test_a_token_needs_no_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ("answers", "said"),
     [
         ([(401, "no")], "POST /auth/token: Airflow answers 401: no"),
+        ([LOGIN, (200, {"assets": 4})], "GET /api/v2/assets: expected an answer of Airflow, got another one"),
+        ([LOGIN, (200, {"assets": [4]})], "GET /api/v2/assets: expected an answer of Airflow, got another one"),
+        ([LOGIN, (200, {"assets": [{"name": "binlane_shop"}]})], "GET /api/v2/assets: expected an answer of Airflow"),
+        ([(200, "[" * 100_000)], "POST /auth/token: expected an answer of Airflow"),
         ([LOGIN, (200, {"assets": [{"id": 4, "name": "binlane_shop_2"}]})], "expected the asset binlane_shop, found"),
         ([LOGIN, ASSETS, (403, "Forbidden")], "POST /api/v2/assets/events: Airflow answers 403: Forbidden"),
         ([(302, "http://127.0.0.1:1/elsewhere")], "POST /auth/token: Airflow answers 302"),
@@ -229,5 +233,22 @@ def test_a_connection_that_is_no_airflow_is_an_error_without_the_password(
     with pytest.raises(
         ConfigError, match=r"announce.airflow: connection 'site' \(AIRFLOW_CONN_SITE\): expected"
     ) as error:
+        told_airflow(tmp_path, monkeypatch, connection)
+    assert "wxyz" not in shown_of(error.value)
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        '{"conn_type": "http", "host": "h", "port": 1e999, "password": "Secret-wxyz"}',
+        f'{{"conn_type": "http", "password": "Secret-wxyz", "extra": {"[" * 100_000}',
+        '{"conn_type": "http", "host": "h", "password": "Secret-wxyz", "extra": "[1]"}',
+        "http://anna:Secret-wxyz@h:99999999/",
+    ],
+)
+def test_a_connection_that_cannot_be_read_is_an_error_without_the_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connection: str
+) -> None:
+    with pytest.raises(ConfigError, match="cannot parse the value") as error:
         told_airflow(tmp_path, monkeypatch, connection)
     assert "wxyz" not in shown_of(error.value)

@@ -102,6 +102,16 @@ def test_a_compressed_event_is_refused_by_what_it_would_inflate_to(
         )
 
 
+def test_a_compressed_statement_is_refused_by_what_it_would_inflate_to(tmp_path: Path) -> None:
+    body = struct.pack("<IIBHH", 6, 0, 1, 0, 0) + b"a\0\x84" + struct.pack(">I", LIMIT + 1) + b"xxxx"
+    source = archive(tmp_path / "logs", HEAD, mariadb_gtid(1, IN_TRANSACTION), wire(T.QUERY_COMPRESSED, body))
+    expected = rf"binlog\.000001:\d+: QUERY_COMPRESSED: declares {LIMIT + 1} inflated bytes, the limit is {LIMIT}"
+    with pytest.raises(BinlogError, match=expected):
+        extract(
+            source, begin(source, "oldest"), UntilLogEnd(), WorkFolder(str(tmp_path / "out")), channel="c", window="w"
+        )
+
+
 def test_the_largest_declaration_is_found_and_nothing_is_inflated() -> None:
     plain = frame(query(b"BEGIN") + XID, 0, 0)
     assert largest_inflated(plain) == (-1, 0)

@@ -37,6 +37,16 @@ def test_mysql_intervals_are_those_of_a_plain_set_whatever_the_order(numbers: li
     assert sum(int(part[-1]) - int(part[0]) + 1 for part in ranges) == len(set(numbers))
 
 
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12)), max_size=30))
+def test_mysql_intervals_in_any_order_are_those_of_a_plain_set(ranges: list[tuple[int, int]]) -> None:
+    found = parse_gtid_set(Flavor.MYSQL, ",".join(f"{A}:{first}-{first + more}" for first, more in ranges))
+    numbers = {each for first, more in ranges for each in range(first, first + more + 1)}
+    starts = sorted(each for each in numbers if each - 1 not in numbers)
+    ends = sorted(each for each in numbers if each + 1 not in numbers)
+    parts = [str(one) if one == other else f"{one}-{other}" for one, other in zip(starts, ends, strict=True)]
+    assert str(found) == ":".join([A, *parts] if parts else [])
+
+
 CANONICAL = [
     (Flavor.MYSQL, f" {A.upper()}:1-3:4:7 ,\n{B}:5", f"{A}:1-4:7,{B}:5"),
     (Flavor.MYSQL, f"{A}:1-3:red:1-2:blue:9", f"{A}:1-3,{A}:blue:9,{A}:red:1-2"),

@@ -95,7 +95,10 @@ def send_event(site: AirflowSite, name: str, extra: Mapping[str, Any]) -> None:
     not have the asset, which comes from the channel's DAG or from a DAG that is scheduled by it."""
     token = site.token or _login(site)
     found = _call(site, "GET", f"/api/v2/assets?limit=1000&name_pattern={quote(name, safe='')}", token=token)
-    numbers = [each["id"] for each in found.get("assets", ()) if each.get("name") == name]
+    try:
+        numbers = [each["id"] for each in found.get("assets", ()) if each.get("name") == name]
+    except (AttributeError, KeyError, TypeError):
+        raise ConfigError(f"{site.url}: GET /api/v2/assets: expected an answer of Airflow, got another one") from None
     if not numbers:
         raise ConfigError(f"{site.url}: expected the asset {name}, found none: no DAG of this Airflow has it")
     _call(site, "POST", "/api/v2/assets/events", {"asset_id": numbers[0], "extra": dict(extra)}, token=token)
@@ -133,7 +136,7 @@ def _call(
         # a validation error quotes the request
         said = redacted(exc.read(_MOST).decode("utf-8", "replace").strip(), secrets)[:_SHOWN]
         raise ConfigError(f"{site.url}: {method} {place}: Airflow answers {exc.code}: {said or exc.reason}") from None
-    except (OSError, HTTPException, ValueError, TypeError) as exc:
+    except (OSError, HTTPException, ValueError, TypeError, RecursionError) as exc:
         # an error of a header quotes it
         got = redacted(str(exc), secrets)[:_SHOWN]
         raise ConfigError(f"{site.url}: {method} {place}: expected an answer of Airflow, got {got}") from None
