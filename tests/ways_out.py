@@ -191,6 +191,22 @@ TROUBLES: Final = (
         window=(*WINDOW, f"{ORDERS}DROP KEY by_v", "INSERT INTO shop.orders VALUES (9, 9)"),
     ),
     Trouble(
+        "an ALTER TABLE of the window was run by hand, and rows come before it",
+        (f"{ORDERS}ADD COLUMN z INT",),
+        "logged columns: expected 2, found 3",
+        (f"{ORDERS}DROP COLUMN z",),
+        in_window=False,
+        window=(*WINDOW, f"{ORDERS}ADD COLUMN z INT", "INSERT INTO shop.orders VALUES (9, 9, 9)"),
+    ),
+    Trouble(
+        "a DROP TABLE of the window was run by hand",
+        ("DROP TABLE shop.heap",),
+        "shop.heap: table: expected the table, found no such table",
+        ('[filter] exclude_tables = ["shop.heap"]',),
+        in_window=False,
+        window=(*WINDOW, "DROP TABLE shop.heap"),
+    ),
+    Trouble(
         "somebody holds LOCK TABLES",
         (),
         "Lock wait timeout exceeded",
@@ -252,6 +268,13 @@ TROUBLES: Final = (
         (),
         "No space left on device; nothing was written to the target. Free space",
         ("free space, or a larger work.uri",),
+        in_window=False,
+    ),
+    Trouble(
+        "the source has purged its log",
+        (),
+        "it was purged before it was read",
+        ("DELETE FROM binlane.channels WHERE channel = 'shop'", "binlane bootstrap shop --replace"),
         in_window=False,
     ),
     Trouble(

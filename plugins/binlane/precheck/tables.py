@@ -17,7 +17,7 @@ from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Schema, Table
-from binlane.sql.logged_statement import LoggedText
+from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
 from binlane.state.records.databases import forgetting
 
@@ -84,11 +84,26 @@ def _is_hidden(situation: Situation, key: TableKey) -> bool:
 def check_logged_tables(situation: Situation) -> Iterator[Finding]:
     """Tables whose columns in the log do not fit the target's definition."""
     for key, seqno, differences in situation.logged_differences:
+        is_altered = situation.plan.altered.names(key)
         if differences is not None:
-            yield from findings_of(differences)
-        elif situation.plan.altered.names(key):
+            later = _later_statement(situation, key, seqno) if is_altered else ""
+            yield from findings_of(replace(one, hint=f"{one.hint}{later}") for one in differences)
+        elif is_altered:
             todo = f"rows of seqno {seqno} come before any DDL of the window that names it: create it as it was then"
+            if any(key in text.facts.dropped for text in situation.asked.texts):
+                todo += (
+                    f"; or, because the window drops it, leave it out until the window is applied: [filter] "
+                    f"exclude_tables = [{quoted(str(key))}]"
+                )
             yield Finding(Severity.FATAL, f"{key}: table", "the table", "no such table", todo)
+
+
+def _later_statement(situation: Situation, key: TableKey, seqno: int) -> str:
+    """The window's first DDL of a table behind its rows of ``seqno``: somebody may have run it already."""
+    for text in situation.asked.texts:
+        if text.seqno > seqno and text.facts.first == key:
+            return f"; if the target has this of seqno {text.seqno} already, undo it there: {shown(text.sql)}"
+    return ""
 
 
 def check_filtered_parents(situation: Situation) -> Iterator[Finding]:

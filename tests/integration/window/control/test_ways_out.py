@@ -22,6 +22,7 @@ from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.one_runner import apply_alone
 from tests.trials.test_each_privilege import ACCOUNT, documented, give
+from tests.waiting import wait_until
 from tests.ways_out import BEFORE, OVERWRITE, TROUBLES, Trouble
 
 FAMILIES: Final = pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
@@ -55,6 +56,9 @@ _STEPS: Final[Mapping[str, str]] = {
     r"((?:check|compare the connection's) user and password)": _PASSWORD,
     r"(Free space), or set work\.uri to a larger place": _FREED,
     r"(run (?:the step )?again when the server answers)": "binlane run shop",
+    r"\[filter\] (exclude_tables = \['[\w.]+'\])": "filter",
+    r"already, undo it there: (ALTER TABLE .+?)(?: \[logged-tables\])?$": "undo",
+    r"copy everything again: (DELETE .+?) on the target, then (?=`binlane bootstrap)": "target",
     r"`(binlane skip \w+ --seqno \d+) --reason": "command",
 }
 """What a message says that is to be done, and who does it; the first that a message has."""
@@ -88,8 +92,19 @@ class Broken:
         if who == "setting":
             channel.write_channel('on_conflict = "overwrite"\n')
             return step
+        if who == "filter":
+            channel.write_channel(f"[filter]\n{step}\n")
+            return f"[filter] {step}".replace("'", '"')
+        if who == "undo":
+            undone = step.replace("ADD", "DROP").removesuffix(" INT")
+            run_on(channel.target, undone, log=False)
+            return undone
         if who == "target":
-            run_on(channel.target, *step.split("; "), log=False)
+            run_on(channel.target, *step.replace("CHANNEL", CHANNEL).split("; "), log=False)
+            if step.startswith("DELETE"):
+                # in the same message, behind it
+                assert channel.cli("bootstrap", CHANNEL, "--replace") == 0
+                return f"{step.replace('CHANNEL', 'shop')}; binlane bootstrap shop --replace"
             return step.replace("`", "")
         if who == "source-account":
             run_on(channel.source, f"{step} TO {ACCOUNT}", log=False)
@@ -186,6 +201,20 @@ def _full(channel: Channel) -> Iterator[Broken]:
         channel.write_channel()
 
 
+@contextlib.contextmanager
+def _purged(channel: Channel) -> Iterator[Broken]:
+    run_on(channel.source, "FLUSH BINARY LOGS")
+    last = channel.source.query("SHOW BINARY LOGS")[-1][0]
+
+    def purged() -> bool:
+        # a file that InnoDB may still need for a recovery is left out
+        run_on(channel.source, f"PURGE BINARY LOGS TO '{last}'", log=False)
+        return bool(channel.source.query("SHOW BINARY LOGS")[0][0] == last)
+
+    wait_until(purged)
+    yield Broken(channel)
+
+
 BREAKS: Final[Mapping[str, Callable[[Channel], contextlib.AbstractContextManager[Broken]]]] = {
     "somebody holds LOCK TABLES": _locked,
     "read_only was set": lambda channel: _with_account(
@@ -199,6 +228,7 @@ BREAKS: Final[Mapping[str, Callable[[Channel], contextlib.AbstractContextManager
     "the target was stopped": lambda channel: _stopped(channel.target, channel),
     "the source was stopped": lambda channel: _stopped(channel.source, channel),
     "the work folder is full": _full,
+    "the source has purged its log": _purged,
     "the connection leads to another source": lambda channel: _to_server("target")(channel, "source"),
     "the connection leads to another target": lambda channel: _to_server("source")(channel, "target"),
 }
@@ -253,7 +283,8 @@ def led_out(broken: Broken, trouble: Trouble, capsys: pytest.CaptureFixture[str]
         step, who = read_step(said)
         named = broken.type(step, who)
         typed += map(as_shown, named.split("; "))
-    if OVERWRITE in typed:
+    if any(" = " in each and "SET" not in each for each in typed):
+        # of the channel's file
         channel.write_channel()
     # the triggers and other definitions of what was dropped
     if channel.cli("verify", CHANNEL, "--full") != 0:
