@@ -271,9 +271,11 @@ CASES: Final = {
             T + "(id INT PRIMARY KEY) PARTITION BY HASH (id) (PARTITION p0 DATA DIRECTORY='{directory}', PARTITION p1)",
             "INSERT INTO app.t VALUES (1), (2)",
         ),
+        (MARIADB,),
     ),
     "a data directory": Case(
-        (T + "(id INT PRIMARY KEY) DATA DIRECTORY='{directory}'", "INSERT INTO app.t VALUES (1), (2)")
+        (T + "(id INT PRIMARY KEY) DATA DIRECTORY='{directory}'", "INSERT INTO app.t VALUES (1), (2)"),
+        (MARIADB,),
     ),
     "partitions by a stored function of time": Case(
         (
@@ -284,7 +286,6 @@ CASES: Final = {
         ),
         ALL,
     ),
-    "encrypted": Case((T + "(id INT PRIMARY KEY) ENCRYPTION='Y'",), (MYSQL,)),
     "not encrypted, of a key": Case((T + "(id INT PRIMARY KEY) ENCRYPTED=NO ENCRYPTION_KEY_ID=1",), (MARIADB,)),
     "not encrypted": Case((T + "(id INT PRIMARY KEY) ENCRYPTED=NO ENCRYPTION_KEY_ID=4",), (MARIADB, USUAL_TO_OLDER)),
     "a tablespace": Case(
@@ -471,13 +472,6 @@ CASES: Final = {
         ),
         ALL,
     ),
-    "unknown options": Case(
-        ("SET SESSION sql_mode = 'IGNORE_BAD_TABLE_OPTIONS'", T + "(id INT PRIMARY KEY own='x', a INT) other=7"),
-        (MARIADB,),
-    ),
-    "attributes of an engine": Case(
-        (T + "(id INT PRIMARY KEY COMMENT 'x', a INT) ENGINE_ATTRIBUTE='{\"a\": 1}'",), (MYSQL,)
-    ),
     "attributes of columns": Case(
         (T + "(id INT PRIMARY KEY, a INT SECONDARY_ENGINE_ATTRIBUTE='{\"a\": 1}') AUTOEXTEND_SIZE=4M "
          "SECONDARY_ENGINE=NONE",), (MYSQL,)
@@ -492,10 +486,6 @@ CASES: Final = {
     ),
     "engines that are disabled": Case(
         (T + "(id INT PRIMARY KEY)",), (MYSQL,), ("SET GLOBAL enforce_gtid_consistency = ON",),
-    ),
-    "another engine enforced": Case(
-        (T + "(id INT PRIMARY KEY)", "INSERT INTO app.t VALUES (1)"), (MARIADB,),
-        ("SET GLOBAL enforce_storage_engine = Aria",), ("SET GLOBAL enforce_storage_engine = NULL",),
     ),
     "an instant column": Case(
         (T + "(id INT PRIMARY KEY, a INT)", "INSERT INTO app.t VALUES (1, 1)",
@@ -584,14 +574,14 @@ def _parameters() -> Iterator[object]:
             yield pytest.param(name, pair, id=f"{name}-{'-'.join(pair)}", marks=marks)
 
 
-def contents(server: PrivateServer) -> dict[str, object]:
-    """Objects by kind and name, with the number of rows of each table."""
-    found: dict[str, object] = {}
+def contents(server: PrivateServer) -> dict[tuple[str, str, str], object]:
+    """Objects by kind, database and name, with the number of rows of each table."""
+    found: dict[tuple[str, str, str], object] = {}
     for kind, query in _OBJECTS.items():
-        found |= {f"{kind} {database}.{name}": None for database, name in server.query(query)}
-    for key in [key for key in found if key.startswith("BASE TABLE ")]:
-        database, _, name = key.removeprefix("BASE TABLE ").partition(".")
-        found[key] = server.query(f"SELECT COUNT(*) FROM {identifier(database)}.{identifier(name)}")
+        found |= {(kind, database, name): None for database, name in server.query(query)}
+    for kind, database, name in [key for key in found if key[0] == "BASE TABLE"]:
+        query = f"SELECT COUNT(*) FROM {identifier(database)}.{identifier(name)}"
+        found[kind, database, name] = server.query(query)
     return found
 
 

@@ -217,3 +217,8 @@ def watermark_values(mark: Watermark) -> dict[str, object]:
         "source_time": mark.source_time,
         "fingerprint": mark.fingerprint,
     }
+
+
+def forgetting_channel(channel: str) -> str:
+    """The statement by which an operator lets a channel begin again."""
+    return f"DELETE FROM binlane.channels WHERE channel = '{channel}'"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from binlane.errors import WindowOpenError
+from binlane.errors import MissingLogError, WindowOpenError
 from binlane.lazy_dataclass import dataclass
 from binlane.plan.consistency import EpochStarts, level_of
 from binlane.servers.engines import engine_of
@@ -26,6 +27,7 @@ from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
 from binlane.state.carried.files import with_carried
 from binlane.state.carried.prepared import read_open_xa
+from binlane.state.channels import forgetting_channel
 from binlane.work.files import WorkFolder
 
 if TYPE_CHECKING:
@@ -101,21 +103,22 @@ class WindowReading:
             LoadFileTracker(),
         )
         source = source_of(channel, self.endpoints)
-        manifest = extract(
-            source,
-            start_of(self.begin, self.identity),
-            until,
-            folder,
-            channel=channel.name,
-            window=self.window,
-            segment_bytes=channel.segments.bytes,
-            progress=progress,
-            xa=xa,
-            temporary=temporary,
-            loads=loads,
-            epochs=EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None),
-            told=None if self.told is None else partial(self.told, folder),
-        )
+        with self._named_way_out():
+            manifest = extract(
+                source,
+                start_of(self.begin, self.identity),
+                until,
+                folder,
+                channel=channel.name,
+                window=self.window,
+                segment_bytes=channel.segments.bytes,
+                progress=progress,
+                xa=xa,
+                temporary=temporary,
+                loads=loads,
+                epochs=EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None),
+                told=None if self.told is None else partial(self.told, folder),
+            )
         for tracker in (temporary, loads):
             end = tracker.open_since
             if end is not None and tracker is temporary:
@@ -152,6 +155,20 @@ class WindowReading:
         with engine.connect() as connection:
             manifest = with_carried(connection, manifest, prepared, xa.ended, folder)
         return replace(manifest, older_sessions=self.older_sessions)
+
+    @contextlib.contextmanager
+    def _named_way_out(self) -> Iterator[None]:
+        """A log that nobody has any more ends a channel: its message says what begins it again."""
+        try:
+            yield
+        except MissingLogError as exc:
+            if self.endpoints.source is None:
+                raise
+            name = self.channel.name
+            raise MissingLogError(
+                f"{exc}; or copy everything again: {forgetting_channel(name)} on the target, then "
+                f"`binlane bootstrap {name} --replace`"
+            ) from exc
 
 
 def _without_asking(tracker: TemporaryTracker | LoadFileTracker) -> str:

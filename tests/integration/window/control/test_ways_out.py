@@ -100,11 +100,11 @@ class Broken:
             run_on(channel.target, undone, log=False)
             return undone
         if who == "target":
-            run_on(channel.target, *step.replace("CHANNEL", CHANNEL).split("; "), log=False)
+            run_on(channel.target, *step.split("; "), log=False)
             if step.startswith("DELETE"):
                 # in the same message, behind it
                 assert channel.cli("bootstrap", CHANNEL, "--replace") == 0
-                return f"{step.replace('CHANNEL', 'shop')}; binlane bootstrap shop --replace"
+                return f"{step.replace(CHANNEL, 'shop')}; binlane bootstrap shop --replace"
             return step.replace("`", "")
         if who == "source-account":
             run_on(channel.source, f"{step} TO {ACCOUNT}", log=False)
