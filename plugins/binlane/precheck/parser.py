@@ -57,6 +57,8 @@ _PREPARED: Final = struct.Struct("<BIHH")
 """Of the answer: status 0, the statement's id, its columns and parameters."""
 _HEADER: Final = 1024
 """Bytes of a packet that are not the statement's, with room to spare."""
+_THERE: Final = "mysql"
+"""A database of every server."""
 _NO_PRIVILEGE: Final = 1227
 _UNKNOWN_DATABASE: Final = 1049
 _LOCK_WAIT: Final = frozenset({1205, 1213})
@@ -127,6 +129,8 @@ class StatementJudge:
     """Functions and views that preparing a statement could run."""
     _entered: SessionContext | None = field(default=None)
     _waits: int = 0
+    _asked: dict[str, Verdict | None] = field(default_factory=dict)
+    """Of ``lacks_function``."""
 
     @classmethod
     def open(cls, engine: Engine) -> StatementJudge:
@@ -181,7 +185,8 @@ class StatementJudge:
         item = Item(ItemKind.DDL, statement, context=context)
         if self._may_run(item, context) or len(statement) + _HEADER > self.session.max_allowed_packet:
             return None
-        if not self._enter(context, statement):
+        # before the first copy the target may have neither its database nor binlane's
+        if not any(self._enter(SessionContext(database=each), statement) for each in (database, _THERE)):
             return None
         self._entered = None
         try:
@@ -195,6 +200,23 @@ class StatementJudge:
             if found is not None and found.routine not in made:
                 return found
             return self._missing_function(item, context, made)
+        return None
+
+    def lacks_function(self, names: Collection[str]) -> Verdict | None:
+        """What the target says of the first of these names, unquoted, that is no function of its own: what is a word of
+        its grammar is refused otherwise."""
+        for name in names:
+            if name not in self._asked:
+                self._asked[name] = None
+                try:
+                    self._prepare(f"DO {name}()".encode())
+                except pymysql.err.MySQLError as exc:
+                    if is_lost(exc):
+                        raise
+                    if error_code(exc) == _NO_ROUTINE:
+                        self._asked[name] = _verdict(_NO_ROUTINE, str(exc.args[-1]))
+            if (found := self._asked[name]) is not None:
+                return found
         return None
 
     def _missing_function(self, item: Item, context: SessionContext, made: Collection[str] = ()) -> Verdict | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -22,6 +23,7 @@ from binlane.precheck.situation import Needs, TargetSituation
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 from binlane.sql.accounts import shown_accounts
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER
 from binlane.state.tables import SCHEMA
 
@@ -87,12 +89,29 @@ def check_program_texts(situation: Readiness) -> Iterator[Finding]:
             if each.client not in _READ_CLIENTS or each.broken:
                 continue
             mode = "" if each.kind == _VIEW else each.sql_mode
-            if (verdict := judge.judge_definition(each.database, mode, each.statement, made)) is not None:
+            verdict = judge.judge_definition(each.database, mode, each.statement, made)
+            if verdict is None and each.kind == _VIEW:
+                # a table that is not there yet is named first
+                verdict = judge.lacks_function(_called(each.statement, source.flavor))
+            if verdict is not None:
                 todo = "change it on the source, upgrade the target, or leave its database out (--databases)"
                 found = f"{verdict.message} ({verdict.code})"
                 yield Finding(Severity.FATAL, str(each.schema_object), "a target that takes it", found, todo)
     finally:
         judge.close()
+
+
+def _called(view: bytes, flavor: Flavor) -> tuple[str, ...]:
+    """The functions of the server itself that a view calls: it shows their names unquoted, and those of others
+    quoted."""
+    tokens = list[Token]()
+    try:
+        lex(view.decode("utf-8", "surrogateescape"), Dialect(flavor), tokens)
+    except Unreadable:
+        return ()
+    pairs = itertools.pairwise(tokens)
+    found = (each.text.lower() for each, after in pairs if each.kind is TokenKind.WORD and after.text == "(")
+    return tuple(dict.fromkeys(name for name in found if name.isascii() and name.isidentifier()))
 
 
 def check_trust(situation: Readiness) -> Iterator[Finding]:
