@@ -20,6 +20,8 @@ from binlane.state.positions import PlanKey
 from binlane.state.records.journal import record_error
 from binlane.verify.outcome import Options
 from binlane.verify.scope import Scope
+from binlane.work.files import WorkFolder
+from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.traffic import Mix
 from tests.integration.window.board.test_board import API, client_of, get, half_way
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -117,6 +119,9 @@ def test_a_window_that_is_refused_is_failed_until_it_has_a_plan(
 def with_plan(channel: Channel) -> None:
     """Give the open window its plan, and apply nothing of it."""
     window = steps.extract(channel.config, channel.endpoints, WindowRequest())
+    # the target has changed since the plan that was refused
+    assert window["plan"] is None
+    run_plan_job(WorkFolder(window["work"]), InProcess())
     steps.adopt_plan(channel.config, channel.endpoints, window["work"])
 
 
