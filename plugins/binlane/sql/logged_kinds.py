@@ -122,7 +122,8 @@ def _changes_servers_own(text: str, facts: StatementFacts, database: str | None,
         # which tables it changes is not known
         return (database or "").lower() in _SERVERS_OWN or _names_own(text, dialect)
     changed = {key.database for key in facts.written}
-    if facts.kind is StatementKind.DDL and not facts.tables <= _SERVERS_LOGS:
+    # a definition of a database, or of a routine or event, has no table
+    if facts.kind is StatementKind.DDL and not (facts.tables and facts.tables <= _SERVERS_LOGS):
         of_others = facts.tables if facts.views else {old for old, _ in facts.copies}
         changed |= facts.databases - {key.database for key in of_others}
         changed |= {key.database for key in (*facts.views, *(new for _, new in facts.copies))}
