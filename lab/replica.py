@@ -17,12 +17,14 @@ _MOST_SECONDS: Final = 300.0
 _POLL: Final = 0.05
 
 
-def follow(replica: PrivateServer, source: PrivateServer) -> None:
-    """Begin at the source's oldest log, catch up, and stop the SQL thread; the I/O thread keeps running."""
+def follow(replica: PrivateServer, source: PrivateServer, place: tuple[str, int] | None = None) -> None:
+    """Begin at a place of the source's log, or at its oldest, catch up, and stop the SQL thread; the I/O thread keeps
+    running."""
+    file, offset = (_oldest(source), 4) if place is None else place
     replica.query(
         f"CHANGE MASTER TO master_host = '{source.host}', master_port = {source.port}, master_user = '{source.user}', "
         f"master_password = '{source.password}', master_use_gtid = no, "
-        f"master_log_file = '{_oldest(source)}', master_log_pos = 4"
+        f"master_log_file = '{file}', master_log_pos = {offset}"
     )
     replica.query("START SLAVE")
     _wait_for_the_end(replica, source)

@@ -31,6 +31,9 @@ _LOST: Final = frozenset(
     }
 )  # fmt: skip
 """Errors of a statement that the server has not answered, whatever it is."""
+DEFINITION_CHANGED: Final = 1412
+"""A table has a definition that is newer than the transaction's first read. MariaDB meets it where a statement adds a
+partition for history (``PARTITION BY SYSTEM_TIME ... AUTO``): another transaction finds the partition."""
 TRANSIENT: Final = _LOST | frozenset(
     {
         1020,  # MariaDB's innodb_snapshot_isolation: the row was changed since the transaction's first read
@@ -40,6 +43,7 @@ TRANSIENT: Final = _LOST | frozenset(
         1203,  # too many connections of this account
         1205,  # lock wait timeout, of a row or of a table's metadata
         1213,  # deadlock: all of it was rolled back
+        DEFINITION_CHANGED,
         1429, 2002, 2003,  # cannot connect
         3101,  # a group replication plugin rolled the transaction back
         # read-only, while a failover is going on

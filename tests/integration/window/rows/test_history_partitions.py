@@ -62,6 +62,21 @@ def test_history_lies_in_the_partitions_of_the_source(channel: Channel, by: str,
 
 
 @pytest.mark.parametrize("by", KINDS[1::2])
+def test_a_partition_that_a_block_adds_is_read_by_its_later_transactions(channel: Channel, by: str) -> None:
+    """A server refuses a table whose definition is newer than the transaction's first read (1412)."""
+    made = (
+        f"SET timestamp = {BEGIN}",
+        "CREATE DATABASE tenant_1",
+        CREATE.format(by).replace("PRIMARY KEY", "NOT NULL"),
+    )
+    channel.on_both(*made, f"INSERT INTO {TABLE} VALUES (1, 1), (2, 2)")
+    run_on(channel.source, *updates(0, 6), *(f"UPDATE {TABLE} SET a = a + 100" for _ in range(4)))
+    assert channel.run() is not None
+    rows = f"SELECT *, ROW_START, ROW_END FROM {TABLE} FOR SYSTEM_TIME ALL ORDER BY id, ROW_START"
+    assert channel.target.query(rows) == channel.source.query(rows)
+
+
+@pytest.mark.parametrize("by", KINDS[1::2])
 def test_a_table_that_gets_its_partitions_in_the_window(channel: Channel, by: str) -> None:
     made = (f"SET timestamp = {BEGIN}", "CREATE DATABASE tenant_1", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY, a INT)")
     altered = f"ALTER TABLE {TABLE} ADD SYSTEM VERSIONING PARTITION BY SYSTEM_TIME {by}"

@@ -60,6 +60,7 @@ def ways_after(ending: Ending, task: BlockTask) -> dict[Way, Way]:
 
 
 REFUSED: Final = pymysql.err.OperationalError(1785, "refused")
+CHANGED: Final = pymysql.err.OperationalError(1412, "table definition has changed")
 NULL: Final = UnloggedNullError(1048, "cannot be null")
 DRIFT: Final = DriftError("a row is missing")
 DEADLOCK: Final = pymysql.err.OperationalError(1213, "deadlock")
@@ -92,6 +93,7 @@ FOLLOWS: Final[dict[str, tuple[Any, Ending, bool, dict[Way, Way], dict[Way, Way]
         },
     ),
     "1785, and the channel does not allow it": (lane_of(allows=False), REFUSED, False, {}, {}),
+    "a partition that the block has added": (lane_of(), CHANGED, False, to(Way.PIECES, *UNDONE), {}),
     "a NULL": (
         lane_of(), NULL, False,
         to(Way.PIECES, Way.TRANSACTION, Way.NONTRANSACTIONAL),

@@ -18,7 +18,7 @@ from binlane.apply.lane.ways.row_by_row import RowByRow
 from binlane.apply.lane.ways.transaction import Transaction
 from binlane.apply.lane.ways.way import Way
 from binlane.apply.nontransactional import is_refused
-from binlane.apply.session.retry_verdicts import LOCKED, error_code, is_drift
+from binlane.apply.session.retry_verdicts import DEFINITION_CHANGED, LOCKED, error_code, is_drift
 from binlane.apply.session.unlogged_null import UnloggedNullError, nothing_stayed
 from binlane.lazy_dataclass import dataclass
 from binlane.state.orders.orders import Orders
@@ -98,6 +98,12 @@ def _is_refused(task: BlockTask, ending: Ending) -> bool:
     return isinstance(ending, Exception) and task.lane.allows_nontransactional and is_refused(ending, task.lane.session)
 
 
+def _has_new_definition(task: BlockTask, ending: Ending) -> bool:
+    """One of the block's transactions has added a partition, which those behind it cannot read in one with it."""
+    several = task.block.header.transactions > 1
+    return several and isinstance(ending, Exception) and error_code(ending) == DEFINITION_CHANGED
+
+
 def _null_was_now(task: BlockTask, ending: Ending) -> bool:
     """The target refuses a NULL that was the current time on the source, and nothing of the block has stayed."""
     header = task.block.header
@@ -167,6 +173,7 @@ TABLE: Final[tuple[Rule, ...]] = (
     _rule(_PLAIN_NULL_NOW,           _needs_note,           Way.PIECES,               Way.NONTRANSACTIONAL_NULL_NOW),
     _rule(Way.TRANSACTION,           _is_refused,           Way.PIECES,               Way.NONTRANSACTIONAL),
     _rule(Way.TRANSACTION_NULL_NOW,  _is_refused,           Way.PIECES,               Way.NONTRANSACTIONAL_NULL_NOW),
+    _rule(_ONE,                      _has_new_definition,   Way.PIECES,               Way.PIECES),
     _rule(Way.TRANSACTION,           _null_was_now,         Way.PIECES,               Way.TRANSACTION_NULL_NOW),
     _rule(Way.NONTRANSACTIONAL,      _null_was_now,         Way.PIECES,               Way.NONTRANSACTIONAL_NULL_NOW),
     _rule(Way.TRANSACTION,           _rows_differ,          Way.ROW_BY_ROW,           Way.ROW_BY_ROW),
