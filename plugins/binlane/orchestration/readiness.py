@@ -42,6 +42,8 @@ def require_ready(channel: ChannelConfig, endpoints: Endpoints, source: EventSou
         require(situation)
 
 
-def require_ready_to_begin(channel: ChannelConfig, endpoints: Endpoints, source: EventSource) -> None:
-    """As ``require_ready``, before a channel's first write."""
-    require_ready(channel, endpoints, source, ReadinessRequest(copies=False, windows=False))
+def require_ready_to_begin(
+    channel: ChannelConfig, endpoints: Endpoints, source: EventSource, *, has_end: bool = False
+) -> None:
+    """As ``require_ready``, before a channel's first write. ``has_end``: see ``ReadinessRequest``."""
+    require_ready(channel, endpoints, source, ReadinessRequest(copies=False, windows=False, has_end=has_end))

@@ -58,6 +58,8 @@ class ReadinessRequest:
     """How many a first copy opens on the target."""
     replaces: bool = False
     """The first copy drops the databases of the target (``--replace``)."""
+    has_end: bool = False
+    """The channel ends at a place of the log that is there, as a restore does."""
 
 
 class SourceServer(Server):

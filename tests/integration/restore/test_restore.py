@@ -49,6 +49,21 @@ def test_a_database_is_back_as_it_was(
     assert list((scene.channel.channels.parent / "restores").iterdir()) == []
 
 
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_database_is_restored_beside_itself_on_the_server_whose_log_is_read(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value), ("one.sql",))
+    source, other = scene.source, contents(scene.source, OTHER)
+    scene.channel.connect("target_server", source)
+    try:
+        assert scene.restore("--yes", base="one.sql") == 0, capsys.readouterr().err
+        assert contents(source, "back") == scene.expected
+        assert contents(source, OTHER) == other
+    finally:
+        run_on(source, "DROP DATABASE IF EXISTS back", "DROP DATABASE IF EXISTS binlane")
+
+
 def test_a_plan_writes_nothing_and_says_where_it_ends(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     scene = scene_of(channel)
     assert scene.restore("--json", base="one.sql") == 0

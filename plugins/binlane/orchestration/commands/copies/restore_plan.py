@@ -250,7 +250,7 @@ def _require_free(
                     f"{endpoints.target}: expected a server of the log's family, {theirs}, found {ours}; restore onto "
                     "one of that family"
                 )
-    require_ready_to_begin(channel, endpoints, source)
+    require_ready_to_begin(channel, endpoints, source, has_end=True)
 
 
 def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | None) -> Start:
@@ -284,7 +284,7 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
     grid.row("log", f"{definition.log}, {files}, {size_text(scanned.bytes)}; the windows' folder takes as much")
     grid.row("end", f"{definition.asked}: {scanned.end}{_culprit(scanned)}")
     before, behind = scanned.same_second
-    grid.row("same second", f"{before} transactions of the end's second are before it, {behind} behind it")
+    grid.row("same second", f"{plural(before, 'transaction')} of the end's second before it, {behind:,} behind it")
     grid.row(
         "to apply",
         f"{plural(scanned.transactions, 'transaction')}, {plural(scanned.rows, 'row change')} of "
