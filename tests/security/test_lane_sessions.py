@@ -127,3 +127,22 @@ def test_no_view_is_made_by_a_lane_that_has_such_a_function_called(channel: Chan
         channel.run()
 
     assert channel.target.query("SELECT table_name FROM information_schema.tables WHERE table_name = 'v'") == []
+
+
+def test_the_text_of_a_signal_is_no_line_of_a_log(channel: Channel) -> None:
+    forged = "EVIL\n2026-01-01 ERROR [binlane] password is \x1b[31mred"
+    body = f"BEGIN IF EXISTS (SELECT n FROM app.u) THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{forged}'; END IF;"
+    for server in (channel.source, channel.target):
+        run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    tables = ("CREATE TABLE app.t (n INT PRIMARY KEY)", "CREATE TABLE app.u (n INT)")
+    function = f"CREATE FUNCTION app.f() RETURNS INT READS SQL DATA {body} RETURN 1; END"
+    run_on(channel.source, "CREATE DATABASE app", *tables, function)
+    assert channel.run() is not None
+    run_on(channel.target, "INSERT INTO app.u VALUES (1)", log=False)
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO app.t VALUES (app.f())")
+
+    with pytest.raises(BinlaneError, match="EVIL") as stopped:
+        channel.run()
+
+    assert str(stopped.value).count("\n") == 0
+    assert "\x1b" not in str(stopped.value)

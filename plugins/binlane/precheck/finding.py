@@ -8,6 +8,7 @@ from binlane.errors import PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.precheck.account.privileges import Order
+from binlane.safe_text import one_line
 from binlane.schema.compare import Difference, Severity
 
 
@@ -35,7 +36,8 @@ class Finding:
 
     def __str__(self) -> str:
         name = f" [{self.check}]" if self.check else ""
-        return f"{self.where}: expected {self.expected}, found {self.found}; {self.todo}{name}"
+        # a name may have a line break, and pose as a finding or a log's line of its own
+        return one_line(f"{self.where}: expected {self.expected}, found {self.found}; {self.todo}{name}")
 
 
 def findings_of(differences: Iterable[Difference]) -> tuple[Finding, ...]:

@@ -20,7 +20,7 @@ from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants
 from binlane.precheck.checks import CHECKS, TARGET_CHECKS, run_checks
 from binlane.precheck.facts import Accounts
-from binlane.precheck.finding import raise_if_fatal
+from binlane.precheck.finding import Finding, raise_if_fatal
 from binlane.precheck.parser import ParserAnswers, Verdict
 from binlane.precheck.situation import Needs, Situation, TargetSituation
 from binlane.schema.compare import Severity
@@ -468,6 +468,12 @@ def test_triggers_on_cascades_need_a_target_that_fires_them(target: Any, found: 
     asked = plan(requirements={Requirement(CASCADE_TRIGGERS, "session"): 5})
     said = [one.found for one in run_checks(situation(target, asked), {"features": CHECKS["features"]})]
     assert said == ([] if found is None else [found])
+
+
+def test_a_name_with_a_line_break_is_no_finding_of_its_own() -> None:
+    finding = Finding(Severity.FATAL, "a.`b\nERROR x`", "y", "z", "w", check="grants")
+    with pytest.raises(PrecheckError, match=r"a\.`b\\nERROR x`: expected y, found z; w \[grants\]$"):
+        raise_if_fatal([finding])
 
 
 def test_a_window_that_is_begun_is_not_asked_about_again() -> None:

@@ -12,6 +12,7 @@ import pymysql
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from binlane.errors import DriftError
+from binlane.safe_text import one_line
 
 
 class Verdict(Enum):
@@ -99,6 +100,6 @@ def error_code(error: BaseException) -> int:
 
 
 def error_text(error: BaseException) -> str:
-    """The message without its number."""
+    """The message without its number, in one line: a SIGNAL of the log's may have its text."""
     arguments = driver_error(error).args
-    return str(arguments[1]) if len(arguments) > 1 else str(driver_error(error))
+    return one_line(str(arguments[1]) if len(arguments) > 1 else str(driver_error(error)))

@@ -1,0 +1,86 @@
+"""A password leaves a connection to nowhere, in no spelling of ``canary.spellings``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.security.canary import USER, address, files, leaks, make_account, spellings
+from tests.spark.open_to_all import descendants
+from tests.waiting import wait_until
+
+COMMANDS: Final = (("status",), ("doctor",), ("check",), ("verify",), ("grants",), ("show", "1"), ("run",))
+"""Of a channel whose last window was refused. A command more is an attack more."""
+DENIED: Final = (("doctor",), ("status",), ("run",))
+"""The same where the accounts have another password by now."""
+
+
+def test_each_spelling_is_found() -> None:
+    texts = {how: b"x" + spelled + b"y" for how, spelled in spellings().items()}
+    assert {name for name, _ in leaks(texts)} == set(spellings())
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=[requires_mysql, pytest.mark.trial])])
+def test_no_command_tells_a_password(family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]) -> None:
+    channel = channel_of(family, family)
+    for name, server in (("SOURCE", channel.source), ("TARGET", channel.target)):
+        make_account(server)
+        channel.environment[f"AIRFLOW_CONN_{name}_SERVER"] = address(server)
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (id INT PRIMARY KEY, v VARCHAR(99))")
+    texts = dict(_followed(channel))
+    for command, *arguments in COMMANDS:
+        channel.cli(command, CHANNEL, *arguments)
+    for server in (channel.source, channel.target):
+        run_on(server, f"ALTER USER {USER}@'%' IDENTIFIED BY 'another'", log=False)
+    for (command,) in DENIED:
+        assert channel.cli(command, CHANNEL) != 0
+    said = capsys.readouterr()
+    assert USER in said.out + said.err
+    texts |= {"said": said.out.encode(), "errors": said.err.encode(), "state": _state(channel.target)}
+    texts |= dict(files(channel.project))
+
+    assert leaks(texts) == []
+
+
+def _followed(channel: Channel) -> dict[str, bytes]:
+    """What ``binlane follow`` says, and its processes' arguments, over a window and one that is refused."""
+    seen = set[bytes]()
+    running = channel.start("follow", CHANNEL, "--pause", "0.2")
+    try:
+
+        def has_row() -> bool:
+            for pid in (running.pid, *descendants(running.pid)):
+                with contextlib.suppress(OSError):
+                    seen.add(Path(f"/proc/{pid}/cmdline").read_bytes())
+            return _rows(channel.target) == [(1,)]
+
+        run_on(channel.source, "INSERT INTO app.t VALUES (1, 'x')")
+        wait_until(has_row)
+        run_on(channel.source, "SET binlog_format = STATEMENT", "INSERT INTO app.t VALUES (2, UUID())")
+        said, errors = running.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        raise
+    assert "UUID()" in said + errors
+    assert any(b"follow" in each for each in seen)
+    return {"follow": said.encode(), "errors of follow": errors.encode(), "arguments": b"\n".join(seen)}
+
+
+def _rows(server: PrivateServer) -> list[tuple[int, ...]]:
+    found = server.query("SELECT table_name FROM information_schema.tables WHERE table_schema = 'app'")
+    return server.query("SELECT id FROM app.t") if found else []
+
+
+def _state(server: PrivateServer) -> bytes:
+    query = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'binlane' ORDER BY 1"
+    rows = [row for (name,) in server.query(query) for row in server.query(f"SELECT * FROM binlane.{name}")]
+    return "\n".join(str(value) for row in rows for value in row).encode()
