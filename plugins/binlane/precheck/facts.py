@@ -505,7 +505,8 @@ def _objects(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
 def _may_read(connection: Connection, key: TableKey) -> bool:
     """``*`` stands for all columns: a server refuses it where one of them may not be read."""
     try:
-        connection.exec_driver_sql(f"SELECT * FROM {identifier(key.database)}.{identifier(key.table)} LIMIT 0")
+        statement = f"SELECT * FROM {identifier(key.database)}.{identifier(key.table)} LIMIT 0"
+        connection.exec_driver_sql(statement.replace("%", "%%"))
     except DBAPIError as exc:
         if error_code(exc) in _NOT_READABLE:
             return False

@@ -81,6 +81,17 @@ def test_a_window_refuses_tables_that_the_source_s_account_does_not_see(
     assert channel.target.query("SELECT id, a, b FROM tenant_1.t") == [(1, 10, 20), (2, 10, 20)]
 
 
+def test_a_name_with_a_percent_sign_is_asked_for_as_it_is(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    alike(channel)
+    run_on(channel.source, "CREATE TABLE tenant_1.`t%s` (id INT PRIMARY KEY)")
+    assert channel.run() is not None
+    reading(channel, "mariadb")
+    run_on(channel.source, "INSERT INTO tenant_1.`t%s` VALUES (1)")
+    with pytest.raises(PrecheckError, match=r"privilege SELECT on tenant_1\.t%s: "):
+        channel.run()
+
+
 @FAMILIES
 def test_a_table_that_may_be_read_as_a_whole_needs_no_more(channel_of: ChannelOf, family: str) -> None:
     channel = channel_of(family, family)
