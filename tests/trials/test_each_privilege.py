@@ -270,7 +270,8 @@ def check_case(channel: Channel, case: Case, number: int, capsys: pytest.Capture
     assert code != 0, said
     code, said = command("verify", CHANNEL, "--full", "--repair", "--yes")
     if code == 0:
-        assert differing(rows(source), rows(target)) == []
+        # what a refused window has not written yet is pending
+        assert target.query("SELECT a, b FROM tenant_1.t WHERE id = 3") == [(12, 22)]
     code, said = command("recopy", CHANNEL, "--table", "tenant_1.t", "--yes")
     if code == 0:
         assert rows(source)["tenant_1.t"] == rows(target)["tenant_1.t"]
