@@ -73,8 +73,9 @@ class SourceConfig:
     archive: str | None = key(
         TEXT,
         None,
-        "fsspec URI (or folder) of binlog files, plain, .gz or .zst, with or without an index file. Name a "
-        "folder by its whole path: a relative path would start where the task or command runs.",
+        "fsspec URI (or folder) of binlog files, plain, .gz or .zst (these may hold 5 GiB each, as much as the largest "
+        "file of a server; a plain one has no limit), with or without an index file. Name a folder by its "
+        "whole path: a relative path would start where the task or command runs.",
     )
     server_id: int = key(
         integer(1, 0xFFFF_FFFF),

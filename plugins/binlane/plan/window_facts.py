@@ -13,6 +13,7 @@ from typing import Final
 
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
+from binlane.model import plural
 from binlane.plan.window_plan import CROSS_LANE, WindowPlan, lanes_with_work
 
 MAX_SHARDS: Final = 64
@@ -191,8 +192,8 @@ def serialization(transactions: int, serialized: int, causes: Mapping[str, int])
     needing = sum(causes.values())
     cause = max(causes, key=lambda each: causes[each], default="")
     return (
-        f"{serialized:,} of {transactions:,} transactions ({serialized / transactions:.0%}) are applied one after "
-        f"another, because of {needing:,} ({needing / transactions:.1%}) that need a barrier, most of them for "
+        f"{serialized:,} of {plural(transactions, 'transaction')} ({serialized / transactions:.0%}) are applied one "
+        f"after another, because of {needing:,} ({needing / transactions:.1%}) that need a barrier, most of them for "
         f"'{cause}'; {_REMEDIES.get(cause, _OTHER_REMEDY)}"
     )
 

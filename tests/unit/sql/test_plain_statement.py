@@ -22,6 +22,7 @@ READERS: Final = {
     "sql/shared_reading.py": "resolves conditional comments, in front of the lexer",
     "sql/charset.py": "hides letters of swe7 from the lexer",
     "sql/programs/spelling.py": "compares two texts of one program, by what stands between their words",
+    "orchestration/commands/inspection/statements.py": "prints a log for a client, which has rules of its own",
     "work/logged_statements.py": "forms of DML, which only save questions to the target's parser",
     "restore/dump_file.py": "a dump is a client's script, whose statements it parts",
     "restore/dump_load.py": "the conditional comments that dump programs write, and no others",
