@@ -71,7 +71,7 @@ def test_a_connection_that_is_lost_while_a_variable_is_set_is_worth_another_try(
         number = connection.scalar(sqlalchemy.text("SELECT CONNECTION_ID()"))
 
         def lose() -> None:
-            with session_variable(connection, "lock_wait_timeout", 1, 86_400):
+            with session_variable(connection, "lock_wait_timeout", 1, before):
                 with pair.engine.connect() as other:
                     other.exec_driver_sql(f"KILL CONNECTION {number}")
                 connection.execute(query)
@@ -95,7 +95,7 @@ def test_a_variable_is_set_back_also_after_an_error(pair: Pair) -> None:
         before = connection.scalar(value)
 
         def fail() -> None:
-            with session_variable(connection, "lock_wait_timeout", 1, 86_400):
+            with session_variable(connection, "lock_wait_timeout", 1, before):
                 assert connection.scalar(value) == 1
                 connection.exec_driver_sql("SELECT * FROM binlane.no_table_of_this_name")
 
