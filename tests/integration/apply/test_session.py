@@ -71,7 +71,7 @@ def test_a_connection_that_is_lost_while_a_variable_is_set_is_worth_another_try(
         number = connection.scalar(sqlalchemy.text("SELECT CONNECTION_ID()"))
 
         def lose() -> None:
-            with session_variable(connection, "lock_wait_timeout", 1, before):
+            with session_variable(connection, "lock_wait_timeout", 1, 86_400):
                 with pair.engine.connect() as other:
                     other.exec_driver_sql(f"KILL CONNECTION {number}")
                 connection.execute(query)
