@@ -85,6 +85,7 @@ def a_reader_waits(channel: Channel) -> bool:
     return bool(channel.target.query(asked))
 
 
+@pytest.mark.trial
 @families
 def test_backups_beside_windows_with_epochs_are_states_of_the_source(
     channel_of: ChannelOf, family: str, tmp_path: Path
