@@ -59,7 +59,8 @@ def doctor(
     assert "Pw-77" not in done.stdout + done.stderr
     assert channel.source.password not in done.stdout + done.stderr
     # Airflow's own lines would be in the way of the report
-    assert done.stderr == ""
+    # a busy machine may need more than the seconds behind which a command says what it is doing
+    assert [line for line in done.stderr.splitlines() if not line.startswith("... ")] == []
     return done.returncode, done.stdout.splitlines()
 
 

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from binlane.activity import doing
 from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.connections import (
@@ -107,7 +108,7 @@ def connections_of(
     why = "--no-airflow" if asks is False else without_airflow(os.environ)
     if not why:
         try:
-            with _quietly():
+            with _quietly(), doing("loading Airflow, which is asked for its connections"):
                 ask = load()
             return Connections(channel, ask), iter(())
         except Exception as exc:  # of whatever Airflow and its secrets backend import
