@@ -7,10 +7,13 @@ while it has nothing else to show (``orchestration.terminal``).
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import Final
 
 _begun: Final[list[Activity]] = []
+_rests: Final = [0, 0.0]
+"""How many go on, and when the last one has ended."""
 
 
 class Activity:
@@ -34,6 +37,22 @@ def doing(text: str, total: int = 0) -> Iterator[Activity]:
         yield activity
     finally:
         _begun.remove(activity)
+
+
+@contextlib.contextmanager
+def resting() -> Iterator[None]:
+    """Around a wait that is nobody's: for new transactions, for a command that has outputs of its own."""
+    _rests[0] += 1
+    try:
+        yield
+    finally:
+        _rests[0] -= 1
+        _rests[1] = time.monotonic()
+
+
+def rested_until() -> float:
+    """Until when there was nothing to be said, by the monotonic clock."""
+    return time.monotonic() if _rests[0] else _rests[1]
 
 
 def newest() -> Activity | None:

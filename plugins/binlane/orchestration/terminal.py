@@ -29,7 +29,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from binlane.activity import newest
+from binlane.activity import newest, rested_until
 from binlane.safe_text import one_line, printable
 
 __all__ = ["Bars", "Grid", "Terminal", "View", "as_text"]
@@ -106,10 +106,11 @@ class _Silence:
         """A signal's handler: no buffer and no lock of an output is touched, whatever was interrupted."""
         now, is_terminal = time.monotonic(), os.isatty(_STDERR)
         due = self.bearable if is_terminal else min(self.bearable * 2**self._lines, _LONGEST_SILENCE)
-        if self.has_bars or now - self._told_at < due:
+        since = max(self._since, rested_until())
+        if self.has_bars or now - max(self._told_at, since) < due:
             return
         self._told_at, self._lines, self._has_line = now, self._lines + 1, is_terminal
-        text = f"... {one_line(str(newest() or 'at work'))} ({now - self._since:.0f} s)"
+        text = f"... {one_line(str(newest() or 'at work'))} ({now - since:.0f} s)"
         _write(f"{_CLEARED}{text}" if is_terminal else f"{text}\n")
 
 

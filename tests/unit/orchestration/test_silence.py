@@ -36,6 +36,16 @@ while time.monotonic() < begun + 2.0:
     out.print("said")
     time.sleep(0.01)
 """
+RESTS: Final = """
+import time
+from binlane.activity import doing, resting
+from binlane.orchestration.terminal import break_silence
+break_silence(1.5)
+with doing("a window"):
+    for _ in range(30):
+        with resting():
+            time.sleep(0.1)
+"""
 ENDS: Final = """
 import sys, time
 from binlane.orchestration.terminal import break_silence
@@ -65,6 +75,10 @@ def test_a_log_gets_fewer_and_fewer_lines_that_name_the_work_and_how_far_it_is()
 
 def test_a_command_that_writes_is_not_interrupted() -> None:
     assert run(SPEAKS).stderr == ""
+
+
+def test_a_command_that_waits_for_others_says_nothing() -> None:
+    assert run(RESTS).stderr == ""
 
 
 def test_the_timer_does_not_outlive_the_command() -> None:

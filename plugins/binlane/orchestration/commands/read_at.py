@@ -20,6 +20,7 @@ from typing import IO, Final
 
 import psutil
 
+from binlane.activity import resting
 from binlane.apply.target_state import target_state
 from binlane.errors import SnapshotError
 from binlane.lazy_dataclass import dataclass
@@ -65,10 +66,12 @@ def read_at(name: str, folder: Path, reading: ReadRequest, console: Terminal) ->
             state = _rest(reader, reading.wait)
             for line in _told(channel.name, state):
                 console.print(line)
+            stack.enter_context(resting())
             child = stack.enter_context(_Child.running(reading, state))
             how = _hold(reader, state, child)
         console.print(f"channel {channel.name}: {how}")
-        return child.wait()
+        with resting():
+            return child.wait()
 
 
 def _rest(reader: TargetReader, wait: int) -> ConsistentState:

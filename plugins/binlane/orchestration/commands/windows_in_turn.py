@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from binlane.activity import resting
 from binlane.errors import BinlaneError, ConfigError, StopRequestedError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
@@ -79,7 +80,9 @@ def windows_in_turn(following: FollowRequest, pace: Pace, ended: threading.Event
         began = time.monotonic()
         try:
             while not ended.is_set() and (pace.seconds is None or time.monotonic() - began < pace.seconds):
-                ended.wait(loop.step())
+                pause = loop.step()
+                with resting():
+                    ended.wait(pause)
         finally:
             loop.forget()
     return loop.found
