@@ -185,7 +185,9 @@ def test_generated_histories_lie_in_the_partitions_of_the_source_and_of_its_repl
             expected, by_replica, found = (
                 history(server, case.database) for server in (channel.source, replica, channel.target)
             )
-            is_decided = by_replica == expected
+            # with LIMIT and AUTO an estimate decides when a partition is added, also where the replica has met it
+            is_estimated = any("LIMIT" in each and "AUTO" in each for each in case.made)
+            is_decided = by_replica == expected and not is_estimated
             decided += is_decided
             if found != expected if is_decided else rows_of(found) != rows_of(expected):
                 differing = [name for name in {**found, **expected} if found.get(name) != expected.get(name)]
