@@ -107,7 +107,7 @@ def _is_cut(column: Definition) -> bool:
     return is_string and (column.octets is None or column.octets > _SORTED_OCTETS)
 
 
-class _Given(NamedTuple):
+class _CommonValues(NamedTuple):
     """What the rows in one place have in common."""
 
     columns: frozenset[_Place]
@@ -128,7 +128,7 @@ def _differs(column: Definition) -> bool:
     return _takes_for_equal(column) or column.data_type in _FLOATS
 
 
-def _given(part: OrderedPart, tables: _Tables) -> _Given:
+def _given(part: OrderedPart, tables: _Tables) -> _CommonValues:
     ordered = ((place, _definition(place, tables)) for column in part.columns if (place := _place(column, tables)))
     given = {place for place, column in ordered if column is None or not _is_cut(column)}
     rows = {source.alias for source, table in tables if source.alias in part.rows_of and table is not None}
@@ -150,7 +150,7 @@ def _given(part: OrderedPart, tables: _Tables) -> _Given:
             if table is not None and any(_holds(key, source, table, given, not_null) for key in table.keys)
         }
         if not more and found <= rows:
-            return _Given(frozenset(given), frozenset(rows))
+            return _CommonValues(frozenset(given), frozenset(rows))
         given |= more
         rows |= found
 
@@ -232,7 +232,7 @@ def _fits(column: Definition | None, kind: TokenKind) -> bool:
     return kind is TokenKind.STRING or (kind in _ANY_LITERAL and column.charset is None)
 
 
-def _has_all_values(part: OrderedPart, tables: _Tables, given: _Given) -> bool:
+def _has_all_values(part: OrderedPart, tables: _Tables, given: _CommonValues) -> bool:
     """Whether rows in one place have the same values in all that is taken of them."""
     if any(table is None for _, table in tables):
         return False
