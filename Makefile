@@ -28,8 +28,8 @@ test: setup ## lint, types and all tests that a change may break, on private ser
 quick: setup ## units and some windows of MariaDB, for the time between two commits
 	@$(PYTHON) -m tests --tier quick -n 2 --dist loadfile tests/unit tests/integration
 
-trials: setup ## kills at every statement, live Airflow, the browser, sweeps, the rest of the products of cases; CI runs them, too
-	@$(PYTHON) -m tests --tier trials $(SPREAD) tests/chaos tests
+trials: setup ## kills at every statement, live Airflow, the browser, samples of the sweeps; MINUTES=30 limits the time; CI runs them, too
+	@$(PYTHON) -m tests --tier trials --turn $(or $(shell git rev-list --count HEAD 2>/dev/null),0) $(call option,MINUTES) $(SPREAD) tests/chaos tests
 
 # option NAME: NAME=value of the command line as --name value
 lower = $(shell echo $(1) | tr A-Z a-z)
@@ -46,8 +46,8 @@ classes: setup
 sanitized: setup ## damaged logs through kernels that check every access to memory (address and undefined behaviour)
 	@$(PYTHON) -m lab.sanitized
 
-sweeps: setup ## the sweeps of the trials as a whole, several hours: every global variable, every column of the state with hostile values
-	BINLANE_SWEEP=all $(PYTHON) -m pytest tests/trials --timeout=0
+sweeps: setup ## all that the tests leave out, several hours: each case on each server, every global variable, every column of the state with hostile values
+	BINLANE_SWEEP=all $(PYTHON) -m tests --tier sweeps $(SPREAD) --timeout=0 tests/chaos tests
 
 chaos: setup ## kill, cut and pause at every statement, once; SECONDS=600 limits the time, SEED=1 repeats a run
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0

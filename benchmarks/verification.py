@@ -1,7 +1,7 @@
 """A window's rows verified, beside the apply of the same window: ``python -m benchmarks.verification``.
 
-Ends with 1 if a verification does not find all rows equal. Each run writes the table in docs/verify.md from the stored
-results of both families.
+Ends with 1 if a verification does not find all rows equal. Each run writes the table in docs/comparison.md from the
+stored results of both families.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lab.servers import PrivateServer
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
-PAGE: Final = Path(__file__).parents[1] / "docs" / "verify.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "comparison.md"
 _BEGIN: Final = "<!-- table: written by `python -m benchmarks.verification` from benchmarks/results -->\n"
 _END: Final = "<!-- end of table -->\n"
 _NAMES: Final[Mapping[Flavor, str]] = {Flavor.MARIADB: "MariaDB", Flavor.MYSQL: "MySQL"}

@@ -99,11 +99,6 @@ REFUSALS: Final = (
         "The same with fractions, as MariaDB 5.3 made them, for a target",
     ),
     Refusal(
-        "a prepared XA transaction with a temporary table",
-        r"^UnsupportedEventError.*a prepared XA transaction with a statement that depends on its connection",
-        "A prepared XA transaction with a statement",
-    ),
-    Refusal(
         "a rows event that the target's max_allowed_packet does not take",
         r"^UnsupportedEventError.*a rows event and its TABLE_MAP have .* bytes; the target accepts at most",
         "A rows event that is longer than",
@@ -127,11 +122,6 @@ REFUSALS: Final = (
         "an end of an XA transaction with changes of its own",
         r"^UnsupportedEventError.*an XA COMMIT or XA ROLLBACK with changes of its own",
         "XA COMMIT with changes of its own",
-    ),
-    Refusal(
-        "a prepared XA transaction with changes that its end does not decide",
-        r"^UnsupportedEventError.*a prepared XA transaction that has changed .*, a table without transactions,",
-        "A prepared XA transaction that has changed a table",
     ),
     Refusal(
         "a statement that waits for the server's own place as a replica",

@@ -60,6 +60,10 @@ install() {
 if mariadb_is_missing; then
   install "MariaDB" "mariadb-server-core|mariadb-server-core-10.6" "mariadb-client|mariadb-client-10.6" "mariadb-backup"
 fi
+# tests restore from its folders; without it they are skipped
+if ! command -v mydumper >/dev/null && [ -n "$(candidate mydumper)" ]; then
+  install "mydumper" mydumper
+fi
 if java_is_missing; then
   install "a Java runtime, 17 or newer," "openjdk-17-jre-headless|default-jre-headless"
 fi

@@ -27,6 +27,10 @@ pytest_plugins = ("tests.tiers",)
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 os.environ[OPTIONS] = with_jvm_options(os.environ)[OPTIONS]
 
+# a process that is started in another folder would not find a relative one, and run the code of the installed checkout
+if _places := os.environ.get("PYTHONPATH"):
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, _places.split(os.pathsep)))
+
 _origins: dict[Path, Origin] = {}
 """Of the session's servers, by data folder."""
 

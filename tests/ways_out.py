@@ -34,6 +34,11 @@ WINDOW: Final = (
     "UPDATE shop.heap SET b = 5 WHERE a = 1",
 )
 """On the source, behind what is broken; what a foreign key deletes is in no log of the older servers."""
+LARGE: Final = (
+    "INSERT INTO shop.heap WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250) "
+    "SELECT n.i, m.i FROM n JOIN n AS m"
+)
+"""More than a small disk holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Trouble:
     """It can also happen to a window that has begun to write."""
     window: tuple[str, ...] = WINDOW
     """On the source."""
+    families: tuple[str, ...] = ("mariadb", "mysql")
 
 
 RECOPY: Final = "binlane recopy shop --table {}"
@@ -157,6 +163,19 @@ TROUBLES: Final = (
         "small",
         (f"{ORDERS}DROP CONSTRAINT small",),
         in_window=False,
+    ),
+    Trouble(
+        "a table was added",
+        ("CREATE TABLE shop.mine (id INT PRIMARY KEY)",),
+        "shop.mine: the table exists on the target and not on the source",
+        ("DROP TABLE shop.mine",),
+    ),
+    Trouble(
+        "a table was dropped that no window changes",
+        ("DROP TABLE shop.heap",),
+        "shop.heap: the table exists on the source and not on the target",
+        (RECOPY.format("shop.heap"),),
+        window=tuple(each for each in WINDOW if "heap" not in each),
     ),
     Trouble(
         "an index was dropped",
@@ -266,7 +285,7 @@ TROUBLES: Final = (
     Trouble(
         "the work folder is full",
         (),
-        "No space left on device; nothing was written to the target. Free space",
+        "No space left on device; this step writes nothing to the target. Free space",
         ("free space, or a larger work.uri",),
         in_window=False,
     ),
@@ -289,5 +308,26 @@ TROUBLES: Final = (
         (),
         "Point the connection at the channel's target",
         ("the right host in the connection",),
+    ),
+    Trouble(
+        "another server has replaced the target, with all its data",
+        (),
+        "if this server has replaced it on purpose",
+        ("binlane adopt-target shop",),
+    ),
+    Trouble(
+        "the target's disk is full",
+        (),
+        "free space on the target, then run again",
+        ("free space on the target",),
+        window=(*WINDOW, LARGE),
+    ),
+    Trouble(
+        "GTIDs were switched off on the source (`gtid_mode = OFF`), and the log behind the watermark has some",
+        (),
+        "the server does not send transactions of its earlier gtid_mode",
+        ("SET GLOBAL gtid_mode = OFF_PERMISSIVE",),
+        in_window=False,
+        families=("mysql",),
     ),
 )  # fmt: skip

@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ import pymysql
 
 from binlane.model import Flavor
 from lab.programs import LabError
-from lab.servers import HOST, PrivateServer
+from lab.servers import PrivateServer, free_port
 from lab.suites.cleaning import clean
 from lab.suites.comparing import everything
 from lab.suites.options import Started, beside, started_with
@@ -180,7 +179,7 @@ def _started(source: Source, program: Path, template: Path, folder: Path, key: t
     # two servers from one template would share MySQL's server UUID
     (datadir / "auto.cnf").unlink(missing_ok=True)
     (folder / "tmp").mkdir()
-    server = _server(source.server.flavor, _free_port(), folder / "s.sock")
+    server = _server(source.server.flavor, free_port(), folder / "s.sock")
     command = [str(program), *source.started.defaults, *beside(source.started, source.binlog_format)]
     command += _place(server, folder)
     if shutil.which("setpriv") is not None:
@@ -230,18 +229,12 @@ def _server(flavor: Flavor, port: int, place: Path) -> PrivateServer:
     return PrivateServer(flavor, port, place, place.parent, "suite", (), Path(), user=_ACCOUNT, password="")
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _wait_until_ready(server: PrivateServer, process: subprocess.Popen[bytes], log: Path) -> None:
     end = time.monotonic() + _START_SECONDS
     while True:
         try:
-            server.connect().close()
+            # the port may be another process's server's
+            server.connect(unix_socket=str(server.socket)).close()
             return
         except pymysql.err.MySQLError as exc:
             if process.poll() is None and time.monotonic() < end:

@@ -35,6 +35,7 @@ def trial(flavor: Flavor, folder: Path, size: Size) -> Mapping[str, str]:
         days.ready(site)
         days.copied(site)
         days.windows(site, size)
+        days.drilled(site)
         trouble.drifted(site)
         trouble.stopped(site)
         trouble.failed(site)

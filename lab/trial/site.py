@@ -35,7 +35,7 @@ _OBJECTS: Final = (
 )
 _BEFORE: Final = Mix(ddl=0.0005)
 _MEANWHILE: Final = Mix(ddl=0.0, statements=0.0, accounts=0.0)
-"""Rows of tables that statements change behind each watermark can be pending for several windows: docs/verify.md."""
+"""Rows of tables that statements change behind each watermark can be pending for windows: docs/comparison.md."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,15 +214,21 @@ def _applies(run: DagRun) -> bool:
 
 def _run(session: Session, run: DagRun) -> Run:
     from airflow.models.taskinstance import TaskInstance
+    from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
     from binlane.health.airflow_runs import Run
-    from binlane.orchestration.airflow.dag_shape import Kind
+    from binlane.orchestration.airflow.dag_shape import ERROR_KEY, Kind
 
     failed = session.scalars(
         select(TaskInstance.task_id)
         .where(TaskInstance.dag_id == run.dag_id, TaskInstance.run_id == run.run_id, TaskInstance.state == "failed")
         .distinct()
+    ).all()
+    errors = session.scalars(
+        select(XComModel.value)
+        .where(XComModel.dag_run_id == run.id, XComModel.key == ERROR_KEY, XComModel.task_id.in_(failed))
+        .order_by(XComModel.timestamp)
     ).all()
     return Run(
         run_id=run.run_id,
@@ -232,6 +238,7 @@ def _run(session: Session, run: DagRun) -> Run:
         # the last task's failure only follows from another task's
         failed_tasks=tuple(sorted({*failed} - {Kind.CONFIRM.value} or failed)),
         applies=_applies(run),
+        error=next((text for text in errors if isinstance(text, str)), ""),
     )
 
 

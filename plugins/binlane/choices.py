@@ -11,6 +11,8 @@ from typing import Final, Self
 
 MOST_LANES: Final = 256
 """How many parallel lanes a channel can have. The serialized lane's number follows theirs."""
+FROM_LOG: Final = "log"
+"""The base of a restore that begins at the databases' CREATE DATABASE, in place of a dump's path."""
 
 
 class Word(StrEnum):
@@ -113,7 +115,7 @@ class OnConflict(Word):
     OVERWRITE = (
         "overwrite",
         "the row is corrected. Every row is compared with its values in the log before the change; each row that "
-        "differs is counted and listed, to [rebuild a target that has drifted](verify.md#rebuild-a-drifted-target)",
+        "differs is counted and listed, to [rebuild a target that has drifted](drift.md#rebuild-a-drifted-target)",
     )
 
     @property
@@ -140,6 +142,12 @@ class Part(Word):
 
     SOURCE = "source", "the server whose log is read"
     TARGET = "target", "the server that windows write to"
+
+
+class ArchiveAction(Word):
+    """What ``archive`` does with an archive."""
+
+    CHECK = "check", "read all of it, and say what is wrong with it"
 
 
 class Compressed(Word):

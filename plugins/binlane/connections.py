@@ -150,20 +150,33 @@ def resolve_endpoints(channel: ChannelConfig, resolve: Resolver) -> Endpoints:
 
 
 def environment_resolver(environment: Mapping[str, str] | None = None) -> Resolver:
-    """Resolves by ``AIRFLOW_CONN_<ID>`` variables, without Airflow."""
+    """Resolves by ``AIRFLOW_CONN_<ID>`` variables: this process's, and behind them by what ``also_by`` was given; or
+    those of ``environment`` alone."""
     variables = os.environ if environment is None else environment
 
     def resolve(connection_id: str) -> Endpoint:
         variable = PREFIX + connection_id.upper()
         value = variables.get(variable)
-        if value is None:
-            raise ConfigError(
-                f"connection {connection_id!r}: expected the environment variable {variable}, found none; "
-                f"set it to mysql://user:password@host:port/"
-            )
-        return parse_connection(connection_id, value)
+        if value is not None:
+            return parse_connection(connection_id, value)
+        for other in _others if environment is None else ():
+            if (found := other(connection_id)) is not None:
+                return found
+        raise ConfigError(
+            f"connection {connection_id!r}: expected the environment variable {variable}, found none; "
+            f"set it to mysql://user:password@host:port/"
+        )
 
     return resolve
+
+
+def also_by(other: Callable[[str], Endpoint | None]) -> None:
+    """Whom ``environment_resolver`` asks for what this process's environment lacks, until the next call: the program
+    knows an Airflow, this module does not. ``other`` may raise ConfigError; None: it has no say."""
+    _others[:] = [other]
+
+
+_others: Final[list[Callable[[str], Endpoint | None]]] = []
 
 
 def parse_connection(connection_id: str, value: str) -> Endpoint:

@@ -17,7 +17,7 @@ BinlaneError
 │   └── SourceIdentityError      not the log that the watermark belongs to
 ├── WorkError               the work folder has no room, or cannot be written (retryable)
 ├── PlanError               the window's files do not fit each other or the stored digest
-├── PrecheckError           source, target and channel do not fit; nothing has been written
+├── PrecheckError           source, target and channel do not fit
 ├── TargetError             the target server
 │   ├── TargetUnavailableError   cannot be reached, or a transient error outlived its retries (retryable)
 │   ├── ApplyError               a statement or row event the target refuses
@@ -39,12 +39,44 @@ BinlaneError
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Final
 
 from binlane.safe_text import printable
 
-COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
-"""A command in the text of an error or finding whose maker does not know the channel's name."""
+_COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
+
+
+def with_channel(text: str, channel: str) -> str:
+    """The text of an error or finding, with the channel's name in commands whose maker does not know it."""
+    return _COMMAND.sub(lambda found: f"{found[1]} {channel}", text)
+
+
+@contextmanager
+def naming(channel: str) -> Iterator[None]:
+    """Errors of the block name the channel in the commands of their next steps. Every program that shows errors of a
+    channel is around its work."""
+    try:
+        yield
+    except BinlaneError as exc:
+        if exc.args and isinstance(exc.args[0], str):
+            exc.args = (with_channel(exc.args[0], channel), *exc.args[1:])
+        raise
+
+
+_ACCOUNT: Final = re.compile(r"(?<=://)[^/\s]+(?=@)")
+_PASSWORD: Final = re.compile(r"://[^/\s@]*:[^/\s]*@")
+
+
+def has_password(uri: str) -> bool:
+    """Whether a folder's URI has an account's password, or a key's secret: errors, notes and the state name folders."""
+    return _PASSWORD.search(uri) is not None
+
+
+def without_accounts(text: str) -> str:
+    """A value for an error: a URL, which a user may have put in place of a connection's name, without its account."""
+    return _ACCOUNT.sub("***", text)
 
 
 class BinlaneError(Exception):
@@ -58,6 +90,11 @@ class BinlaneError(Exception):
 
     def __str__(self) -> str:
         return printable(super().__str__())
+
+
+NO_RECORD: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+"""What reading a record out of any bytes raises that are said to be its JSON: nested lists without an end, an infinite
+number and the like, too."""
 
 
 class ConfigError(BinlaneError):
@@ -132,6 +169,14 @@ class WorkError(BinlaneError):
 
 class PlanError(BinlaneError):
     """Files of a window contradict each other or the digest stored on the target."""
+
+
+class EndNotReachedError(PlanError):
+    """No transaction of the log is at the end of a restore, or behind it."""
+
+
+class AbsentDatabaseError(PlanError):
+    """A database is not there at the end of its restore: the log has dropped it."""
 
 
 class PrecheckError(BinlaneError):

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 import binlane
-from binlane.errors import PlanError
+from binlane.errors import NO_RECORD, PlanError
 from binlane.lazy_dataclass import dataclass
 
 FORMATS_FILE: Final = "formats.json"
@@ -82,7 +82,8 @@ def require_formats(data: bytes, where: str) -> None:
     raise PlanError(
         f"{where}: binlane {release} has written {name} in version {versions[name]}, and this binlane, {RELEASE}, "
         f"{reads}; nothing was changed. Finish the window with binlane {release}; or, if "
-        "`binlane status` shows that it has no plan yet, remove its folder and run again: it is read and planned anew"
+        "`binlane status CHANNEL` shows that it has no plan yet, remove its folder and run again: it is read and "
+        "planned anew"
     )
 
 
@@ -90,7 +91,7 @@ def _read(data: bytes, where: str) -> tuple[str, Mapping[str, int]]:
     try:
         found = json.loads(data)
         return str(found["binlane"]), {str(name): int(version) for name, version in found["formats"].items()}
-    except (ValueError, TypeError, LookupError, AttributeError) as exc:
+    except NO_RECORD as exc:
         raise PlanError(
             f"{where}/{FORMATS_FILE}: expected a release and the versions of the folder's formats, got {exc!r}: the "
             "file was changed or is damaged; remove the window's folder and run again: the same part of the log is read"

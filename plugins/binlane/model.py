@@ -38,6 +38,10 @@ def version_number(version: str) -> tuple[int, int, int]:
     return (0, 0, 0) if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
+LOG_FILE_NAME: Final = r"(?!\.\.?$)[^/\\\0-\x1f\x7f]{0,512}"
+"""A pattern of the names of a log's files: no folder, and nothing that only a made name has."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogPosition:
     """A position in the source's log. ``offset`` is 64 bits wide: counted, never read from ``log_pos``, which wraps."""

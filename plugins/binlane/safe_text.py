@@ -24,6 +24,9 @@ def _class(ranges: tuple[tuple[int, int], ...]) -> str:
 _ACTIVE: Final = re.compile(_class(ACTIVE))
 _BREAKING: Final = re.compile(_class((*ACTIVE, (0x09, 0x0A))))
 _MARKDOWN: Final = re.compile(r"[\\\[\]<>]")
+_MARKS: Final = re.compile(r"[!-/:-@\[-`{-~]")
+"""All that Markdown gives a meaning."""
+_BORDER: Final = re.compile(r"(?<!\\)\|")
 _ADDRESS: Final = re.compile(
     r"(?:[A-Za-z][A-Za-z0-9+.-]*://|www\.|[\w.+-]+@[\w-]+\.(?=\w))[^\s`<>\[\]()]*", re.IGNORECASE
 )
@@ -49,13 +52,21 @@ def json_text(encoded: str) -> str:
 def markdown(text: str) -> str:
     """Text for a note, which Airflow renders as Markdown: without links, images and HTML. Addresses are code, which is
     no link; their fence is longer than any other in the text, so that none of these opens or closes it."""
-    shown = printable(text)
+    return _as_markdown(printable(text), _MARKDOWN)
+
+
+def markdown_cell(text: str) -> str:
+    """A cell of a table of such a text, whose marks are all shown as they are: no emphasis, no code, no border."""
+    return _BORDER.sub(r"\|", _as_markdown(one_line(text), _MARKS))
+
+
+def _as_markdown(shown: str, marks: re.Pattern[str]) -> str:
     fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     parts, at = list[str](), 0
     for found in _ADDRESS.finditer(shown):
-        parts += [_MARKDOWN.sub(r"\\\g<0>", shown[at : found.start()]), f"{fence}{found[0]}{fence}"]
+        parts += [marks.sub(r"\\\g<0>", shown[at : found.start()]), f"{fence}{found[0]}{fence}"]
         at = found.end()
-    return "".join((*parts, _MARKDOWN.sub(r"\\\g<0>", shown[at:])))
+    return "".join((*parts, marks.sub(r"\\\g<0>", shown[at:])))
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -22,6 +22,19 @@ _NUMBER: dict[Flavor, tuple[str, str]] = {
     Flavor.MYSQL: ("mysql server_uuid", "@@GLOBAL.server_uuid"),
     Flavor.MARIADB: ("mariadb server_id", "@@GLOBAL.server_id"),
 }
+_OF_SERVER, _OF_ARCHIVE = "mysql server_uuid ", "mysql server_id "
+
+
+def is_another_source(expected: str, found: str) -> bool:
+    """Whether two identities, as ``LogState.identity``, are of two sources.
+
+    MySQL: a server has its UUID, an archive the server id that its files show. Only the log's fingerprint tells whether
+    a server's log is that of an archive.
+    """
+    if expected == found:
+        return False
+    kinds = {_OF_SERVER: _OF_ARCHIVE, _OF_ARCHIVE: _OF_SERVER}
+    return not any(expected.startswith(one) and found.startswith(other) for one, other in kinds.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +60,15 @@ class ServerProof:
         _, number = _NUMBER[flavor]
         if flavor is Flavor.MARIADB:
             return f"{number}, @@GLOBAL.gtid_binlog_state", ()
-        return f"{number}, GTID_SUBSET(%s, @@GLOBAL.gtid_executed)", (self.gtid_set,)
+        return f"{number}, GTID_SUBSET(%s, @@GLOBAL.gtid_executed), @@GLOBAL.server_id", (self.gtid_set,)
 
     def refusal(self, flavor: Flavor, values: Sequence[str]) -> str | None:
         """Why this is not the server; None if it is."""
-        number, reached = values
+        number, reached, *server_id = values
         found = f"{_NUMBER[flavor][0]} {number}"
+        if server_id and self.identity.startswith(_OF_ARCHIVE):
+            # the channel was read from an archive until now
+            found = f"{_OF_ARCHIVE}{server_id[0]}"
         if found != self.identity:
             return f"expected the channel's server, {self.identity}, found {found}"
         if flavor is Flavor.MYSQL:
@@ -115,10 +131,10 @@ class TargetProof:
 def elsewhere(channel: str) -> str:
     """What it means that a target is not the expected one, and the ways on."""
     return (
-        "the connection leads to a replica, a clone or a restored copy of the target, or to another server; nothing "
-        "was written. Point the connection at the channel's target; if this server has replaced it on purpose, "
-        f"`binlane adopt-target {channel}` shows what it has, and takes it (docs/recovery.md, `The target was "
-        "replaced`)"
+        "the connection leads to a replica, a clone or a restored copy of the target, or to another server; this "
+        "command writes nothing there. Point the connection at the channel's target; if this server has replaced it "
+        f"on purpose, `binlane adopt-target {channel}` shows what it has, and takes it (docs/recovery.md, `The target "
+        "was replaced`)"
     )
 
 

@@ -57,6 +57,8 @@ class Pin:
 _MARIADB: Final = frozenset({Flavor.MARIADB})
 _MYSQL: Final = frozenset({Flavor.MYSQL})
 _LATEST: Final = {SessionKind.COMPARE: "'READ-COMMITTED'"}
+_READ_ONLY: Final = {SessionKind.COMPARE: "1", SessionKind.READ: "1"}
+"""A table may become a view between two statements, and a function in it runs with the privileges of who reads it."""
 _NOT_LANES: Final = frozenset(SessionKind) - {SessionKind.LANE}
 _WRITERS: Final = frozenset({SessionKind.WRITE, SessionKind.LANE})
 _WRITE: Final = frozenset({SessionKind.WRITE})
@@ -106,8 +108,8 @@ PINS: Final = (
         by_kind=_LATEST,
         since=(5, 7, 20),
     ),
-    Pin("tx_read_only", "0", _REFUSES, _MARIADB),
-    Pin("transaction_read_only", "0", _REFUSES, _MYSQL, since=(5, 7, 20)),
+    Pin("tx_read_only", "0", _REFUSES, _MARIADB, by_kind=_READ_ONLY),
+    Pin("transaction_read_only", "0", _REFUSES, _MYSQL, by_kind=_READ_ONLY, since=(5, 7, 20)),
     Pin(
         "innodb_snapshot_isolation",
         "0",

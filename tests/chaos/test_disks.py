@@ -51,7 +51,7 @@ def test_a_work_folder_without_room_is_named_and_the_window_is_run_again(channel
     channel.traffic(60)
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"\0" * (240 << 10))
-    with pytest.raises(WorkError, match="No space left on device; nothing was written"):
+    with pytest.raises(WorkError, match="No space left on device; this step writes nothing"):
         steps.extract(channel.config, channel.endpoints, NOW)
     assert [path.name for path in (small_disk / "orders").glob("*")] == []
     assert channel.status.window is None

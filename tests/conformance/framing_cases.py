@@ -214,10 +214,12 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "An empty default database, SUPPRESS_USE",
-        "`#GLOBAL` for server-wide statements, `#UNKNOWN` for names without a database",
+        "`#GLOBAL` for server-wide statements; names without a database, and DATABASE(), are refused",
         f"{proofs.STATEMENTS}::test_server_wide_operations_are_global",
         f"{proofs.STATEMENTS}::test_an_unqualified_name_without_a_default_database_is_unknown",
         f"{proofs.EVENTS}::test_the_session_enters_a_database_only_if_the_statement_needs_it",
+        "tests/security/test_lying_events.py::test_a_statement_without_a_default_database_has_none_of_another_s",
+        "tests/security/test_lying_events.py::test_a_user_s_question_for_no_database_is_refused",
     ),
     supported(
         "A transaction over several databases",

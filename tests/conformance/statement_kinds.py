@@ -369,6 +369,33 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.OUTCOMES}::test_an_alter_in_two_phases_is_done_once_and_one_taken_back_is_not_done",
     ),
     refused(
+        "Statements that change rows by what MySQL and MariaDB answer otherwise, from one family to the other: "
+        "division, JSON documents, regular expressions, geometry, TIME_TO_SEC(), TIMEDIFF() and the like",
+        "refused unless `allow_unsafe` is set, also behind routines, triggers and views; rows are applied",
+        "PrecheckError",
+        "tests/integration/window/statements/test_family_statements.py::"
+        "test_statements_that_the_families_answer_otherwise_are_named_all_at_once",
+        "tests/trials/test_other_answers.py::test_what_the_families_answer_otherwise_is_named",
+        "tests/unit/sql/parse/test_other_answers.py::test_what_they_answer_otherwise_is_named",
+    ),
+    refused(
+        "Generated columns that MySQL and MariaDB compute otherwise, from one family to the other (STORED ones of a "
+        "MySQL source only where statements write the rows: BINLOG statements bring their values to MariaDB)",
+        "refused unless `allow_unsafe` is set",
+        "PrecheckError",
+        "tests/integration/window/statements/test_family_statements.py::"
+        "test_columns_that_the_families_compute_otherwise_are_named",
+    ),
+    refused(
+        "ALTER TABLE that changes a column's type in a way that MySQL and MariaDB convert otherwise (DATETIME to DATE, "
+        "VARCHAR to INT ...), from one family to the other",
+        "refused unless `allow_unsafe` is set: each server converts the rows that it has",
+        "PrecheckError",
+        "tests/integration/window/statements/test_family_statements.py::"
+        "test_columns_that_the_families_convert_otherwise_are_named",
+        "tests/trials/test_other_answers.py::test_conversions_that_the_families_make_otherwise_are_named",
+    ),
+    refused(
         "UUID(), SLEEP(), @@server_id, FOUND_ROWS(), LIMIT without ORDER BY and the like",
         "refused unless `allow_unsafe` is set (functions that wait for a replica's GTIDs or positions: always), also "
         "behind routines, triggers, views and defaults of columns",
@@ -379,13 +406,33 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "Statements whose result depends on the order of rows: LIMIT, IGNORE, REPLACE, AUTO_INCREMENT, variables and "
-        "RAND() in turn, window functions, GROUP_CONCAT(), columns beside GROUP BY, an UPDATE by a join; "
-        "triggers and functions whose rows meet on a key, leave no sums, catch errors, or read what rows before them "
-        "have changed",
+        "RAND() in turn, window functions, GROUP_CONCAT(), columns beside GROUP BY, one of several equal values, an "
+        "UPDATE by a join; triggers and functions whose rows meet on a key, leave no sums, catch errors, or read what "
+        "rows before them have changed",
         "applied where a key of their tables settles the order, else refused unless `allow_unsafe` is set",
         "PrecheckError",
         _ROW_ORDER,
         "tests/integration/window/rows/test_row_order.py::test_what_a_key_or_the_text_settles_is_applied_as_it_is",
+    ),
+    refused(
+        "Statements that take several numbers of AUTO_INCREMENT columns (statement format), of which the log has the "
+        "first: for the rows of a query or file where `innodb_autoinc_lock_mode` is 2 or an archive does not tell, "
+        "behind triggers and functions, and behind a higher number that a row gives",
+        "applied where one number is taken, or all at once or under a lock, else refused unless `allow_unsafe` is set",
+        "PrecheckError",
+        "tests/integration/window/rows/test_numbers_between.py::test_numbers_behind_statements_are_named",
+        "tests/integration/window/rows/test_numbers_between.py::test_numbers_that_follow_from_the_log_are_applied",
+    ),
+    refused(
+        "UPDATE and ON DUPLICATE KEY UPDATE of a JSON column in a log of statements, between MariaDB and MySQL, which "
+        "keeps a document that it takes for equal (1 and 1.0) and has read; also through views and behind routines and "
+        "triggers",
+        "applied where the document has no number, else refused unless `allow_unsafe` is set; INSERT, REPLACE and rows "
+        "are applied",
+        "PrecheckError",
+        "tests/integration/window/rows/test_equal_documents.py::test_a_logged_update_to_a_document_with_numbers_is_named",
+        "tests/integration/window/rows/test_equal_documents.py::test_a_logged_update_that_mysql_has_left_out_may_not_reach_mariadb",
+        "tests/integration/window/rows/test_equal_documents.py::test_logged_statements_that_leave_the_document_are_applied",
     ),
     refused(
         "A column that ALTER TABLE adds with UUID(), RAND(), NEXTVAL() and the like as its default (MariaDB, and MySQL "

@@ -24,6 +24,7 @@ from tests.conformance.framing_cases import FRAMING_CASES
 from tests.conformance.rows import Row, Verdict
 from tests.conformance.table import pages, rows
 from tests.conformance.versions import TRIED, VERSIONS
+from tests.parsing import parsed
 from tests.unit.binlog.cases import mariadb_gtid, wire
 from tests.unit.binlog.test_corpora import FILES
 from tests.unit.plan.logs import IN_TRANSACTION, XID, segment_of
@@ -34,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 @cache
 def functions(path: str) -> frozenset[str]:
     """The test functions of a file."""
-    tree = ast.parse((ROOT / path).read_text("utf-8"))
+    tree = parsed((ROOT / path).read_text("utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 

@@ -63,7 +63,7 @@ class Steps(ModuleType):
         return self.window
 
     def adopt_plan(
-        self, channel: Any, endpoints: Any, work: str, stop_at: str | None, plan_engine: str, made: Any
+        self, channel: Any, endpoints: Any, work: str, stop_at: str | None, plan_engine: str, made: Any, author: Any
     ) -> dict[str, Any]:
         self.calls.append(("adopt_plan", work))
         return {

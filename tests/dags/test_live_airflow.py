@@ -25,7 +25,7 @@ from lab.airflow import PrivateAirflow, new_airflow
 from lab.airflow_api import FINAL_STATES, ApiError
 from lab.servers import PrivateServer, private_server
 from lab.traffic import Mix
-from tests.integration.window.conftest import CHANNEL, Channel
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -279,6 +279,37 @@ def test_a_task_whose_supervisor_is_killed_ends_though_it_waits_for_a_lock(site:
     assert site.ended(run_id) == "success"
     assert site.channel.status.window is None
     site.channel.assert_equal()
+
+
+@pytest.mark.parametrize(
+    ("breaks", "typed"),
+    [
+        pytest.param("ALTER TABLE tenant_001.orders ADD extra INT", "DROP COLUMN extra", id="a column was added"),
+        pytest.param("DROP TABLE tenant_001.orders", "recopy", id="a table was dropped"),
+    ],
+)
+def test_cleared_tasks_go_on_behind_what_the_message_names(site: Site, breaks: str, typed: str) -> None:
+    channel = site.channel
+    channel.traffic(40, seed=31, mix=MIX)
+    run_on(channel.target, "SET SESSION foreign_key_checks = 0", breaks, log=False)
+    run_id = site.trigger()
+    assert site.ended(run_id) == "failed"
+    note = re.sub(r"\\(?=[^\w\s])", "", site.airflow.api.run(DAG_ID, run_id)["note"])
+    if typed == "recopy":
+        step = re.search(r"`binlane (recopy [^`]+)`", note)
+        assert step is not None
+        assert channel.cli(*step[1].split(), "--yes") == 0
+    else:
+        step = re.search(r"on the target: (ALTER TABLE .+?) \[", note)
+        assert step is not None
+        assert typed in step[1].replace("`", "")
+        run_on(channel.target, step[1], log=False)
+    cleared = {"dry_run": False, "only_failed": True, "dag_run_id": run_id, "reset_dag_runs": True}
+    site.airflow.api.call("POST", f"/api/v2/dags/{DAG_ID}/clearTaskInstances", cleared)
+    assert site.ended(run_id) == "success"
+    assert channel.status.window is None
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    channel.assert_equal()
 
 
 def test_the_boards_verification_is_a_run_that_applies_nothing(site: Site) -> None:

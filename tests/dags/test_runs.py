@@ -37,7 +37,9 @@ def test_a_window_goes_from_the_log_to_the_watermark(run_window: Run) -> None:
     state, tasks = run_window(steps)
     assert (state, tasks.pop("verify_target"), set(tasks.values())) == ("success", "skipped", {"success"})
     assert {"apply_lane lane 0: a0", "apply_lane lane 1: a1", "apply_lane lane 2: a2"} < set(tasks)
-    assert steps.calls[:2] == [("extract", "source-pw", "disabled", WindowRequest("now")), ("adopt_plan", "/w/w1")]
+    # as Airflow names who runs dag.test()
+    request = WindowRequest("now", by="dag_test, in Airflow")
+    assert steps.calls[:2] == [("extract", "source-pw", "disabled", request), ("adopt_plan", "/w/w1")]
     assert sorted(steps.calls[2:5]) == [("apply_lane", "/w/w1/plan.json", lane) for lane in range(3)]
     assert steps.calls[5:] == [("advance", "/w/w1/plan.json")]
 
@@ -147,7 +149,7 @@ def test_a_first_copy_is_one_order_that_is_tried_again_where_that_can_help(
     asked: list[Options] = []
     mark = Watermark(0, LogPosition("b.000001", 4), "0-1-7", 1.5, "f")
 
-    def first_copy(channel: Any, endpoints: Any, options: Options, told: bootstrap.LogLines) -> Outcome:
+    def first_copy(channel: Any, endpoints: Any, options: Options, told: bootstrap.LogLines, by: str | None) -> Outcome:
         asked.append(options)
         told.phase("checks")
         if error is not None and len(asked) == 1:

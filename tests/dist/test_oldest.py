@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 from typing import Final
+from tests.parsing import parsed
 
 PACKAGE: Final = Path(__file__).parents[2] / "plugins" / "binlane"
 KNOWS: Final = PACKAGE / "orchestration" / "airflow" / "releases.py"
@@ -19,7 +20,7 @@ LACKING: Final = {
 
 def imported(file: Path) -> set[tuple[str, str]]:
     """Pairs of a module and a name that a file imports."""
-    found = ast.walk(ast.parse(file.read_text("utf-8")))
+    found = ast.walk(parsed(file.read_text("utf-8")))
     return {(node.module or "", each.name) for node in found if isinstance(node, ast.ImportFrom) for each in node.names}
 
 

@@ -29,11 +29,11 @@ _VARYING: Final = re.compile(r"\d[\d,:.-]*|(?<=\d )(\w+?)s?\b")
 """Numbers, and the nouns that a number may put into the plural."""
 
 
-def typed() -> Iterator[tuple[str, list[str]]]:
-    """The commands of the page, each with the lines that it is said to print."""
-    for block in _BLOCK.findall(SHELL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, *lines = part.splitlines()
+def commands_of(part: str) -> Iterator[tuple[str, list[str]]]:
+    """The commands of a part of a page, each with the lines that it is said to print."""
+    for block in _BLOCK.findall(part):
+        for each in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *lines = each.splitlines()
             yield command, lines
 
 
@@ -50,7 +50,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> wheel.Built:
 def test_two_servers_are_equal_behind_the_page_and_it_shows_what_is_printed(
     built: wheel.Built, family: Flavor, tmp_path: Path
 ) -> None:
-    commands = dict(typed())
+    commands = dict(commands_of(SHELL))
     (installation, *others) = commands
     assert installation.startswith(_INSTALL)
     programs = environment(built.wheel, tmp_path / "environment")
@@ -98,7 +98,7 @@ def on(command: str, source: PrivateServer, target: PrivateServer) -> str:
         client = f"mariadb --no-defaults --skip-ssl -h {server.host} -P {server.port} -u {server.user}"
         command = command.replace(f"{name}:3306", f"{server.host}:{server.port}")
         command = command.replace(f"mysql -h {name} -u root -p", f"{client} -p{shlex.quote(server.password)}")
-    if "AIRFLOW_CONN" in command or "CREATE USER" in command:
+    if "//binlane:" in command or "CREATE USER" in command:
         # the administrators of private servers have the page's name
         command = command.replace("//binlane:", "//replicator:").replace("USER binlane", "USER replicator")
     assert "example.com" not in command

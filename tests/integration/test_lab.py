@@ -20,13 +20,14 @@ from binlane.source.segments import extract
 from binlane.source.start_position import begin
 from binlane.source.stream import ServerSource
 from binlane.work.files import WorkFolder
-from lab import replica, templates
+from lab import replica, servers, templates
 from lab.airflow import find
 from lab.compare import data_of
 from lab.programs import LabError, has_mysql, server_binary
-from lab.servers import PrivateServer, attach, private_server, start_server
+from lab.servers import PrivateServer, attach, free_port, private_server, start_server
 from lab.templates import data_template
 from lab.traffic import run_traffic
+from tests.conftest import requires_mysql
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +124,19 @@ def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) ->
         server.restart()
         assert (server.port, server.query("SHOW DATABASES LIKE 'kept'")) == (port, [("kept",)])
     assert not server.is_running()
+
+
+@pytest.mark.parametrize("flavor", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_server_whose_port_another_one_has_taken_is_started_on_another_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavor: str
+) -> None:
+    """The other one has the same account, and answers while this one still starts."""
+    with private_server(tmp_path / "other" / "data") as other:
+        ports = iter([other.port])
+        monkeypatch.setattr(servers, "free_port", lambda: next(ports, None) or free_port())
+        with private_server(tmp_path / "own" / "data", Flavor(flavor)) as server:
+            assert server.port != other.port
+            assert server.query("SELECT @@port, @@datadir") == [(server.port, f"{server.datadir}/")]
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ HOSTILE: Final[tuple[Any, ...]] = (
 _TEXTS: Final[Mapping[str, Any]] = {
     "state": {
         "windows": "open", "skips": "requested", "ddl": "intent", "verifications": "clean", "suspects": "drift",
-        "repairs": "done", "bootstrap_objects": "planned",
+        "repairs": "done", "bootstrap_objects": "planned", "drills": "equal",
     },
     "kind": {"conflicts": "overwritten", "verifications": "full", "bootstrap_objects": "table"},
     "change_kind": "insert",
@@ -66,10 +66,22 @@ _TEXTS: Final[Mapping[str, Any]] = {
     "gtid": "",
     "gtid_set": "",
     "segment": "",
+    "command": "stop",
+    "arguments": '{"values": []}',
+    "results": '{"tenants": []}',
+    "result": "begun",
+    "error": "",
     "note": "",
 }  # fmt: skip
 """Of rows that the sweep adds: values of columns that do not take any text."""
-COMMANDS: Final = (("status", CHANNEL, "--json"), ("conflicts", CHANNEL), ("skip", CHANNEL, "--list"), ("xa", CHANNEL))
+COMMANDS: Final = (
+    ("status", CHANNEL, "--json"),
+    ("conflicts", CHANNEL),
+    ("audit", CHANNEL),
+    ("drill", CHANNEL, "--list"),
+    ("skip", CHANNEL, "--list"),
+    ("xa", CHANNEL),
+)
 
 
 @dataclass(frozen=True, slots=True)

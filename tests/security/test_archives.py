@@ -9,12 +9,10 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import resource
 import socket
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -23,13 +21,8 @@ import zstandard
 
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm
-from binlane.errors import BinlaneError
-from binlane.source.archive import ArchiveSource
-from binlane.source.end_position import UntilLogEnd
-from binlane.source.segments import extract
-from binlane.source.start_position import begin
-from binlane.work.files import WorkFolder
 from tests.forked import telling
+from tests.security.archive_reader import read_archive
 from tests.unit.binlog.cases import (
     MARIADB,
     MYSQL,
@@ -49,8 +42,6 @@ _EVENTS: Final = (*statements(1, "INSERT INTO t VALUES (1)"), *statements(2, "IN
 LOG: Final = MAGIC + format_event(MARIADB) + b"".join(map(crc, _EVENTS))
 SECONDS: Final = 120
 """Far more than any attack takes on a loaded machine, and far less than for ever."""
-MOST_MEMORY: Final = 1 << 30
-"""Of address space, on top of what the program has when it begins to read."""
 Attack: TypeAlias = Callable[[Path, Path], object]
 """Of the folder, which has the log, and of the log's file in it."""
 
@@ -75,12 +66,12 @@ def _link(to: str) -> Callable[[Path], object]:
     return lambda path: path.symlink_to(to)
 
 
-def _packed(name: str, data: bytes) -> Attack:
-    """The compressed file alone."""
+def _packed(name: str, data: Callable[[], bytes]) -> Attack:
+    """The compressed file alone, whose data are made for its own attack: every worker imports all of them."""
 
     def attack(folder: Path, file: Path) -> None:
         file.unlink()
-        (folder / name).write_bytes(data)
+        (folder / name).write_bytes(data())
 
     return attack
 
@@ -113,7 +104,7 @@ _GZIP: Final = gzip.compress(LOG)
 _EMPTY: Final = gzip.compress(b"")
 _FRAME: Final = struct.pack("<I", 0xFD2FB528)
 _BLOCK: Final = struct.pack("<I", (len(LOG) << 3) | 1)[:3] + LOG
-_HEARTBEATS: Final = crc(wire(T.HEARTBEAT, bytes(65_000))) * 160
+_HEARTBEAT: Final = crc(wire(T.HEARTBEAT, bytes(65_000)))
 _IS_FILE: Final = rf"/{NAME}(\.gz)?: expected a file, found {{}}; put the file there, or remove this"
 _WHOLE: Final = "^2 transactions$"
 _INDEX: Final = r"binlog\.index: expected names of the folder's 1 binlog file, found none .*or remove it"
@@ -179,60 +170,60 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
     "a name that moves the cursor": (_beside("\x1b[Hbinlog.000002", _bytes(LOG)), r"one log, found \\x1b\[Hbinlog"),
     "a name in no character set": (_beside(os.fsdecode(b"\xff.000002"), _bytes(LOG)), r"one log, found .*udcff"),
     "a number of 200 digits": (_beside(f"binlog.{'9' * 200}", _bytes(LOG)), "after binlog.000001 expected number 2"),
-    "gzip: 200,000 empty members": (_packed(f"{NAME}.gz", _EMPTY * 200_000 + _GZIP), _WHOLE),
+    "gzip: 200,000 empty members": (_packed(f"{NAME}.gz", lambda: _EMPTY * 200_000 + _GZIP), _WHOLE),
     "gzip: a member for each byte": (
-        _packed(f"{NAME}.gz", b"".join(gzip.compress(bytes([each])) for each in LOG)),
+        _packed(f"{NAME}.gz", lambda: b"".join(gzip.compress(bytes([each])) for each in LOG)),
         _WHOLE,
     ),
     "gzip: a name of 32 MiB": (
-        _packed(f"{NAME}.gz", _GZIP[:3] + b"\x08" + _GZIP[4:10] + b"x" * (32 << 20) + b"\0" + _GZIP[10:]),
+        _packed(f"{NAME}.gz", lambda: _GZIP[:3] + b"\x08" + _GZIP[4:10] + b"x" * (32 << 20) + b"\0" + _GZIP[10:]),
         _WHOLE,
     ),
-    "gzip: padding of 64 MiB": (_packed(f"{NAME}.gz", _GZIP + bytes(64 << 20)), _WHOLE),
+    "gzip: padding of 64 MiB": (_packed(f"{NAME}.gz", lambda: _GZIP + bytes(64 << 20)), _WHOLE),
     "gzip: something else behind it": (
-        _packed(f"{NAME}.gz", _GZIP + b"garbage"),
+        _packed(f"{NAME}.gz", lambda: _GZIP + b"garbage"),
         "cannot be decompressed: .*copy the file",
     ),
     "gzip: a wrong checksum": (
-        _packed(f"{NAME}.gz", _GZIP[:-5] + bytes([_GZIP[-5] ^ 1]) + _GZIP[-4:]),
+        _packed(f"{NAME}.gz", lambda: _GZIP[:-5] + bytes([_GZIP[-5] ^ 1]) + _GZIP[-4:]),
         "cannot be decompressed: .*incorrect data check",
     ),
-    "gzip: cut": (_packed(f"{NAME}.gz", _GZIP[:-1]), "the compressed file ends too early"),
+    "gzip: cut": (_packed(f"{NAME}.gz", lambda: _GZIP[:-1]), "the compressed file ends too early"),
     "gzip: 10 GiB of zeros": (
-        _packed(f"{NAME}.gz", _GZIP + gzip.compress(bytes(10 << 20)) * 1024),
+        _packed(f"{NAME}.gz", lambda: _GZIP + gzip.compress(bytes(10 << 20)) * 1024),
         f"{NAME}:{len(LOG)}: event_size 0",
     ),
-    "gzip: events of 200 MiB": (_packed(f"{NAME}.gz", _GZIP + gzip.compress(_HEARTBEATS) * 20), _WHOLE),
+    "gzip: events of 200 MiB": (_packed(f"{NAME}.gz", lambda: _GZIP + gzip.compress(_HEARTBEAT * 160) * 20), _WHOLE),
     "zstd: 200,000 empty frames": (
-        _packed(f"{NAME}.zst", zstandard.compress(b"") * 200_000 + zstandard.compress(LOG)),
+        _packed(f"{NAME}.zst", lambda: zstandard.compress(b"") * 200_000 + zstandard.compress(LOG)),
         _WHOLE,
     ),
     "zstd: 200,000 frames to skip": (
-        _packed(f"{NAME}.zst", struct.pack("<II", 0x184D2A50, 0) * 200_000 + zstandard.compress(LOG)),
+        _packed(f"{NAME}.zst", lambda: struct.pack("<II", 0x184D2A50, 0) * 200_000 + zstandard.compress(LOG)),
         _WHOLE,
     ),
     "zstd: a window of 2 GiB": (
-        _packed(f"{NAME}.zst", _FRAME + bytes([0, 21 << 3]) + _BLOCK),
+        _packed(f"{NAME}.zst", lambda: _FRAME + bytes([0, 21 << 3]) + _BLOCK),
         "cannot be decompressed: .*too much memory",
     ),
     "zstd: a frame of a terabyte, by what it says": (
-        _packed(f"{NAME}.zst", _FRAME + b"\xe0" + struct.pack("<Q", 1 << 40) + _BLOCK),
+        _packed(f"{NAME}.zst", lambda: _FRAME + b"\xe0" + struct.pack("<Q", 1 << 40) + _BLOCK),
         "cannot be decompressed: .*too much memory",
     ),
     "zstd: a dictionary": (
-        _packed(f"{NAME}.zst", _FRAME + bytes([1, 0, 7]) + _BLOCK),
+        _packed(f"{NAME}.zst", lambda: _FRAME + bytes([1, 0, 7]) + _BLOCK),
         "cannot be decompressed: .*[Dd]ictionary",
     ),
     "zstd: something else behind it": (
-        _packed(f"{NAME}.zst", zstandard.compress(LOG) + b"garbage"),
+        _packed(f"{NAME}.zst", lambda: zstandard.compress(LOG) + b"garbage"),
         "cannot be decompressed: .*copy the file",
     ),
     "zstd: 10 GiB of zeros": (
-        _packed(f"{NAME}.zst", zstandard.compress(LOG) + zstandard.compress(bytes(10 << 20)) * 1024),
+        _packed(f"{NAME}.zst", lambda: zstandard.compress(LOG) + zstandard.compress(bytes(10 << 20)) * 1024),
         f"{NAME}:{len(LOG)}: event_size 0",
     ),
     "zstd: events of 200 MiB": (
-        _packed(f"{NAME}.zst", zstandard.compress(LOG) + zstandard.compress(_HEARTBEATS) * 20),
+        _packed(f"{NAME}.zst", lambda: zstandard.compress(LOG) + zstandard.compress(_HEARTBEAT * 160) * 20),
         _WHOLE,
     ),
     "GTIDs of MariaDB in MySQL's log": (_log(MYSQL, mariadb_gtid(1, 4), *_CHANGE[1:]), _OTHERS.format("MARIADB_GTID")),
@@ -260,19 +251,6 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
 """What is done to the folder, and what is said then. A line more is an attack more."""
 
 
-def _read(folder: str, work: str, answer: Connection) -> None:
-    """In a process of its own: what came of a window of the folder's log."""
-    begun = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (begun + MOST_MEMORY,) * 2)
-    source = ArchiveSource(folder)
-    try:
-        place = WorkFolder(work)
-        made = extract(source, begin(source, "oldest"), UntilLogEnd(), place, channel="c", window="w")
-        answer.send(f"{made.transactions} transactions")
-    except BinlaneError as exc:
-        answer.send(str(exc))
-
-
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_folder_of_an_attacker_ends_in_a_window_or_an_error_that_names_the_file(tmp_path: Path, attack: str) -> None:
     do, expected = ATTACKS[attack]
@@ -280,7 +258,7 @@ def test_a_folder_of_an_attacker_ends_in_a_window_or_an_error_that_names_the_fil
     folder.mkdir()
     (folder / NAME).write_bytes(LOG)
     do(folder, folder / NAME)
-    with telling(_read, str(folder), str(tmp_path / "work")) as (_, answer):
+    with telling(read_archive, str(folder), str(tmp_path / "work")) as (_, answer):
         assert answer.poll(SECONDS), "it waits, or reads on and on"
         said = answer.recv()
     assert re.search(expected, said), said

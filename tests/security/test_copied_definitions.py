@@ -1,6 +1,7 @@
 """The stored definition of a copied temporary table makes a temporary table out of columns and keys, and nothing else.
 
-Attacker: whoever can UPDATE ``binlane.temporary`` on the target. The lane's account runs the text.
+Attackers: whoever can UPDATE ``binlane.temporary`` on the target, and whoever can make a table in the schema
+``binlane``, whose name is a part of the statement that drops a copy. The lane's account runs the text.
 """
 
 from __future__ import annotations
@@ -9,9 +10,15 @@ from typing import Final
 
 import pytest
 
+from binlane.apply.session.connection import SessionLimits
 from binlane.apply.stored_definition import require_columns_alone
+from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import StateSchemaError
 from binlane.model import Flavor
+from binlane.servers.engines import engine_of
+from binlane.state.carried.temporary_tables import copy_name
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, ChannelOf, run_on
 
 _BEGIN: Final = "CREATE TEMPORARY TABLE "
 HARMLESS: Final = (
@@ -71,3 +78,20 @@ def test_a_comment_of_mariadb_is_read_as_mariadb_reads_it() -> None:
     [text] = (each for each in ATTACKS if "M!" in each)
     with pytest.raises(StateSchemaError):
         require_columns_alone(text, Flavor.MARIADB)
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_the_name_of_a_table_drops_no_other_table(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    copy = copy_name(CHANNEL, 1, 1)
+    hostile = (f"{copy}`,`app`.`victim", f"{copy}`,app.victim -- x", f"{copy} `")
+    quoted = [f"binlane.`{name.replace('`', '``')}`" for name in hostile]
+    tables = [f"CREATE TABLE {name} (n INT)" for name in (*quoted, f"binlane.`{copy}`")]
+    run_on(channel.target, "CREATE DATABASE app", "CREATE TABLE app.victim (n INT)", *tables, log=False)
+    try:
+        CopyKeeper(engine_of(channel.endpoints.target), SessionLimits(), CHANNEL).sweep(10)
+        found = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE %s"
+        assert channel.target.query(found, ("app", "victim")) == [("victim",)]
+        assert channel.target.query(found, ("binlane", copy)) == []
+    finally:
+        run_on(channel.target, f"DROP TABLE IF EXISTS {', '.join(quoted)}", log=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import struct
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -84,3 +85,23 @@ def test_what_a_client_sends_as_it_is_reaches_the_server(mariadb_target: Private
 
     assert mariadb_target.query("SELECT a FROM app.t") == [("it's \\",), (None,), ("a'b",)]
     assert mariadb_target.query("SELECT routine_name FROM information_schema.routines WHERE routine_schema = 'app'")
+
+
+def test_a_file_that_is_cut_while_it_is_read_ends_no_process(tmp_path: Path) -> None:
+    event = query(b"INSERT INTO app.t VALUES (1)", database=b"app")
+    file = tmp_path / "binlog.000001"
+    file.write_bytes(log(*(mariadb_gtid(1, _IN_TRANSACTION), event, wire(T.XID, struct.pack("<Q", 42))) * 2000))
+    program = (
+        "import io, os, sys\n"
+        "from pathlib import Path\n"
+        "from binlane.orchestration.commands.inspection.events import Detail, inspect_files\n"
+        "from binlane.orchestration.terminal import Terminal\n"
+        "class Cutting(io.StringIO):\n"
+        "    def write(self, text):\n"
+        "        os.truncate(sys.argv[1], 0)\n"
+        "        return super().write(text)\n"
+        "out = Terminal(file=Cutting())\n"
+        "inspect_files([Path(sys.argv[1])], as_json=False, out=out, err=out, detail=Detail())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(file)], capture_output=True, text=True, check=False)
+    assert (ended.returncode, file.stat().st_size) == (0, 0), ended.stderr

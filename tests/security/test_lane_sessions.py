@@ -25,6 +25,9 @@ BODIES: Final = (
     ("SET @@session.", "SET @@session.`lock_wait_timeout` = 1"),
     ("SET ROLE", "SET ROLE NONE"),
     ("CREATE TABLE", "CALL app.makes()"),
+    # to information_schema, code inside of a literal
+    ("KILL", "SET @x = 'a\\\\'; KILL CONNECTION_ID(); SET @y = ' OR 1 #'\n"),
+    ("SET GLOBAL", "SET @x = 'a''b'; SET GLOBAL max_connections = 77; SET @y = 'c''d'"),
 )
 """What is found in a body, and the body."""
 OF_FAMILY: Final = {
@@ -34,6 +37,7 @@ OF_FAMILY: Final = {
         ("IMPORT TABLE", "IMPORT TABLE FROM 'x.sdi'"),
     ),
 }
+UNREAD: Final = "BEGIN DECLARE `\ufffd` INT; KILL CONNECTION_ID(); END"
 HARMLESS: Final = "SET @@session.max_sp_recursion_depth = 5, sql_mode = '', time_zone = '+01:00'"
 """Lanes set the second and the third anew for each statement."""
 FAMILIES: Final = ("mariadb", pytest.param("mysql", marks=requires_mysql))
@@ -53,8 +57,13 @@ def test_no_body_runs_in_a_lane_that_ends_its_session_or_changes_the_server(fami
     for number, (_, body) in enumerate(bodies):
         text = ON_TARGET.format(server_id=server_id, body=body)
         run_on(channel.source, f"CREATE TRIGGER app.x{number} BEFORE INSERT ON app.t{number} FOR EACH ROW {text}")
+    # both servers have it from a copy, and no log has its text
+    unread = f"CREATE TRIGGER app.unread BEFORE INSERT ON app.t{len(bodies) - 1} FOR EACH ROW"
+    unread = f"{unread} {ON_TARGET.format(server_id=server_id, body=UNREAD)}"
     channel.write_channel("allow_unsafe = true\n")
     assert channel.run() is not None
+    for server in (channel.source, channel.target):
+        run_on(server, "SET NAMES utf8mb4", unread, log=False)
     before = channel.target.query("SELECT @@global.max_connections")
     for number in range(len(bodies)):
         run_on(channel.source, "SET SESSION binlog_format = STATEMENT", f"INSERT INTO app.t{number} VALUES ({number})")
@@ -66,6 +75,7 @@ def test_no_body_runs_in_a_lane_that_ends_its_session_or_changes_the_server(fami
         program = "procedure app.makes" if what == "CREATE TABLE" else f"trigger app.x{number}"
         expected = rf"found {re.escape(what)} of {program};" if what else rf"app\.x{number}\b"
         assert (re.search(expected, str(refused.value)) is not None) is (what != ""), what
+        assert "found a text that cannot be split into words of trigger app.unread" in str(refused.value)
         assert channel.target.query(f"SELECT n FROM app.t{number}") == []
     assert channel.target.query("SELECT @@global.max_connections") == before
 
@@ -93,14 +103,12 @@ def test_no_setting_of_one_user_s_function_decides_on_another_user_s_rows(family
     for server in (channel.source, channel.target):
         run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
     body = "BEGIN SET SESSION group_concat_max_len = 4; SET SESSION sql_select_limit = 1; RETURN 1; END"
-    run_on(
-        channel.source,
+    channel.on_both(
         *("CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)", "CREATE DATABASE shop"),
         *("CREATE TABLE shop.a (n INT PRIMARY KEY)", "INSERT INTO shop.a VALUES (11), (12), (13)"),
         "CREATE TABLE shop.b (v VARCHAR(99))",
         f"CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA {body}",
     )
-    assert channel.run() is not None
     run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO app.t VALUES (app.f())")
     joined = "INSERT INTO shop.b SELECT GROUP_CONCAT(n ORDER BY n) FROM shop.a"
     run_on(channel.source, "SET SESSION binlog_format = STATEMENT", joined)
@@ -136,8 +144,7 @@ def test_the_text_of_a_signal_is_no_line_of_a_log(channel: Channel) -> None:
         run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
     tables = ("CREATE TABLE app.t (n INT PRIMARY KEY)", "CREATE TABLE app.u (n INT)")
     function = f"CREATE FUNCTION app.f() RETURNS INT READS SQL DATA {body} RETURN 1; END"
-    run_on(channel.source, "CREATE DATABASE app", *tables, function)
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE app", *tables, function)
     run_on(channel.target, "INSERT INTO app.u VALUES (1)", log=False)
     run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "INSERT INTO app.t VALUES (app.f())")
 

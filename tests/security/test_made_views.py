@@ -13,6 +13,7 @@ import pytest
 from binlane.bootstrap.definition_copy import Definition, make
 from binlane.bootstrap.sessions import write_session
 from binlane.errors import TargetError
+from binlane.restore.dump_load import DumpLoad
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, run_on
 
@@ -22,6 +23,14 @@ BODIES: Final = (
     "INSERT INTO mysql.servers VALUES ('a', '', '', '', '', 0, '', '', '')",
     "UPDATE /* x */ `binlane` . channels SET windows = 99",
     "CALL app.p()",
+    "DELETE FROM other.victim",
+    "UPDATE app.t SET n = n + 1",
+    "INSERT /* x */ INTO t VALUES (9)",
+    "REPLACE t VALUES (9)",
+    "SET @x = NEXT VALUE FOR other.s",
+    "DO SETVAL(other.s, 77)",
+    # to information_schema, code inside of a literal
+    "SET @x = 'a\\\\'; SET GLOBAL max_connections = 77; SET @y = ' OR 1 #'\n",
 )
 
 
@@ -33,6 +42,10 @@ def _made(server: PrivateServer, body: str) -> None:
         "SET GLOBAL log_bin_trust_function_creators = ON",
         "CREATE DATABASE app",
         "CREATE TABLE app.t (n INT PRIMARY KEY)",
+        "CREATE DATABASE IF NOT EXISTS other",
+        "CREATE TABLE IF NOT EXISTS other.victim (n INT)",
+        "INSERT INTO other.victim VALUES (1)",
+        "CREATE SEQUENCE IF NOT EXISTS other.s",
         "CREATE PROCEDURE app.p() SQL SECURITY INVOKER SET GLOBAL max_connections = 77",
         f"{head} BEGIN {body}; RETURN 1; END",
         log=False,
@@ -52,6 +65,46 @@ def test_no_view_is_made_that_has_such_a_function_called(channel: Channel, body:
         make(session, Definition("VIEW", "app", "v", view, "utf8mb4", "utf8mb4_general_ci"))
     assert server.query("SELECT @@global.max_connections") == before
     assert server.query("SELECT x FROM app.v") == []
+    assert server.query("SELECT n FROM other.victim") == [(1,)]
+    assert server.query("SELECT next_not_cached_value FROM other.s") == [(1,)]
+
+
+HARMLESS: Final = (
+    "SET @x = REPLACE(INSERT('a', 1, 1, 'b'), 'b', 'c')",
+    "SET @x = (SELECT MAX(n) FROM app.t)",
+    "CALL app.q()",
+)
+"""Of functions that change nothing."""
+
+
+@pytest.mark.parametrize("body", HARMLESS)
+def test_a_view_of_a_function_that_changes_nothing_is_made(channel: Channel, body: str) -> None:
+    _made(channel.target, body)
+    run_on(channel.target, "CREATE PROCEDURE app.q() SQL SECURITY INVOKER SET @x = 1", log=False)
+    view = b"CREATE SQL SECURITY INVOKER VIEW `app`.`v` AS SELECT ROUND(1.5, app.evil()) AS x FROM app.t"
+    with contextlib.closing(write_session(channel.endpoints.target)) as session:
+        make(session, Definition("VIEW", "app", "v", view, "utf8mb4", "utf8mb4_general_ci"))
+    assert channel.target.query("SELECT x FROM app.v") == []
+
+
+@pytest.mark.parametrize("security", ["INVOKER", "DEFINER"])
+@pytest.mark.parametrize("body", ["DELETE FROM other.victim", "DELETE FROM mysql.servers"])
+def test_no_view_of_a_dump_is_made_that_has_a_function_called(channel: Channel, body: str, security: str) -> None:
+    """Whose definer the dump has chosen."""
+    server = channel.target
+    _made(server, "SET @x = 1")
+    dump = (
+        b"USE `app`",
+        f"CREATE FUNCTION f() RETURNS INT DETERMINISTIC MODIFIES SQL DATA SQL SECURITY {security} "
+        f"BEGIN {body}; RETURN 1; END".encode(),
+        b"CREATE VIEW v AS SELECT ROUND(1.5, f()) AS x FROM t",
+    )
+    with contextlib.closing(write_session(channel.endpoints.target)) as session:
+        load = DumpLoad(session, (10, 11, 6), "dump.sql", {"app": "app"})
+        with pytest.raises(TargetError, match=r"MariaDB (may call|calls) app\.f .*to make the view.*by hand"):
+            load.run(iter(dump))
+        load.run(iter((b"USE `app`", b"CREATE VIEW v AS SELECT ROUND(1.5, evil()) AS x FROM t")))
+    assert server.query("SELECT n FROM other.victim") == [(1,)]
 
 
 BEHIND: Final = (

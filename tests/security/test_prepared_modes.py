@@ -4,6 +4,7 @@ second one alone."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pymysql
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from binlane.errors import BinlaneError
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import ChannelOf, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 _OTHER = rb"d JOIN other.victim v SET v.n = 666"
 _USUAL = ("SET sql_mode = ''", "SET NAMES utf8mb4")
@@ -77,39 +78,49 @@ def family(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_a_text_about_other_tables_in_the_mode_that_prepared_it_is_refused(
-    channel_of: ChannelOf, family: str, attack: str
-) -> None:
+@pytest.fixture
+def prepared(channel_of: ChannelOf, family: str) -> Iterator[Channel]:
+    """A channel whose servers have tables of the application and others from before, and a user of the first ones who
+    writes statements into the log."""
     channel = channel_of(family, family)
-    run_on(
-        channel.source,
+    channel.on_both(
         "CREATE DATABASE app",
         "CREATE TABLE app.t (n INT PRIMARY KEY, v VARCHAR(20), w VARCHAR(20), k INT)",
         "INSERT INTO app.t (n) VALUES (9)",
         "CREATE DATABASE other",
         "CREATE TABLE other.victim (n INT PRIMARY KEY)",
         "INSERT INTO other.victim VALUES (42)",
+    )
+    run_on(
+        channel.source,
         "CREATE USER test_p@'%' IDENTIFIED BY 'p'",
         "GRANT ALL ON app.* TO test_p@'%'",
         "SET GLOBAL binlog_format = STATEMENT",
     )
-    try:
-        assert channel.run() is not None
-        for server in (channel.source, channel.target) if attack == "name" else ():
-            run_on(server, *SPELLED, log=False)
-        as_user(channel.source, *(each for mode, text in HARMLESS for each in (f"SET sql_mode = '{mode}'", text)))
-        assert channel.run() is not None
-        channel.assert_equal()
-        prepared, text, executed = ATTACKS[attack]
-        as_user(
-            channel.source, f"SET @text = X'{text.hex()}'", *prepared, "PREPARE s FROM @text", *executed, "EXECUTE s"
-        )
-        with pytest.raises(BinlaneError, match=re.escape("[other-modes]")):
-            channel.run()
-    finally:
-        run_on(channel.source, "SET GLOBAL binlog_format = ROW", "DROP USER test_p@'%'")
-    assert channel.source.query("SELECT n FROM other.victim") == [(42,)]
+    yield channel
+    run_on(channel.source, "SET GLOBAL binlog_format = ROW", "DROP USER test_p@'%'")
+
+
+def test_what_applications_write_in_each_mode_arrives(prepared: Channel) -> None:
+    as_user(prepared.source, *(each for mode, text in HARMLESS for each in (f"SET sql_mode = '{mode}'", text)))
+
+    assert prepared.run() is not None
+
+    prepared.assert_equal()
+    assert len(prepared.target.query("SELECT n FROM app.t")) > len(HARMLESS)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_text_about_other_tables_in_the_mode_that_prepared_it_is_refused(prepared: Channel, attack: str) -> None:
     if attack == "name":
-        assert channel.target.query("SELECT k FROM app.`é`") == [(42,)]
-    assert channel.target.query("SELECT n FROM other.victim") == [(42,)]
+        prepared.on_both(*SPELLED)
+    before, text, executed = ATTACKS[attack]
+    as_user(prepared.source, f"SET @text = X'{text.hex()}'", *before, "PREPARE s FROM @text", *executed, "EXECUTE s")
+
+    with pytest.raises(BinlaneError, match=re.escape("[other-modes]")):
+        prepared.run()
+
+    assert prepared.source.query("SELECT n FROM other.victim") == [(42,)]
+    if attack == "name":
+        assert prepared.target.query("SELECT k FROM app.`é`") == [(42,)]
+    assert prepared.target.query("SELECT n FROM other.victim") == [(42,)]

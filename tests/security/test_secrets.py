@@ -6,11 +6,17 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from binlane.cli import main
+from binlane.config import load_channel
+from binlane.errors import ConfigError, has_password
+from binlane.source.archive import ArchiveSource
+from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
@@ -18,10 +24,27 @@ from tests.security.canary import USER, address, files, leaks, make_account, spe
 from tests.spark.open_to_all import descendants
 from tests.waiting import wait_until
 
+SECRET: Final = "c4naryOfAFolder"
 COMMANDS: Final = (("status",), ("doctor",), ("check",), ("verify",), ("grants",), ("show", "1"), ("run",))
 """Of a channel whose last window was refused. A command more is an attack more."""
 DENIED: Final = (("doctor",), ("status",), ("run",))
 """The same where the accounts have another password by now."""
+
+FOLDERS: Final = (
+    f"ftp://user:{SECRET}@127.0.0.1:1/logs",
+    f"http://user:{SECRET}@127.0.0.1:1/logs",
+    f"s3://AKIAIOSFODNN7:{SECRET}@bucket/logs",
+    f"simplecache::sftp://user:{SECRET}@127.0.0.1:1/logs",
+    f"http://:{SECRET}@127.0.0.1:1/logs",
+)
+"""URIs of folders that name a secret: errors, notes and the state begin with a folder's URI. A line more is an attack
+more."""
+WITHOUT: Final = (
+    "s3://bucket/a:b@c",
+    "abfs://container@account.dfs.core.windows.net/x",
+    "sftp://user@host/x",
+    "/a:b@c",
+)
 
 
 def test_each_spelling_is_found() -> None:
@@ -49,6 +72,50 @@ def test_no_command_tells_a_password(family: str, channel_of: ChannelOf, capsys:
     texts |= dict(files(channel.project))
 
     assert leaks(texts) == []
+
+
+@pytest.mark.parametrize("uri", FOLDERS)
+def test_no_error_tells_the_secret_of_a_folder_s_uri(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "orders.toml"
+    for table in (f'[source]\narchive = "{uri}"', f'[source]\nconnection = "s"\n[work]\nuri = "{uri}"'):
+        file.write_text(f'{table}\n[target]\nconnection = "t"\n')
+        with pytest.raises(ConfigError, match="without a password") as refused:
+            load_channel(file, {})
+        assert SECRET not in str(refused.value)
+    for open_it in (lambda: ArchiveSource(uri).state(), lambda: WorkFolder(uri).is_local):
+        with pytest.raises(ConfigError, match="without a password") as refused:
+            open_it()
+        assert SECRET not in str(refused.value)
+    monkeypatch.setattr(sys, "argv", ["binlane", "archive", "check", uri])
+    with pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr()
+    assert "without a password" in said.err
+    assert SECRET not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        '[source]\nconnection = "{}"\n[target]\nconnection = "t"',
+        '[source]\nconnection = "s"\n[target]\nconnection = "{}"',
+        '[source]\nconnection = "s"\n[target]\nconnection = "t"\n[announce]\nairflow = "{}"',
+    ],
+    ids=("source", "target", "announce"),
+)
+def test_a_url_in_place_of_a_connection_s_id_is_refused_without_its_account(table: str, tmp_path: Path) -> None:
+    file = tmp_path / "orders.toml"
+    file.write_text(table.format(f"mysql://user:{SECRET}@host/") + "\n")
+    with pytest.raises(ConfigError, match="the id of a connection, not its URL") as refused:
+        load_channel(file, {})
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("uri", WITHOUT)
+def test_a_folder_s_uri_without_a_secret_is_taken(uri: str) -> None:
+    assert not has_password(uri)
 
 
 def _followed(channel: Channel) -> dict[str, bytes]:

@@ -26,6 +26,7 @@ from binlane.work.plan_job.job import InProcess, run_plan_job
 from binlane.work.plan_job.tasks import RESULTS
 from binlane.work.plan_job.wire import from_wire, to_wire
 from lab.stored_windows import stored, unpack
+from tests.parsing import parsed
 
 ROOT: Final = Path(__file__).parents[2]
 _LOADERS: Final = frozenset({"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal", "joblib"})
@@ -124,7 +125,7 @@ def test_no_module_of_the_product_loads_pickled_values() -> None:
         str(file.relative_to(ROOT))
         for folder in ("plugins", "spark_jobs", "dags")
         for file in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in ast.walk(parsed(file.read_text("utf-8")))
         if (isinstance(node, ast.Import) and any(each.name.partition(".")[0] in _LOADERS for each in node.names))
         or (isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _LOADERS)
         or (isinstance(node, ast.Attribute) and node.attr in ("rdd", "pickleFile", "sparkContext.parallelize"))

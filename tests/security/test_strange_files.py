@@ -15,10 +15,13 @@ from typing import Final
 import pytest
 
 from binlane.errors import BinlaneError
+from binlane.formats import FORMATS_FILE
 from binlane.server_proof import TargetProof
 from binlane.state.target_record import file_of, recorded
 from binlane.work.files import WorkFolder
+from binlane.work.folder_formats import check_formats
 from binlane.work.memory_map import mapped
+from binlane.work.plan_job.made import ANSWER, take_answer
 from tests.forked import telling
 
 NAME: Final = "manifest.json"
@@ -96,6 +99,42 @@ def test_a_name_that_is_no_file_is_named(tmp_path: Path, way: str) -> None:
             said = answer.recv()
         assert expected in said, (strange, said)
         assert expected == "nothing" or f"{folder}/{NAME}: " in said
+
+
+CONTENTS: Final = (
+    *(b"", b"null", b'"x"', b"[]", b"7", b"\xff\xfe\x00", b"[" * 60_000, b'{"a":' * 10_000),
+    b'{"identity": 1, "incarnation": 2, "seqno": 1e999, "binlane": 1, "formats": {"a": 1e999}}',
+    b'{"identity": 1, "incarnation": 2, "seqno": NaN, "binlane": 1, "formats": {"a": NaN}}',
+    b'{"identity": 1, "incarnation": 2, "seqno": "%b", "binlane": 1, "formats": {"a": "%b"}}' % ((b"9" * 5_000,) * 2),
+    b'{"made": "", "code": [], "binlane": 1, "formats": 7}',
+)
+"""In place of small records of which the target has no digest. A line more is an attack more."""
+RECORDS: Final[Mapping[str, Callable[[str], object]]] = {
+    file_of("shop"): lambda folder: recorded(TargetProof("shop", folder)),
+    FORMATS_FILE: lambda folder: check_formats(WorkFolder(folder)),
+    ANSWER: lambda folder: take_answer(folder, "token"),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("content", CONTENTS, ids=lambda content: repr(content[:30]))
+def test_a_record_of_any_bytes_is_named(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BinlaneError, match=f"{tmp_path}/{name}: expected "):
+        RECORDS[name](str(tmp_path))
+
+
+def test_a_link_is_removed_and_nothing_behind_it(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    (tmp_path / "work" / "1").mkdir(parents=True)
+    for link in (tmp_path / "work" / "1" / "lanes", tmp_path / "work" / "2"):
+        link.symlink_to(outside)
+    for window in ("1", "2"):
+        WorkFolder(str(tmp_path / "work" / window)).remove()
+    assert list((tmp_path / "work").iterdir()) == []
+    assert list(outside.iterdir()) == [outside / "kept"]
 
 
 def _recorded(folder: str, answer: Connection) -> None:

@@ -90,8 +90,7 @@ def test_a_hint_that_sets_a_variable_on_the_source_alone_is_refused(
     hint: str, statement: str, channel_of: ChannelOf
 ) -> None:
     channel = channel_of("mysql", "mariadb")
-    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT, a INT)", "CREATE TABLE app.x (n INT)")
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE app", "CREATE TABLE app.t (n INT, a INT)", "CREATE TABLE app.x (n INT)")
     run_on(channel.source, "SET SESSION binlog_format = STATEMENT", statement.format(f"/*+ {hint} */"))
 
     with pytest.raises(UnsupportedEventError, match=r"hint.*nothing of the window was written"):
@@ -101,8 +100,7 @@ def test_a_hint_that_sets_a_variable_on_the_source_alone_is_refused(
 @requires_mysql
 def test_hints_whose_variables_are_logged_or_without_effect_reach_the_other_family(channel_of: ChannelOf) -> None:
     channel = channel_of("mysql", "mariadb")
-    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT, a DATETIME)")
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE app", "CREATE TABLE app.t (n INT, a DATETIME)")
     hint = "/*+ SET_VAR(timestamp=86400) SET_VAR(sort_buffer_size=65536) SET_VAR(foreign_key_checks=0) */"
     run_on(channel.source, "SET SESSION binlog_format = STATEMENT", f"INSERT {hint} INTO app.t VALUES (1, NOW())")
 
@@ -116,8 +114,7 @@ def test_hints_whose_variables_are_logged_or_without_effect_reach_the_other_fami
 @requires_mysql
 def test_what_a_newer_server_skips_or_executes_does_not_depend_on_the_target_s_version(channel_of: ChannelOf) -> None:
     channel = channel_of("mariadb", "11.8")
-    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT)")
-    assert channel.run() is not None
+    channel.on_both("CREATE DATABASE app", "CREATE TABLE app.t (n INT)")
     run_on(
         channel.source,
         "SET SESSION binlog_format = STATEMENT",

@@ -33,31 +33,46 @@ KEPT = (
     ("mariadb", "INSERT INTO app.u SELECT 1 FROM /* the */ `MYSQL` . `global_priv`"),
     ("mysql", "UPDATE mysql.user SET host = 'evil' WHERE user = 'test_u'"),
     ("mysql", "UPDATE `binlane` . `channels` SET windows = 99"),
+    # to information_schema, code inside of a literal
+    ("mariadb", "SET @x = 'a\\\\'; UPDATE binlane.channels SET windows = 99; SET @y = ' OR 1 #'\n"),
+    ("mysql", "SET @x = 'a\\\\'; UPDATE binlane.channels SET windows = 99; SET @y = ' OR 1 #'\n"),
+    ("mysql", "SET @x = 'a''b'; UPDATE binlane.channels SET windows = 99; SET @y = 'c''d'"),
 )
 """Tables of the target's accounts and of the channel's state, which nobody but the lane's account may change."""
 ALIKE = "BEGIN DECLARE done INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = 1; SET @x = done; END"
 
 
-def made(channel: Channel, body: str) -> None:
-    """Tables that the filter takes and leaves out, and a function of the body, which nobody has called."""
-    for server in (channel.source, channel.target):
-        other = ("CREATE DATABASE other", "CREATE TABLE other.victim (n INT)", "INSERT INTO other.victim VALUES (42)")
-        run_on(server, *other, log=False)
-    run_on(
-        channel.source,
+def prepared(channel: Channel) -> None:
+    """Tables that the filter takes and leaves out, and a user of the first ones, as both servers have them from before:
+    what no window has to bring."""
+    channel.on_both(
+        "CREATE DATABASE other",
+        "CREATE TABLE other.victim (n INT)",
+        "INSERT INTO other.victim VALUES (42)",
         "CREATE DATABASE app",
         "CREATE TABLE app.t (n INT)",
         "CREATE TABLE app.u (n INT)",
         "CREATE USER test_u@'%' IDENTIFIED BY 'p'",
         "GRANT ALL ON app.* TO test_u@'%'",
+        "SET GLOBAL log_bin_trust_function_creators = ON",
     )
+
+
+def made(channel: Channel, body: str) -> None:
+    """The same, under the filter, and in the log a function of the body, which nobody has called."""
+    prepared(channel)
     channel.write_channel(FILTER)
+    as_user(
+        channel,
+        f"CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN {body}; RETURN 1; END",
+    )
+
+
+def a_window(channel: Channel) -> None:
+    """A channel's first window looks at the functions that it finds, too, and would refuse one that names no table for
+    another reason than its call."""
+    run_on(channel.source, "INSERT INTO app.u VALUES (0)")
     assert channel.run() is not None
-    function = f"CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN {body}; RETURN 1; END"
-    trust = "SET GLOBAL log_bin_trust_function_creators = ON"
-    run_on(channel.source, trust)
-    run_on(channel.target, trust)
-    as_user(channel, function)
 
 
 def as_user(channel: Channel, *statements: str) -> None:
@@ -154,9 +169,9 @@ def test_a_routine_changes_neither_accounts_nor_the_state_without_a_filter_too(
     family: str, body: str, security: str, channel_of: ChannelOf
 ) -> None:
     channel = channel_of(family, family)
-    made(channel, "SET @x = 1")
-    channel.write_channel()
-    assert channel.run() is not None
+    prepared(channel)
+    if body.startswith("SET GLOBAL"):
+        a_window(channel)
     # both servers have it from a copy, and no log has its text
     function = f"CREATE FUNCTION app.g() RETURNS INT MODIFIES SQL DATA {security} BEGIN"
     function += (
@@ -212,9 +227,8 @@ def test_a_routine_changes_no_unnamed_table_by_binlog(family: str, channel_of: C
     """Servers take BINLOG in the body of a function, and check no privilege on the tables of its rows."""
     channel = channel_of(family, family)
     payload = _payload(channel.target)
-    made(channel, "SET @x = 1")
-    channel.write_channel()
-    assert channel.run() is not None
+    prepared(channel)
+    a_window(channel)
     function = "CREATE FUNCTION app.g() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN"
     # on the source its caller lacks the privilege, and catches the error
     function += f" DECLARE CONTINUE HANDLER FOR 1227 BEGIN END; BINLOG '{payload}'; RETURN 1; END"
@@ -242,9 +256,7 @@ SPELLINGS = (
 )
 def test_a_routine_is_the_same_by_each_spelling_of_its_name(family: str, call: str, channel_of: ChannelOf) -> None:
     channel = channel_of(family, family)
-    made(channel, "SET @x = 1")
-    channel.write_channel()
-    assert channel.run() is not None
+    prepared(channel)
     kept = "INSERT INTO mysql.global_priv VALUES ('%', 'test_evil', '{}')"
     if family == "mysql":
         kept = "UPDATE mysql.user SET host = 'evil' WHERE user = 'test_u'"

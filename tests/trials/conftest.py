@@ -1,3 +1,3 @@
 """What the trials share with the tests of whole windows."""
 
-from tests.integration.window.conftest import channel, channel_of, clean_servers  # noqa: F401
+from tests.integration.window.conftest import channel, channel_of, clean_servers, undone  # noqa: F401

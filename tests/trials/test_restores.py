@@ -18,10 +18,17 @@ from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
 from tests.chaos.proxy import Act, proxy
 from tests.integration.restore.scene import DATABASE, Scene, answer, contents, scene_of
+from tests.integration.restore.test_replace import FORMER, former_of, kept
 from tests.integration.window.conftest import ChannelOf, run_on
 
 _TOKENS: Final = (b"INSERT INTO `a`", b"RENAME TABLE", b"CREATE DEFINER", b"DROP DATABASE")
 """Statements of the load and of the final names; those of windows are cut in tests/chaos."""
+_REPLACING: Final = (
+    b"CREATE DATABASE `back_replaced`", b"DROP TRIGGER `back`", b"DROP EVENT IF EXISTS `back`", b"RENAME TABLE",
+    b"ALTER DATABASE `back`", b"CREATE DEFINER", b"DROP VIEW IF EXISTS `back`.`only_former`",
+    b"DROP PROCEDURE IF EXISTS `back`", b"DROP DATABASE IF EXISTS `back_unfinished`",
+)  # fmt: skip
+"""Statements of the change; the connection is lost in front of each, and behind it."""
 _MOST_SECONDS: Final = 120.0
 _STAGES: Final = ("loading", "rolling", "moving")
 _KILLS: Final = 8
@@ -56,6 +63,41 @@ def _is_moved(scene: Scene, number: int) -> bool:
     """Whether the cut was behind the last statement."""
     [(stage,)] = scene.channel.target.query("SELECT stage FROM binlane.restores WHERE channel = %s", (f"cut{number}",))
     return bool(stage == "moving")
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_replacement_that_is_cut_at_each_statement_goes_on(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value))
+    target, former = scene.channel.target, former_of(scene)
+    cuts = [(token, act) for token in _REPLACING for act in (Act.CUT_BEFORE, Act.CUT_AFTER)]
+    for number, (token, act) in enumerate(cuts):
+        name = f"cut{number}"
+        with proxy(target.host, target.port) as cut:
+            scene.channel.connect("target_server", target, port=cut.port)
+            cut.once(token, act)
+            assert scene.restore(name, "--replace", "--yes", base="one.sql") != 0, (token, act)
+            assert cut.struck == 1, token
+        scene.channel.connect("target_server", target)
+        tables = {table for (table,) in target.query(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'back' AND table_type = 'BASE TABLE'"
+        )}  # fmt: skip
+        assert tables in ({"a", "child"}, {"a", "c", "late"}), (token, act)
+        if "child" not in tables:
+            # a former event would go on, on the restored tables
+            events = target.query("SELECT event_name FROM information_schema.events WHERE event_schema = 'back' AND "
+                                  "status = 'ENABLED'")  # fmt: skip
+            assert events == [], (token, act)
+        capsys.readouterr()
+        assert scene.channel.cli("restore", "--continue", name) == 0, (token, act, capsys.readouterr().err)
+        assert contents(target, "back") == scene.expected, (token, act)
+        assert kept(scene) == former, (token, act)
+        assert scene.databases() == {"back", "back_replaced"}
+        assert scene.channel.cli("restore", "--drop-replaced", name) == 0
+        assert scene.channel.cli("restore", "--drop", name) == 0
+        run_on(target, "DROP DATABASE back", log=False)
+        run_on(target, *FORMER, log=False)
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))

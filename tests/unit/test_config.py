@@ -22,7 +22,7 @@ from binlane.config import ChannelConfig, DeclaredChannel, declared_channels, fi
 from binlane.config import keys as config
 from binlane.config.by_name import all_keys
 from binlane.config.declaration import REQUIRED, Key, PerChannel
-from binlane.config.kinds import Table
+from binlane.config.kinds import CONNECTION, Table
 from binlane.config.node import Node
 from binlane.errors import ConfigError
 from binlane.model import Flavor
@@ -59,6 +59,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.filter == config.FilterConfig((), (), (), (), {}, ())
     assert read.rename == ()
     assert read.collations == ()
+    assert read.drill == config.DrillConfig(None, None, 3, "@daily")
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24, 10_000)
     assert read.apply == config.ApplyConfig(
         *(3600, 60, 10, 5, 86_400, 30),
@@ -145,6 +146,7 @@ EVERY_KEY = """
     max_unverified = 2
     max_pending = 4
     max_full_age = 3
+    max_drill_age = 5
     lag_seconds = 60
     callback = "company.alerts.page"
     [verify]
@@ -152,6 +154,11 @@ EVERY_KEY = """
     rows_per_second = 5
     max_threads_running = 6
     slice_seconds = 7
+    [drill]
+    base = "/backup/all.sql"
+    log = "s3://backup/binlog"
+    tenants = 9
+    schedule = "none"
     [work]
     uri = "s3://work/binlane"
     keep_windows = 1
@@ -207,9 +214,10 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     )
     assert (read.owner_link, read.alert) == (
         "mailto:team@example.com",
-        config.AlertConfig(1, 2, 4, 3, 60, "company.alerts.page"),
+        config.AlertConfig(1, 2, 4, 3, 5, 60, "company.alerts.page"),
     )
     assert read.verify == config.VerifyConfig(VerifyScope.NONE, 5, 6, 7)
+    assert read.drill == config.DrillConfig("/backup/all.sql", "s3://backup/binlog", 9, None)
     assert read.work == config.WorkConfig("s3://work/binlane", 1, 7)
     assert read.spark == config.SparkConfig(PlanEngine.AUTO, 3, "cluster", {"spark.driver.memory": "2g"})
 
@@ -351,7 +359,11 @@ WRONG = [
         "spark.conf.a: expected text, got a value of the type int, which is not shown",
         id="spark.conf",
     ),
-    pytest.param('[source]\nconnection = "a"\n', "target.connection: expected text, got nothing", id="no target"),
+    pytest.param(
+        '[source]\nconnection = "a"\n',
+        f"target.connection: expected {CONNECTION.expected}, got nothing",
+        id="no target",
+    ),
     pytest.param(
         '[target]\nconnection = "a"\n', "source: expected either connection or archive, got neither", id="neither"
     ),

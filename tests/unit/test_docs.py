@@ -46,10 +46,10 @@ PRINTED = (
     "the server says: ",
     "check host and port, then run again when the server answers",
     "; run the step again when the server answers",
-    "; nothing was written to the target. Free space, or set work.uri to a larger place if no window is open, then run",
+    "; this step writes nothing to the target. Free space, or set work.uri to a larger place if no window is open, th",
     "its files are gone from ",
     ": reading the same part of the log again",
-    "run `binlane init` first: it creates the state tables",
+    "begins it without a copy (if the schema was lost, first read",
 )
 """What docs/recovery.md quotes of status and errors."""
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -186,9 +186,9 @@ def test_the_tables_of_benchmarks_are_their_results(path: Path, name: str) -> No
 
 
 def test_the_cost_of_a_verification_is_the_benchmarks_result() -> None:
-    text = page("docs/verify.md")
+    text = page("docs/comparison.md")
     assert verification.rendered(text) == text, (
-        "docs/verify.md is not up to date: `python -m benchmarks.verification` writes it"
+        "docs/comparison.md is not up to date: `python -m benchmarks.verification` writes it"
     )
     assert "| MariaDB 1" in text
     assert "| MySQL " in text

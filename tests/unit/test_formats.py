@@ -55,7 +55,9 @@ def of_release(release: str, versions: dict[str, int]) -> bytes:
 
 def test_a_folder_of_today_is_read() -> None:
     for names in (OF_WINDOW, OF_PLAN):
-        require_formats(written_formats(names), "w")
+        written = written_formats(names)
+        require_formats(written, "w")
+        assert json.loads(written)["formats"] == {name: FORMATS[name].version for name in names}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 
+from tests.parsing import parsed
+
 ROOT: Final = Path(__file__).parents[2]
 BINLANE: Final = ROOT / "plugins" / "binlane"
 
@@ -110,7 +112,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, *VERIFY),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
-    "restore": (*TRANSACTIONS, *STATE, "source", "apply.session", "apply", "bootstrap"),
+    "restore": (*TRANSACTIONS, *STATE, "regular_files", "source", "apply.session", "apply", "bootstrap"),
     "health": (*BASE, *CONFIG, "schema", "work", "work.plan_job", "state", "state.records", "apply", "bootstrap"),
     "orchestration.extraction": WINDOW,
     "orchestration": (
@@ -141,7 +143,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "orchestration.commands.copies": (
         *(*WINDOW, "rename_rules", "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "repair", "restore"),
-        *("health", "orchestration", "orchestration.extraction", "orchestration.commands"),
+        *("health", "orchestration", "orchestration.announcing", "orchestration.extraction", "orchestration.commands"),
     ),
     "orchestration.airflow": (
         *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "health"),
@@ -162,7 +164,8 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration.plan_job", "orchestration.announcing", "orchestration.commands"),
     ),
     "cli": (
-        *(*BASE, *CONFIG, "garbage", "blas_threads", "verify", "bootstrap", "health", "state.records", "orchestration"),
+        *(*BASE, *CONFIG, "garbage", "blas_threads", "safe_text", "verify", "bootstrap", "health", "state.records"),
+        "orchestration",
         *(
             "orchestration.extraction",
             "orchestration.plan_job",
@@ -172,7 +175,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration.commands.copies", "orchestration.commands.inspection", "orchestration.airflow"),
     ),
     "board": (
-        *(*WINDOW, "safe_text", "health"),
+        *(*WINDOW, "safe_text", "health", "verify.rows"),
         *("orchestration", "orchestration.commands", "orchestration.commands.inspection", "orchestration.airflow"),
     ),
     "airflow_plugin": ("errors", "safe_text", "connections", "health", "orchestration.airflow", "board"),
@@ -257,7 +260,7 @@ def imports_of(file: Path) -> Iterator[Import]:
 
 def modules_of(file: Path) -> Iterator[tuple[int, str]]:
     """Every import, inside functions and under TYPE_CHECKING too: a type is a dependency as well."""
-    for node in ast.walk(ast.parse(file.read_text(), str(file))):
+    for node in ast.walk(parsed(file.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -315,7 +318,7 @@ def test_only_what_makes_text_safe_writes_to_terminals() -> None:
     markup = [str(each) for each in all_imports() if each.module == "rich.markup"]
     wrong = []
     for file in product_files():
-        for node in ast.walk(ast.parse(file.read_text(), str(file))):
+        for node in ast.walk(parsed(file.read_text())):
             match node:
                 case ast.Call(func=ast.Name(id="print")) if file.parent.name != "spark_jobs":
                     wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} prints")
@@ -331,7 +334,7 @@ def test_pure_packages_do_no_io(part: str) -> None:
     wrong = []
     for file in sorted((BINLANE / part).rglob("*.py")):
         wrong += [str(each) for each in imports_of(file) if each.module.split(".")[0] in IMPURE_MODULES]
-        for node in ast.walk(ast.parse(file.read_text(), str(file))):
+        for node in ast.walk(parsed(file.read_text())):
             match node:
                 case ast.Call(func=ast.Name(id="open" | "input" | "print" as name)):
                     wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} calls {name}()")
@@ -355,7 +358,7 @@ def test_a_log_is_opened_with_its_proofs() -> None:
     found = {
         file.relative_to(BINLANE).as_posix()
         for file in BINLANE.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(parsed(file.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == "read_log"
     }
     assert found == OPENS_LOGS.keys()
@@ -380,7 +383,7 @@ def test_sql_on_the_state_is_in_its_own_folder() -> None:
         f"{file.relative_to(BINLANE)}:{node.lineno}"
         for file in product_files()
         if file.is_relative_to(BINLANE) and file.relative_to(BINLANE).parts[0] != "state"
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in ast.walk(parsed(file.read_text("utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and sql.search(node.value)
     ]
     assert found == []

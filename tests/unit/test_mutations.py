@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.mutations import MUTATIONS, Mutation
+from tests.parsing import parsed
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "invariants.md").read_text("utf-8")
@@ -20,7 +21,7 @@ ROWS = {int(number): row for number, row in re.findall(r"^\| (\d+) \| (.+) \|$",
 def test_a_mutation_changes_one_place_of_a_module_that_still_parses(mutation: Mutation) -> None:
     text = (ROOT / "plugins" / "binlane" / mutation.file).read_text("utf-8")
     changed = mutation.applied(text)
-    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
+    assert ast.dump(parsed(changed)) != ast.dump(parsed(text))
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[each.name for each in MUTATIONS])

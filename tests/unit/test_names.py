@@ -10,6 +10,8 @@ from typing import Final
 
 import pytest
 
+from tests.parsing import parsed
+
 BINLANE: Final = Path(__file__).parents[2] / "plugins" / "binlane"
 _NAME: Final = (
     r"(?:\w+\.)?(?:(?:table|schema|routine|event|trigger|specific|constraint|event_object|referenced_table)_schema"
@@ -31,7 +33,7 @@ OWN: Final = {
 
 def texts(file: Path) -> Iterator[tuple[int, str]]:
     """Each string of a module, one in pieces as one, with a mark for each value."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file.read_text())):
         if isinstance(node, ast.JoinedStr):
             parts = (str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
             yield node.lineno, "".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from tests.parsing import parsed
 from tests.unit.test_imports import product_files
 
 POSSESSIVE_GROUP = re.compile(r"\)(?:[*+?]|\{[\d,]+\})\+|\(\?>")
@@ -15,7 +16,7 @@ def test_no_group_is_repeated_possessively() -> None:
     https://github.com/python/cpython/issues/106052. Repetitions of one character or class are right."""
     wrong = []
     for file in product_files():
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
                 text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
                 if POSSESSIVE_GROUP.search(text):

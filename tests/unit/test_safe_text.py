@@ -58,7 +58,7 @@ def test_a_terminal_shows_the_text_itself_and_never_reads_it() -> None:
     out = Terminal(file=shown, width=400)
     out.print(HOSTILE)
     out.line((HOSTILE, "bold"), ("\nnext", ""))
-    grid = Grid(HOSTILE, caption=HOSTILE).columns(HOSTILE, "value", fold=True)
+    grid = Grid(HOSTILE, caption=HOSTILE).columns(HOSTILE, "value")
     grid.row(HOSTILE, "1\n2")
     out.print(grid)
     out.print([grid, grid])

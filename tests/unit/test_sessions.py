@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from binlane.session_pins import PINS, UNPINNED, SessionKind
+from tests.parsing import parsed
 
 ROOTS: Final = ("plugins", "spark_jobs", "dags")
 OPENING: Final = frozenset({"connect", "Connect", "Connection", "create_engine", "engine_from_config", "create_pool"})
@@ -29,7 +30,7 @@ def sources() -> Iterator[tuple[str, str]]:
 
 def openers(text: str) -> set[str]:
     """What a module names of the two libraries that opens connections, outside of annotations."""
-    tree = ast.parse(text)
+    tree = parsed(text)
     imported: dict[str, str] = {}
     typed = {id(each) for node in ast.walk(tree) if _is_typing(node) for each in ast.walk(node)}
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Two tiers: together they are all tests, and what the first has of a product is each case once and each family."""
+"""Tiers: tests and sweeps are all tests; of a product, tests and trials have each case once, and each family."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ def test_cases(number):
 @pytest.mark.trial
 def test_marked():
     pass
+
+@pytest.mark.trial
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+@pytest.mark.parametrize("number", range(4))
+def test_slow(family, number):
+    pass
 """
 PLUGINS = ("-p", "tests.tiers", "--collect-only", "-q")
 
@@ -51,13 +57,25 @@ def collected(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> dic
     monkeypatch.syspath_prepend(Path(__file__).parents[2])
     pytester.makepyfile(test_product=PRODUCT)
     names = {tier: pytester.runpytest_inprocess(*PLUGINS, "--tier", tier).outlines for tier in TIERS}
+    for turn in ("1", "2"):
+        names[turn] = pytester.runpytest_inprocess(*PLUGINS, "--tier", "trials", "--turn", turn).outlines
     names["all"] = pytester.runpytest_inprocess(*PLUGINS).outlines
     return {tier: [line for line in lines if "::" in line] for tier, lines in names.items()}
 
 
 def test_the_tiers_share_out_all_tests(collected: dict[str, list[str]]) -> None:
-    assert len(collected["all"]) == 8 * 4 + 2 + 2 + 3 + 3 + 3 + 1
-    assert sorted(collected["test"] + collected["trials"]) == sorted(collected["all"])
+    assert len(collected["all"]) == 8 * 4 + 2 + 2 + 3 + 3 + 3 + 1 + 4 * 2
+    assert sorted(collected["test"] + collected["sweeps"]) == sorted(collected["all"])
+
+
+def test_three_turns_of_the_trials_are_what_the_tests_leave_out(collected: dict[str, list[str]]) -> None:
+    turns = [{*collected[turn]} for turn in ("trials", "1", "2")]
+    assert set.union(*turns) == {*collected["sweeps"]}
+    assert all(len(turn) < len(collected["sweeps"]) * 2 / 3 for turn in turns)
+    for turn in turns:
+        slow = sorted(name.partition("[")[2] for name in turn if "test_slow[" in name)
+        assert [name[0] for name in slow] == ["0", "1", "2", "3"]
+        assert sum("mysql" in name for name in slow) == 2
 
 
 def test_each_case_meets_one_of_the_products_and_each_of_these_as_many_cases(collected: dict[str, list[str]]) -> None:
@@ -71,3 +89,18 @@ def test_what_is_no_product_is_a_test_and_what_is_marked_a_trial(collected: dict
     assert sum("test_cases[" in name for name in collected["test"]) == 3
     assert [name for name in collected["trials"] if "test_marked" in name] != []
     assert sum("test_first[" in name or "test_second[" in name for name in collected["test"]) == 2
+
+
+def test_what_would_begin_behind_the_minutes_of_a_run_is_left_out_by_name(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", f"{root}:{root / 'plugins'}")
+    monkeypatch.delenv("BINLANE_TESTS_END", raising=False)
+    pytester.makepyfile(test_product=PRODUCT)
+    run = ("-p", "tests.tiers", "--tier", "trials")
+    whole = pytester.runpytest_subprocess(*run, "--minutes", "5").parseoutcomes()
+    assert whole.keys() == {"passed", "deselected"}
+    over = pytester.runpytest_subprocess(*run, "--minutes", "-1", "-rs")
+    assert over.parseoutcomes() == {"skipped": whole["passed"], "deselected": whole["deselected"]}
+    over.stdout.fnmatch_lines(["*the minutes of this run are over*"])

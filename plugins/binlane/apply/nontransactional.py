@@ -198,9 +198,9 @@ class NontransactionalChanges:
             raise UndecidableError(
                 f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: a statement of this "
                 "transaction failed on the target, and a non-transactional table keeps the rows that were "
-                "changed before the failure; give that statement's rows (`binlane status` shows the statement) "
-                f"the source's values, then `binlane decide {place.key.channel} {place.seqno} --ran` and run the "
-                "lane again"
+                "changed before the failure; give that statement's rows (`binlane status "
+                f"{place.key.channel}` shows the statement) the source's values, then `binlane decide "
+                f"{place.key.channel} {place.seqno} --ran` and run the lane again"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -12,7 +13,9 @@ from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from binlane.apply.session.retry_verdicts import Verdict, driver_error, error_code, error_text, judge
 from binlane.errors import TargetError, TargetUnavailableError
 
-_REFUSED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1410, 1698, 3118, 4151})
+_NOT_LET_IN: Final = frozenset({1045, 1698, 3118, 4151})
+DENIED: Final = frozenset({1044, 1142, 1143, 1227, 1410})
+"""A privilege is missing."""
 _UNTRUSTED: Final = frozenset({1418, 1419})
 """A function or trigger, with a binary log."""
 _NO_TABLES: Final = frozenset({1049, 1146})
@@ -22,6 +25,10 @@ _READ_ONLY: Final[Mapping[str, str]] = {"super": "super_read_only", "": "read_on
 _IS_READ_ONLY: Final = frozenset({1290, 1836})
 _FULL: Final = frozenset({3, 1021, 1026, 1114})
 """A table, its file or the server's disk. 3 is the number of errors of the servers' file library."""
+_TABLE_FULL: Final = 1114
+_FREE_SPACE: Final = "free space on the target, then run again: what is committed stays, and nothing is half applied"
+_NO_SPACE: Final = re.compile(r"\b(?:errno|errcode): 28\b|no space left on device", re.IGNORECASE)
+"""ENOSPC in the text of any error, such as 1005 (cannot create the table)."""
 
 
 @contextlib.contextmanager
@@ -61,6 +68,14 @@ def transient_advice(error: BaseException) -> str:
     return ""
 
 
+def space_advice(code: int, said: str) -> str:
+    """The next step where the target has no space for what is written, which says nothing about the transaction; empty
+    for all other errors."""
+    if code not in _FULL and not _NO_SPACE.search(said):
+        return ""
+    return f"{_FREE_SPACE}{'; a MEMORY table needs a larger max_heap_table_size' if code == _TABLE_FULL else ''}"
+
+
 def lacks_state(error: TargetError) -> bool:
     """Whether the target has answered that it does not have the tables of the schema ``binlane``."""
     cause = error.__cause__
@@ -70,13 +85,16 @@ def lacks_state(error: TargetError) -> bool:
 def _advice(code: int) -> str:
     if code in _UNTRUSTED:
         return "SET GLOBAL log_bin_trust_function_creators = ON on the target, then run again"
-    if code in _REFUSED:
-        return "check user and password of the connection, and the account's grants (docs/accounts.md lists them)"
+    if code in _NOT_LET_IN:
+        return "check user and password of the connection"
+    if code in DENIED:
+        return "GRANT the account what the server names (docs/accounts.md has the statements), then run again"
     if code in _NO_TABLES:
         return (
-            "run `binlane init` first: it creates the state tables (if all of them were lost, first read "
+            "the channel has not begun: `binlane bootstrap CHANNEL` copies the data and begins it, "
+            "`binlane init CHANNEL` begins it without a copy (if the schema was lost, first read "
             "`The schema binlane is lost` in docs/recovery.md)"
         )
     if code in _FULL:
-        return "free space on the target, then run again: what is committed stays, and nothing is half applied"
+        return _FREE_SPACE
     return "look at the target, then run again: what is committed stays, and nothing is half applied"

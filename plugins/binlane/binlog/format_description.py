@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, ChecksumAlgorithm, EventType, build_event
@@ -32,6 +34,15 @@ _POST_HEADER_LENGTHS: Final = bytes.fromhex(
 """As MySQL 8.4 writes them, types 1 to 42."""
 _MARIADB_LENGTHS: Final = bytes.fromhex("00 04 13 04 00 0d 08 08 08 0a 0a 0a")
 """As MariaDB 10.11 writes them, types 160 to 171."""
+
+_HEADS_OF_ROWS: Final = {
+    EventType.TABLE_MAP: 8,
+    **dict.fromkeys(range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1), 8),
+    **dict.fromkeys(range(EventType.WRITE_ROWS_V2, EventType.DELETE_ROWS_V2 + 1), 10),
+    EventType.PARTIAL_UPDATE_ROWS: 10,
+}
+"""The post-header lengths by which the events of a BINLOG payload are read here; every server but pre-releases of 5.1
+writes them. A server that is told another length finds a TABLE_MAP's names at another place."""
 
 
 def split_version(server_version: str) -> tuple[int, int, int]:
@@ -127,6 +138,26 @@ class FormatDescription:
             if first <= event_type < first + len(lengths):
                 return lengths[event_type - first]
         return 0
+
+    @property
+    def other_heads(self) -> Mapping[int, int]:
+        """The post-header lengths of TABLE_MAP and rows events that are not those by which they are read here, by
+        type."""
+        lengths = self.post_header_lengths
+        told = {code: lengths[code - 1] for code in _HEADS_OF_ROWS if code <= len(lengths)}
+        # 0: a type that the server does not have
+        return {code: length for code, length in told.items() if length not in (0, _HEADS_OF_ROWS[code])}
+
+    def announcing_payloads(self) -> bytes:
+        """``without_checksum`` with what a server reads by, as it was read here: the version as numbers and family,
+        and the post-header lengths of a payload's events."""
+        lengths = bytearray(self.post_header_lengths)
+        for code, length in _HEADS_OF_ROWS.items():
+            if code <= len(lengths):
+                lengths[code - 1] = length
+        family = "-MariaDB" if self.flavor is Flavor.MARIADB else ""
+        version = ".".join(map(str, self.version)) + family
+        return replace(self, server_version=version, post_header_lengths=bytes(lengths)).without_checksum()
 
     def without_checksum(self, server_id: int = 0) -> bytes:
         """A whole FORMAT_DESCRIPTION event that announces events with 19-byte headers and no checksum.

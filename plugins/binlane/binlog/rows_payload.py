@@ -15,10 +15,11 @@ from typing import Final, TypeVar
 
 import pybase64
 
+from binlane.binlog.format_description import BARE_FORMAT, FormatDescription, own_checksum_length
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsFlag, RowsKind, checks_off
 from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
 from binlane.binlog.wire import HEADER, EventType
-from binlane.errors import PlanError
+from binlane.errors import BinlogError, PlanError
 from binlane.model import Flavor, TableKey
 
 PACKET_SHARE: Final = 0.74
@@ -62,6 +63,22 @@ def encoded(payload: bytes) -> bytes:
 def statement_of(text: bytes) -> bytes:
     """The BINLOG statement that sends events which are ``encoded``."""
     return b"BINLOG '" + text + b"'"
+
+
+def announced(format_event: bytes) -> bytes:
+    """The FORMAT_DESCRIPTION to send before payloads, written anew from what is read in one of a lane file.
+
+    So the server finds the names of a TABLE_MAP where ``check_self_contained`` has found them, whatever the event says.
+    Raises PlanError for one that cannot be read.
+    """
+    try:
+        body = memoryview(format_event)[_BODY:]
+        return FormatDescription.parse(body[: len(body) - own_checksum_length(body)], BARE_FORMAT).announcing_payloads()
+    except (struct.error, ValueError, BinlogError) as exc:
+        raise PlanError(
+            f"the FORMAT_DESCRIPTION of a lane file cannot be read ({exc}); it was not sent; run the plan job again, "
+            "and report this error if it happens again"
+        ) from exc
 
 
 def events_of(payload: bytes) -> Iterator[bytes]:

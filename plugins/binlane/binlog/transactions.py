@@ -57,9 +57,15 @@ class IncompleteTail:
 
 
 def transactions(
-    reader: LogReader, on_incomplete: Callable[[IncompleteTail], None] | None = None, *, start: BufferOffset = LOG_BEGIN
+    reader: LogReader,
+    on_incomplete: Callable[[IncompleteTail], None] | None = None,
+    *,
+    start: BufferOffset = LOG_BEGIN,
+    outside: Callable[[RawEvent], None] | None = None,
 ) -> Iterator[Transaction]:
     """Every whole transaction of the log, in order. ``start``: the offset of an event between transactions.
+
+    ``outside`` gets the events between transactions.
 
     If the log ends inside a transaction, all earlier ones are yielded; then ``on_incomplete`` is called and the
     iterator ends, or, without ``on_incomplete``, TruncatedEventError is raised. Raises BinlogError for a damaged log.
@@ -71,6 +77,8 @@ def transactions(
         for event in reader.events(start):
             place = boundaries.feed(event)
             if place is Place.OUTSIDE:
+                if outside is not None:
+                    outside(event)
                 continue
             collected.append(event)
             if place is Place.END:

@@ -8,18 +8,24 @@ from typing import Final
 from binlane.board import models
 from binlane.board.gate import HIDDEN, gated
 from binlane.health import coverage
-from binlane.health.airflow_runs import Run
+from binlane.health.airflow_runs import AirflowRuns, Run
 from binlane.health.channel_facts import ALIVE_SECONDS
 from binlane.health.health import Finding, Health
 from binlane.health.look import Look
 from binlane.health.ways_out import way_out
 from binlane.plan.window_facts import serialization
+from binlane.schema.model import Table
 from binlane.state.positions import LanePosition
 from binlane.state.records.history import PastWindow, Snapshot, seconds_of
 from binlane.state.records.journal import WHOLE_WINDOW
+from binlane.state.records.verifications import Suspect
 from binlane.state.windows import FINISHED
+from binlane.verify.rows.pairing import with_way_out
+from binlane.verify.rows.row_text import changed_values, key_values
 
 HEAT_SHARDS: Final = 24
+VALUE_LENGTH: Final = 1_000
+"""Characters of a value that are shown."""
 
 
 def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
@@ -45,7 +51,15 @@ def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
         progress=None if snapshot is None else progress_of(snapshot),
         stage=None if stage is None else models.Stage(**asdict(stage)),
         behind=[row.behind for row in map(row_of, reversed(history)) if row.behind is not None],
+        run_before=_run_before(look.runs),
     )
+
+
+def _run_before(runs: AirflowRuns | None) -> models.Run | None:
+    """The run that ended before the active one."""
+    if runs is None or runs.active is None or not runs.ended:
+        return None
+    return run_of(runs.ended[0])
 
 
 def findings_of(health: Health, *, may_edit: bool) -> list[models.Finding]:
@@ -147,14 +161,12 @@ def lanes_of(snapshot: Snapshot) -> list[models.Lane]:
 
 def errors_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.LaneError]:
     """The last errors, newest first."""
-    window = snapshot.status.window
-    current = None if window is None else window.bounds.window_id
     return [
         models.LaneError(
             id=error.id,
             at=seconds_of(error.at),
             window_id=error.window_id,
-            current=error.window_id == current,
+            current=error.id in snapshot.status.unsolved,
             lane=None if error.lane == WHOLE_WINDOW else error.lane,
             seqno=error.seqno,
             gtid=error.gtid,
@@ -220,6 +232,29 @@ def verifications_of(snapshot: Snapshot) -> list[models.Verification]:
         )
         for each in snapshot.verifications
     ]
+
+
+def drifted_of(one: Suspect, table: Table | None, channel: str) -> models.DriftedRow:
+    """A row or a part of a definition that is known to differ. ``table``: its definition on the target."""
+    key = () if one.of_definition else key_values(table, one.key) or tuple(("key", text) for text in one.key)
+    changes = () if one.of_definition else changed_values(table, one.source, one.target, one.columns)
+    missing = {one.source is None: "source", one.target is None: "target"}
+    return models.DriftedRow(
+        table=str(one.table),
+        key=[[name, cut(text)] for name, text in key],
+        missing_on=None if one.note else missing.get(True),
+        columns=[
+            models.ColumnPair(name=name, source=cut(source), target=cut(target)) for name, target, source in changes
+        ],
+        note=with_way_out(one.note, one.table, channel),
+    )
+
+
+def cut(text: str | None) -> str | None:
+    """A value that is not too long for a page."""
+    return (
+        text if text is None or len(text) <= VALUE_LENGTH else f"{text[:VALUE_LENGTH]} ... ({len(text):,} characters)"
+    )
 
 
 def coverage_of(snapshot: Snapshot) -> models.Coverage:
@@ -307,7 +342,7 @@ def window_of(window: PastWindow) -> models.Window:
 
 def heat_of(history: tuple[PastWindow, ...]) -> models.Heat:
     """Transactions by shard and window, for the shards with the most transactions over all windows."""
-    planned = [window for window in reversed(history) if window.facts is not None]
+    planned = [window for window in history if window.facts is not None]
     totals: dict[str, int] = {}
     cells: list[dict[str, int]] = []
     for window in planned:

@@ -243,8 +243,12 @@ def _add_actions(app: FastAPI, host: Host) -> None:
     @app.post("/api/channels/{name}/resume", dependencies=guarded)
     def resume(name: str, user: Any = user_of) -> models.ActionResult:
         """Cancel a stop request; `binlane resume`."""
-        folder = host.channels()
-        return act(user, name, "resume", lambda place: operate.resume(place.declared, folder, resolve=host.resolve))
+        folder, by = host.channels(), f"{host.user_name(user)}, on the board"
+
+        def do(place: Place) -> str:
+            return operate.resume(place.declared, folder, by=by, resolve=host.resolve)
+
+        return act(user, name, "resume", do)
 
     @app.post("/api/channels/{name}/verify", dependencies=guarded)
     def verify(name: str, body: models.VerifyRequest, user: Any = user_of) -> models.ActionResult:
@@ -259,10 +263,10 @@ def _add_actions(app: FastAPI, host: Host) -> None:
     @app.post("/api/channels/{name}/decide", dependencies=guarded)
     def decide(name: str, body: models.DecideRequest, user: Any = user_of) -> models.ActionResult:
         """Record whether an undecided DDL has run; `binlane decide`."""
-        folder = host.channels()
+        folder, by = host.channels(), f"{host.user_name(user)}, on the board"
 
         def do(_: Place) -> str:
-            return operate.decide(name, folder, body.seqno, ran=body.ran, resolve=host.resolve)
+            return operate.decide(name, folder, body.seqno, ran=body.ran, by=by, resolve=host.resolve)
 
         return act(user, name, f"decide {body.seqno} ran={body.ran}", do)
 
@@ -287,10 +291,10 @@ def _add_skips(app: FastAPI, host: Host) -> None:
     @app.post("/api/channels/{name}/cancel-skip", dependencies=guarded)
     def cancel_skip(name: str, body: models.CancelSkipRequest, user: Any = user_of) -> models.ActionResult:
         """Cancel an order to skip that is not carried out yet; `binlane skip --cancel`."""
-        folder = host.channels()
+        folder, by = host.channels(), f"{host.user_name(user)}, on the board"
 
         def do(_: Place) -> str:
-            return skipping.cancel(name, folder, skipping.Which(seqno=body.seqno), resolve=host.resolve)
+            return skipping.cancel(name, folder, skipping.Which(seqno=body.seqno), by=by, resolve=host.resolve)
 
         return act(user, name, f"cancel-skip {body.seqno}", do)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Final, TypeVar
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from binlane.apply.target_state import SchemaChecks, target_state
 from binlane.binlog.row_values import Change
@@ -23,13 +23,15 @@ from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.health import Health
 from binlane.health.look import LAST_WINDOWS, TARGET_SECONDS, Look, look_at, look_at_all
 from binlane.lazy_dataclass import dataclass
-from binlane.model import BlockHeader, RowCounts, TableKey
+from binlane.model import BlockHeader, Flavor, RowCounts, TableKey
 from binlane.orchestration.airflow.dag_shape import dag_id
-from binlane.orchestration.commands.inspection.rows import LoggedTable, cells, part_changes
+from binlane.orchestration.commands.inspection.rows import LoggedTable, cells, named, part_changes
 from binlane.orchestration.plan_file import read_plan
 from binlane.plan.segment.reader import RoutedTransaction, changed_rows
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.window_plan import WindowPlan
+from binlane.schema.model import Schema
+from binlane.servers.catalog import TableReader, read_schema
 from binlane.state.orders.skips import read_skip
 from binlane.state.positions import LanePosition, lane_positions
 from binlane.state.records.history import (
@@ -39,6 +41,7 @@ from binlane.state.records.history import (
     read_history,
     read_past_window,
 )
+from binlane.state.records.verifications import Suspect, read_drifted
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
@@ -50,8 +53,10 @@ log: Final = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 _STATEMENT_LENGTH: Final = 2_000
-_VALUE_LENGTH: Final = 1_000
-"""Characters of a value that are shown."""
+_DRIFTED: Final = 50
+"""Rows that are known to differ, on a channel's page."""
+_Drifted: TypeAlias = tuple[tuple[Suspect, ...], list[models.DriftedRow]]
+"""What was read of a channel, and how the page shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +78,11 @@ class NotFound(LookupError):  # noqa: N818 -- an answer, not an error of the pro
 
 
 class BoardReader:
-    """Reads the answers for a user; caches only plans, which never change."""
+    """Reads the answers for a user; caches only plans, which never change, and the rows last known to differ."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self._drift: dict[str, _Drifted] = {}
 
     def may_edit(self, user: Any, name: str) -> bool:
         """Whether the user may edit the channel's DAG."""
@@ -129,7 +135,29 @@ class BoardReader:
             verified_through=dict(snapshot.status.verified),
             history=[answers.row_of(window) for window in snapshot.history],
             heat=answers.heat_of(snapshot.history),
+            **self._drifted(place, snapshot),
         )
+
+    def _drifted(self, place: Place, snapshot: Snapshot) -> dict[str, Any]:
+        """The rows that are known to differ, for those who may see values."""
+        if not place.may_edit:
+            return {}
+        if not any(snapshot.status.suspects.values()):
+            return {"drifted": []}
+
+        found, rows = self.on_target(place.channel, partial(self._drifted_rows, place.channel.name))
+        return {"drifted": rows, "more_drifted": len(found) > _DRIFTED}
+
+    def _drifted_rows(self, name: str, connection: Any) -> _Drifted:
+        """The known ones until others are known to differ: a page asks every few seconds, and definitions are dear."""
+        found = read_drifted(connection, name, _DRIFTED + 1)
+        known = self._drift.get(name)
+        if known is None or known[0] != found:
+            shown, tables = found[:_DRIFTED], TableReader(connection)
+            definitions = {key: tables.read(key) for key in {one.table for one in shown if not one.of_definition}}
+            rows = [answers.drifted_of(one, definitions.get(one.table), name) for one in shown]
+            known = self._drift[name] = found, rows
+        return known
 
     def skipped_events(self, user: Any, name: str, seqno: int) -> bytes:
         """A skipped transaction's events as a binlog file; only for those who may edit the DAG."""
@@ -206,11 +234,14 @@ class BoardReader:
         if found is None or found.seqno != seqno:
             raise NotFound(f"window {window_id}: the block at seqno {first_seqno} of lane {lane} has no seqno {seqno}")
         page = list(itertools.islice(part_changes(found.parts, found.log, after), limit + 1))
+        nameless = {key for key, table, _ in page if any(column.name is None for column in table.columns)}
+        schema = self.on_target(place.channel, partial(_schema_of, nameless)) if nameless else None
         return models.Rows(
             seqno=seqno,
             gtid=found.transaction.gtid,
             shard=found.route.shard,
-            rows=[_row_change(*each) for each in page[:limit]],
+            target_names=schema is not None,
+            rows=[_row_change(*each, found.log.format.flavor, schema) for each in page[:limit]],
             next_after=after + limit if len(page) > limit else None,
         )
 
@@ -320,22 +351,25 @@ def _found(folder: WorkFolder, lane: int, header: BlockHeader, first: int) -> Ge
             yield each
 
 
-def _row_change(key: TableKey, table: LoggedTable, change: Change) -> models.RowChange:
+def _schema_of(tables: Collection[TableKey], connection: Any) -> Schema:
+    return read_schema(connection, {key.database for key in tables})
+
+
+def _row_change(
+    key: TableKey, table: LoggedTable, change: Change, source: Flavor, schema: Schema | None
+) -> models.RowChange:
+    columns = table.columns if schema is None else named(table, source, schema, key)
     before, after = (
-        None if image is None else [None if text is None else _cut(text) for text in cells(table, image)]
+        None if image is None else [answers.cut(text) for text in cells(table, image)]
         for image in (change.before, change.after)
     )
     return models.RowChange(
         table=str(key),
         kind=change.kind.value,
-        columns=[column.label for column in table.columns],
+        columns=[column.label for column in columns],
         before=before,
         after=after,
     )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _VALUE_LENGTH else f"{text[:_VALUE_LENGTH]} ... ({len(text):,} characters)"
 
 
 def _block(header: BlockHeader, outline: Any, window: PastWindow, position: LanePosition | None) -> models.Block:

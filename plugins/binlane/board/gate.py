@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, naming
 
 Value = TypeVar("Value")
 Instead = TypeVar("Instead")
@@ -38,7 +38,8 @@ def as_user_may_read(method: Method) -> Method:
     @functools.wraps(method)
     def answer(self: Any, user: Any, name: str, *arguments: Any, **named: Any) -> Any:
         try:
-            return method(self, user, name, *arguments, **named)
+            with naming(name):
+                return method(self, user, name, *arguments, **named)
         except BinlaneError as exc:
             if self.may_edit(user, name):
                 raise

@@ -31,6 +31,10 @@ FIGURES: Final[Mapping[str, tuple[str, Callable[[Facts], float | None]]]] = {
         "The seqno through which every change was compared by verifications",
         lambda facts: facts.verified if facts.is_comparable else None,
     ),
+    "drill_age_seconds": (
+        "Seconds since a drill found restores equal to the live copy; before the first since the channel was created",
+        lambda facts: facts.drill_age if facts.is_drilled else None,
+    ),
     "drifted": ("Rows and definitions known to differ", lambda facts: facts.drifted),
     "pending": ("Rows that differed and that the source has changed since", lambda facts: facts.pending),
     "watermark_seqno": ("The watermark", lambda facts: facts.seqno),

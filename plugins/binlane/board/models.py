@@ -176,6 +176,28 @@ class Verification(Answer):
     """Rows that the source has changed since; the next verification compares them again."""
 
 
+class ColumnPair(Answer):
+    """A column's values on both servers, for display; None: NULL, or no such row."""
+
+    name: str
+    source: str | None
+    target: str | None
+
+
+class DriftedRow(Answer):
+    """A row or a part of a definition that is known to differ."""
+
+    table: str
+    key: list[list[str | None]]
+    """Name and value of each column of the primary key; empty: no key, or a definition."""
+    missing_on: str | None
+    """The server that does not have the row: source or target."""
+    columns: list[ColumnPair]
+    """Those that differ; where one server has no row, all but the key's."""
+    note: str
+    """Of a definition, what differs; of a row, why it is not settled, or empty."""
+
+
 class FullRound(Answer):
     """An unfinished verification of all rows, which may be read in slices."""
 
@@ -212,6 +234,10 @@ class Coverage(Answer):
     """Pending rows in tables whose rows only their values tell apart."""
     unshown: list[str]
     """For each reason why some of them are, or will be, pending again: which, why, and what to do."""
+    drilled: str | None
+    """The state of the newest drill that has ended; None: there is none."""
+    drilled_at: float | None
+    """When the last drill ended that found restores equal; None: never."""
     round: FullRound | None
 
 
@@ -239,6 +265,8 @@ class Card(Answer):
     stage: Stage | None
     behind: list[float]
     """Seconds behind at the end of the last windows, the oldest first."""
+    run_before: Run | None
+    """While ``run`` is active: the run that ended before it."""
 
 
 class WindowRow(Answer):
@@ -278,7 +306,7 @@ class Heat(Answer):
     """Transactions by shard and window: the busiest shards."""
 
     windows: list[int]
-    """Numbers of the windows, oldest first."""
+    """Numbers of the windows, newest first."""
     window_ids: list[str]
     shards: list[str]
     transactions: list[list[int | None]]
@@ -302,6 +330,9 @@ class Channel(Answer):
     verifications: list[Verification] = Field(default_factory=list)
     """The last verifications, newest first."""
     coverage: Coverage | None = None
+    drifted: list[DriftedRow] | None = None
+    """The first rows and definitions that are known to differ; None for those who may not edit the DAG."""
+    more_drifted: bool = False
     verified_through: dict[str, int] = Field(default_factory=dict)
     """By kind, the highest seqno up to which both servers were found equal."""
     history: list[WindowRow] = Field(default_factory=list)
@@ -453,6 +484,8 @@ class Rows(Answer):
     seqno: int
     gtid: str
     shard: str
+    target_names: bool
+    """Whether columns that the log does not name have the names of the target's table today."""
     rows: list[RowChange]
     next_after: int | None
     """Number of row changes to skip for the next page."""

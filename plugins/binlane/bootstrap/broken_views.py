@@ -146,7 +146,10 @@ def make_broken_views(session: Session, views: Sequence[Definition], copied: Col
                 except TargetUnavailableError:
                     raise
                 except TargetError as exc:
-                    notes.append(f"{exc}; the view was not created: CREATE OR REPLACE it on the source, or drop it")
+                    notes.append(
+                        f"{exc}; the view was not created: copy the database that it needs, too, "
+                        "or CREATE OR REPLACE it on the source, or drop it"
+                    )
             left = [view for view in left if view not in ready]
     finally:
         stand_ins.drop()

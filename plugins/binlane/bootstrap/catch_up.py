@@ -23,8 +23,9 @@ from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.proved import prove_log
 from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, ObjectProgress, count_rows
+from binlane.state.stored_values import unexpected
 from binlane.verify.log_reader import ChangeReader
-from binlane.verify.rows.column_text import ComparedTable, Key, behind, one_of
+from binlane.verify.rows.column_text import ComparedTable, Key, behind, is_key, one_of
 
 _BATCH: Final = 500
 """Keys in a statement and a transaction."""
@@ -94,6 +95,9 @@ class CatchUp:
                 continue
             compared = by_key(table, self.readers[0])
             if copying.state == DONE or (copying.reached is not None and compared.keys_are_logged):
+                if copying.reached is not None and not is_key(compared, copying.reached):
+                    where, expected = "binlane.bootstrap_objects.reached", f"the primary key of a row of {key}"
+                    raise unexpected(where, expected, copying.reached)
                 found[key] = (table, compared, copying)
         return found
 

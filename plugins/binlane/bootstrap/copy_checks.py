@@ -43,7 +43,8 @@ def check_tables(schema: Schema, endpoint: Endpoint) -> None:
     if wrong:
         raise PrecheckError(
             f"{endpoint}: {plural(len(wrong), 'table')} cannot be copied; leave their databases out with "
-            f"--databases, or load a backup taken by the server's own tools, then `binlane init`:\n{_list(wrong)}"
+            f"--databases, or load a backup taken by the server's own tools, then "
+            f"`binlane init CHANNEL --start FILE:OFFSET`:\n{_list(wrong)}"
         )
 
 

@@ -23,21 +23,35 @@ from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import PrecheckError, SourceError, TargetError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import SchemaObject, TableKey
+from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.servers.names import among, literals
 from binlane.session_pins import WRITE_MODE
 from binlane.sql.charset import dialect_in
+from binlane.sql.parse.shown_table import ENDED_QUOTES, LINE_BREAK, hidden_part, with_quoted_names
 from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE
 
 _NO_DATABASE: Final = 1049
+_NO_SQL: Final = 1064
+"""A server's answer for a view whose names or literals it has not put in quotes that it can read."""
 _INVALID_VIEW: Final = "1356"
 _SEQUENCE: Final = "SEQUENCE"
+_SHOWN: Final = frozenset({"TABLE", _SEQUENCE})
+_PLAIN_NAME: Final = (
+    "rename it (ALTER TABLE ... RENAME COLUMN or RENAME KEY; drop a foreign key and add it under another name)"
+)
+_PLAIN_OPTION: Final = {
+    Flavor.MYSQL: "ALTER TABLE ... SECONDARY_ENGINE = NULL",
+    Flavor.MARIADB: "take the option off (of the table: SET SESSION sql_mode = 'IGNORE_BAD_TABLE_OPTIONS', then "
+    "ALTER TABLE ... `option` = DEFAULT; of a column: ALTER TABLE ... MODIFY; of a key: ALTER TABLE ... DROP KEY, and "
+    "another ALTER TABLE ... ADD KEY), or make a table with such a DATA DIRECTORY again (CREATE TABLE ... LIKE, "
+    "INSERT ... SELECT, RENAME TABLE)",
+}
+"""What takes such an option off: of MariaDB's, ALTER TABLE changes a key's only if it is dropped before, a folder
+never, and in another sql_mode it takes no option that the engine does not know, DEFAULT neither (1911)."""
 LACKS_FOR_VIEW: Final = frozenset({_NO_DATABASE, 1146, 1305, 1356})
 """Errors for a database, a table, a function or a view that a view needs and that does not exist yet."""
 _AUTO_INCREMENT: Final = re.compile(rb"^\) ENGINE=\w+ AUTO_INCREMENT=(\d+) ", re.MULTILINE)
-_FOREIGN_KEY: Final = re.compile(rb"^(  CONSTRAINT `)(.+?)(?=` FOREIGN KEY \()", re.MULTILINE)
-_QUOTED: Final = re.compile(rb"(?:[^`]|``)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +247,19 @@ class _Reader:
     ) -> Definition:
         """SHOW CREATE. ``column``, ``mode`` and ``client`` are the columns of its row with the statement, the sql_mode
         and the character set, which the collation follows."""
-        [row] = self.session.rows(f"SHOW CREATE {kind} {_name(database, name)}")
+        try:
+            [row] = self.session.rows(f"SHOW CREATE {kind} {_name(database, name)}")
+        except (SourceError, pymysql.err.MySQLError) as exc:
+            cause = exc.__cause__ if isinstance(exc, SourceError) else exc
+            if cause is None or error_code(cause) != _NO_SQL:
+                raise
+            raise PrecheckError(
+                f"{kind.lower()} {database}.{name}: expected a definition that its own server can read, found: {exc}; "
+                "drop it there, or leave its database out"
+            ) from exc
         if kind == "TABLE" and row[column] is not None:
-            row = (*row[:column], _with_quoted_names(row[column] or b""), *row[column + 1 :])
+            quoted_names = with_quoted_names((row[column] or b"").decode("latin-1")).encode("latin-1")
+            row = (*row[:column], quoted_names, *row[column + 1 :])
         return self._definition(kind, database, name, row, column=column, mode=mode, client=client)
 
     def _definition(
@@ -248,9 +272,18 @@ class _Reader:
                 f"{kind.lower()} {database}.{name}: the source does not show its definition to this account; "
                 "grant the privileges that docs/bootstrap.md lists"
             )
+        if kind in _SHOWN and (hidden := hidden_part(statement.decode("latin-1"))) is not None:
+            raise PrecheckError(
+                f"{kind.lower()} {database}.{name}: expected columns, keys and options in its SHOW CREATE {kind}, "
+                f"found {hidden}, which this account would run on the target; {self._way_out(hidden)} on the source, "
+                "or leave its database out"
+            )
         text = [(row[at] or b"").decode() if at is not None else "" for at in (client, mode)]
         collation = (row[client + 1] or b"").decode() if client is not None else ""
         return Definition(kind, database, name, statement, text[0], collation, text[1])
+
+    def _way_out(self, hidden: str) -> str:
+        return _PLAIN_NAME if hidden in (LINE_BREAK, ENDED_QUOTES) else _PLAIN_OPTION[self.session.flavor]
 
     def _names(self, query: str, condition: str, order: str = "") -> list[tuple[str, ...]]:
         """Names from a query of the catalogue; the first column is the database."""
@@ -260,16 +293,6 @@ class _Reader:
             f"SELECT {query} WHERE {condition} AND {among(first, chosen)} ORDER BY {first}, {order or '2, 3'[:1]}"
         )
         return [tuple(row) for row in rows]
-
-
-def _with_quoted_names(table: bytes) -> bytes:
-    """A SHOW CREATE TABLE with the names of its foreign keys quoted: MariaDB up to 10.11.18 prints them as they are."""
-
-    def quoted_name(found: re.Match[bytes]) -> bytes:
-        name = found[2] if _QUOTED.fullmatch(found[2]) else found[2].replace(b"`", b"``")
-        return found[1] + name
-
-    return _FOREIGN_KEY.sub(quoted_name, table)
 
 
 _DEFINER: Final = re.compile(rb" DEFINER=`(?:[^`]|``)*`(?:@`(?:[^`]|``)*`)?")
@@ -288,9 +311,12 @@ def rehearse_programs(session: Session, definitions: Sequence[Definition]) -> No
 
 def make(session: Session, definition: Definition) -> None:
     """Run a definition's statement on the target, in a session like that of the source: the one door for definitions.
-    Raises TargetError with the object's name."""
+    An event is disabled, whoever has written the text. Raises TargetError with the object's name."""
     if definition.kind == "VIEW":
         check_view(session, definition.schema_object, definition.statement)
+    if definition.kind == "EVENT":
+        dialect = dialect_in(definition.sql_mode, session.flavor)
+        definition = replace(definition, statement=disabled(definition.statement, definition.client, dialect))
     with target_errors(str(definition.schema_object)):
         _make(session, definition)
 

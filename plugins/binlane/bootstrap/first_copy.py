@@ -171,7 +171,7 @@ class FirstCopy:
         taken = [name for name in present if self.selection.database(name)[0] is not Extent.NONE]
         chosen = chosen_databases(taken, self.options.databases)
         if not chosen:
-            raise PrecheckError(f"{self.source}: found no database to copy; use `binlane init`")
+            raise PrecheckError(f"{self.source}: found no database to copy; use `binlane init CHANNEL`")
         return chosen
 
     def _before(self, writer: Session, databases: Sequence[str]) -> Bootstrap | None:

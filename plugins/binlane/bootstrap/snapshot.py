@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
+from binlane.activity import doing
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.connections import Endpoint
@@ -75,7 +76,8 @@ def shared_snapshot(
 def _lock(endpoint: Endpoint, session: Session, statements: Sequence[str]) -> None:
     for statement in statements:
         try:
-            session.execute(statement)
+            with doing(f"waiting for the source's lock, {statement}"):
+                session.execute(statement)
         except SourceError as exc:
             if exc.__cause__ is None or error_code(exc.__cause__) != _LOCK_TIMEOUT:
                 raise

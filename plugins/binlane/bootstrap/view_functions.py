@@ -3,35 +3,44 @@
 A function with ``SQL SECURITY INVOKER`` would do, as binlane's account, what its owner cannot. Every definition that
 binlane makes on a target goes through ``definition_copy.make``, which asks here before a view. What looks at views does
 so in a read-only transaction (``view_guard``), which stops changes of data and not SET GLOBAL, KILL and their like: the
-functions that have these are found without a look at any view, in information_schema.routines.
+functions that have these are found without a look at any view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+import pymysql
+
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject
 from binlane.servers.names import other_than
+from binlane.servers.stored_bodies import Ask, CatalogBody, ProgramIsGone, program_error, stored_body
 from binlane.sql.parse.lexer import Token
 from binlane.sql.program_names import folded_name
-from binlane.sql.programs.of_server import described, kept_database, server_statement
+from binlane.sql.programs.of_server import changed_data, described, kept_database, server_statement
 from binlane.sql.temporary_routines import tokens_of
 
-ROUTINES: Final = (
-    "SELECT routine_schema, routine_name, routine_type, routine_definition, sql_mode FROM information_schema.routines "
-    "WHERE security_type = 'INVOKER' AND "
-    + other_than("routine_schema", "('mysql', 'sys', 'information_schema', 'performance_schema')")
+_OTHERS: Final = other_than("routine_schema", "('mysql', 'sys', 'information_schema', 'performance_schema')")
+_ROUTINES: Final = (
+    "SELECT routine_schema, routine_name, LOWER(routine_type), routine_definition, sql_mode, character_set_client "
+    f"FROM information_schema.routines WHERE security_type = '{{security}}' AND {_OTHERS}"
+)
+ROUTINES: Final = _ROUTINES.format(security="INVOKER")
+_BY_DEFINER: Final = _ROUTINES.format(security="DEFINER")
+_NAMES_BY_DEFINER: Final = (
+    f"SELECT routine_name FROM information_schema.routines WHERE security_type = 'DEFINER' AND {_OTHERS}"
 )
 VIEWS: Final = "SELECT table_name FROM information_schema.tables WHERE table_type = 'VIEW' AND " + other_than(
     "table_schema", "('mysql', 'sys', 'information_schema', 'performance_schema')"
 )
 """Their names alone, for which a server opens none."""
 _HIDDEN: Final = "a text that this account may not read"
-_FUNCTION: Final = "FUNCTION"
+_FUNCTION: Final = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +55,37 @@ class InvokerRoutine:
     tokens: Sequence[Token] | None
     """None if the account may not read its text, or nobody can."""
 
-    @classmethod
-    def of_rows(cls, rows: Iterable[Sequence[object]]) -> tuple[InvokerRoutine, ...]:
-        """Of the rows of ``ROUTINES``, as text or bytes."""
-        found = []
-        for row in rows:
-            database, name, kind, body, mode = (_text(each) for each in row)
-            tokens = tokens_of(body, Flavor.MARIADB, mode or "")
-            found.append(cls(f"{database}.{name}", folded_name(name or ""), kind == _FUNCTION, tokens))
-        return tuple(found)
+
+def invoker_routines(rows: Sequence[Sequence[object]], ask: Ask) -> tuple[InvokerRoutine, ...]:
+    """Of the rows of ``ROUTINES``, as text or bytes, of a MariaDB server. ``ask``: by the same account."""
+    found = []
+    for row in rows:
+        database, name, kind, body, mode, client = (_text(each) for each in row)
+        database, name, kind, mode = database or "", name or "", kind or "", mode or ""
+        text = body
+        if body is not None:
+            shown = CatalogBody(kind, database, name, body, mode, client or "")
+            try:
+                text = stored_body(shown, Flavor.MARIADB, ask)
+            except ProgramIsGone:
+                continue
+        tokens = tokens_of(text, Flavor.MARIADB, mode)
+        found.append(InvokerRoutine(f"{database}.{name}", folded_name(name), kind == _FUNCTION, tokens))
+    return tuple(found)
+
+
+def asking(session: Session) -> Ask:
+    """Of a session on the target, whose driver errors stay."""
+
+    def ask(statement: str) -> Sequence[Sequence[object]]:
+        try:
+            return session.rows(statement)
+        except pymysql.err.MySQLError as exc:
+            if (found := program_error(error_code(exc))) is not None:
+                raise found from exc
+            raise
+
+    return ask
 
 
 def changing_the_server(routines: Sequence[InvokerRoutine]) -> Iterator[tuple[str, str]]:
@@ -68,36 +99,57 @@ def changing_the_server(routines: Sequence[InvokerRoutine]) -> Iterator[tuple[st
                 yield each.name, what
 
 
-def check_view(session: Session, view: SchemaObject, statement: bytes) -> None:
+def check_view(session: Session, view: SchemaObject, statement: bytes, *, of_dump: bool = False) -> None:
     """Raises TargetError for a view of a text that names a function with its invoker's privileges which has, itself or
-    in another such routine that it names, what changes the server, the target's accounts or the channel's state.
+    in another such routine that it names, what changes the server, the target's accounts, the channel's state or data.
+    ``of_dump``: so may a function with its definer's privileges, whom the dump has chosen.
 
-    A view that it names is opened, too, and its functions are called: its text cannot be read without that, so any such
-    function may be one of them.
+    A view that it names is opened, too, and its functions are called: its text cannot be read without that, so any
+    function with its invoker's privileges may be one of them. Such a function may change data here: a view that binlane
+    has made has none.
     """
     if session.flavor is not Flavor.MARIADB:
         return
-    routines = InvokerRoutine.of_rows(session.rows(ROUTINES))
-    if all(_changes(each) is None for each in routines):
-        return
     tokens = tokens_of(statement.decode("utf-8", "replace").replace("\ufffd", "x"), session.flavor)
     names = None if tokens is None else _names(tokens)
-    place = ""
-    views = {folded_name(_text(name) or "") for (name,) in session.rows(VIEWS)}
-    if names is not None and not names.isdisjoint(views):
-        names, place = None, ", behind a view that it names"
-    for each in _reached(routines, names):
-        if (what := _changes(each)) is not None:
-            has = what if what == _HIDDEN else described(what)
+    routines = invoker_routines(session.rows(ROUTINES), asking(session))
+    if of_dump and names is not None and not names.isdisjoint(_plain_names(session, _NAMES_BY_DEFINER)):
+        by_definer = invoker_routines(session.rows(_BY_DEFINER), asking(session))
+        for each in _reached((*routines, *by_definer), names):
+            if (what := _changes(each) or _changes_data(each)) is not None:
+                raise TargetError(
+                    f"{view}: MariaDB calls {each.name} to make the view, a routine with {_shown(what)}; take the "
+                    "view out of a copy of the dump, restore, and make it by hand"
+                )
+    if all(_changes(each) is None and _changes_data(each) is None for each in routines):
+        return
+    reached, place = [(each, _changes(each) or _changes_data(each)) for each in _reached(routines, names)], ""
+    if names is None or not names.isdisjoint(_plain_names(session, VIEWS)):
+        reached += [(each, _changes(each)) for each in _reached(routines, None)]
+        place = ", or behind a view that it names"
+    for each, what in reached:
+        if what is not None:
             raise TargetError(
                 f"{view}: MariaDB may call {each.name} as this account to make the view{place}, a routine with SQL "
-                f"SECURITY INVOKER and {has}; make it SQL SECURITY DEFINER on both servers, or take it out of the "
-                "view, or create the view on the target by hand"
+                f"SECURITY INVOKER and {_shown(what)}; make it SQL SECURITY DEFINER on both servers, or take it out of "
+                "the view, or create the view on the target by hand"
             )
 
 
 def _changes(routine: InvokerRoutine) -> str | None:
     return _HIDDEN if routine.tokens is None else kept_database(routine.tokens)
+
+
+def _changes_data(routine: InvokerRoutine) -> str | None:
+    return changed_data(routine.tokens or ())
+
+
+def _shown(what: str) -> str:
+    return what if what == _HIDDEN else described(what)
+
+
+def _plain_names(session: Session, names: str) -> set[str]:
+    return {folded_name(_text(name) or "") for (name,) in session.rows(names)}
 
 
 def _reached(routines: Sequence[InvokerRoutine], names: frozenset[str] | None) -> list[InvokerRoutine]:

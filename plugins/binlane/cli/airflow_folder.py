@@ -11,18 +11,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-_SECTION, _KEY = "binlane", "channels"
-_VARIABLE: Final = f"AIRFLOW__{_SECTION.upper()}__{_KEY.upper()}"
 IN_CHECKOUT: Final = Path("dags/channels")
 
 
 def default_channels(environment: Mapping[str, str]) -> Path:
-    """``[binlane] channels`` of Airflow's configuration, by its variable or in its file; else that of a checkout."""
-    named = environment.get(_VARIABLE) or _in_file(environment)
-    return Path(os.path.expandvars(named)).expanduser() if named else IN_CHECKOUT
+    """``[binlane] channels`` of Airflow's configuration, by its variable or in its file; else that of a checkout, or,
+    outside of one, ``channels`` in the DAGs folder that Airflow's configuration names."""
+    if named := _setting("binlane", "channels", environment):
+        return _expanded(named)
+    if not IN_CHECKOUT.is_dir() and (dags := _setting("core", "dags_folder", environment)):
+        beside = _expanded(dags) / IN_CHECKOUT.name
+        return beside if beside.is_dir() else IN_CHECKOUT
+    return IN_CHECKOUT
 
 
-def _in_file(environment: Mapping[str, str]) -> str | None:
+def _expanded(named: str) -> Path:
+    return Path(os.path.expandvars(named)).expanduser()
+
+
+def _setting(section: str, key: str, environment: Mapping[str, str]) -> str | None:
+    return environment.get(f"AIRFLOW__{section.upper()}__{key.upper()}") or _in_file(section, key, environment)
+
+
+def _in_file(section: str, key: str, environment: Mapping[str, str]) -> str | None:
     home = Path(environment.get("AIRFLOW_HOME") or "~/airflow").expanduser()
     file = Path(environment.get("AIRFLOW_CONFIG") or home / "airflow.cfg").expanduser()
     read = configparser.RawConfigParser(strict=False)
@@ -31,4 +42,4 @@ def _in_file(environment: Mapping[str, str]) -> str | None:
     except (OSError, UnicodeError, configparser.Error):
         # Airflow's own file: it complains of it by itself
         return None
-    return read.get(_SECTION, _KEY, fallback=None)
+    return read.get(section, key, fallback=None)

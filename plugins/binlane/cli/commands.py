@@ -9,14 +9,15 @@ import sys
 import traceback
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from binlane.choices import Compressed, Part
+from binlane.choices import ArchiveAction, Compressed, Part
 from binlane.cli import fleet, restore, verify, windows
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
-from binlane.errors import BinlaneError, ConfigError
+from binlane.connections import also_by
+from binlane.errors import BinlaneError, ConfigError, naming
 from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from typer.models import CommandInfo
 
-    from binlane.connections import AskStores
+    from binlane.connections import AskStores, Endpoint
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,7 +44,7 @@ for _module, _names in (
     (windows, ("init", "adopt_target", "plan", "advise", "run", "follow", "read_at")),
     (fleet, ("config", "status", "find", "stop", "resume")),
     (verify, ("verify", "recopy")),
-    (restore, ("restore",)),
+    (restore, ("restore", "drill")),
 ):
     for _name in _names:
         app.command()(getattr(_module, _name))
@@ -58,11 +59,32 @@ def inspect(
     event_bytes: Annotated[
         int, typer.Option("--event-bytes", help="Limit of bytes that a compressed transaction may inflate to.", min=1)
     ] = 1 << 30,
+    channel: Annotated[
+        str | None, typer.Option(help="Name columns by the target of this channel, where the log has no names.")
+    ] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Print one line per transaction: seqno, place, GTID, time, databases, statements, rows."""
-    from binlane.orchestration.commands.inspection.events import Detail, inspect_files
+    from binlane.orchestration.commands.inspection.events import Detail, inspect_files, target_now
 
-    inspect_files(files, as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql, event_bytes=event_bytes))
+    detail = Detail(rows=rows, sql=sql, event_bytes=event_bytes)
+    known = None if channel is None else target_now(channel, channels)
+    inspect_files(files, as_json=as_json, out=out, err=err, detail=detail, known=known)
+
+
+@app.command()
+def archive(
+    action: Annotated[ArchiveAction, typer.Argument(help="check: read all of it, and say what is wrong with it.")],
+    uri: Annotated[str, typer.Argument(help="Folder or URI of binlog files, plain or compressed as .gz or .zst.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check an archive: missing, doubled, cut and damaged files, and those of another server. Exit code 1: faults."""
+    from binlane.orchestration.commands.inspection.archive import check as checked
+
+    view, is_whole = checked(uri, as_json=as_json)
+    out.print(view)
+    if not is_whole:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -193,6 +215,23 @@ def conflicts(
 
 
 @app.command()
+def audit(
+    channel: ChannelName,
+    all_: Annotated[bool, typer.Option("--all", help="Of every channel and restore of the channel's target.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line, all that are kept.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """List the commands that have changed data or decisions: when, by whom, with which result; newest first."""
+    from binlane.orchestration.commands import audit
+
+    if as_json:
+        for line in audit.as_json(channel, channels, of_all=all_):
+            out.print(line)
+    else:
+        out.print(audit.view(channel, channels, of_all=all_))
+
+
+@app.command()
 def bootstrap(
     channel: ChannelName,
     databases: Annotated[
@@ -318,6 +357,7 @@ def doctor(
         raise typer.Exit(1)
 
 
+@functools.cache
 def _stores() -> AskStores:
     # imports Airflow
     from binlane.orchestration.airflow.site_connections import stores_of_site
@@ -325,10 +365,33 @@ def _stores() -> AskStores:
     return stores_of_site()
 
 
+def _of_airflow(connection_id: str) -> Endpoint | None:
+    from binlane.orchestration.commands.setup.connections_held import held_by_airflow
+
+    return held_by_airflow(connection_id, _stores)
+
+
 @app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")
+
+
+def _naming_the_channel(run: Callable[..., object]) -> Callable[..., object]:
+    """The command, whose errors name the channel that it was asked for."""
+
+    @functools.wraps(run)
+    def named(*arguments: Any, **options: Any) -> object:
+        channel = options.get("channel")
+        with contextlib.nullcontext() if channel is None else naming(channel):
+            return run(*arguments, **options)
+
+    return named
+
+
+for _command in app.registered_commands:
+    assert _command.callback is not None
+    _command.callback = _naming_the_channel(_command.callback)
 
 
 @functools.cache
@@ -355,6 +418,7 @@ def _nothing() -> None: ...
 
 def main() -> None:
     """The entry point: an error becomes one message and an exit code."""
+    also_by(_of_airflow)
     if sys.argv[1:2] == ["check"]:
         _monitoring_plugin()
     try:

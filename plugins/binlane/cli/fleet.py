@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, MaybeChannel, Tag, err, out
-from binlane.errors import BinlaneError, ConfigError
+from binlane.errors import BinlaneError, ConfigError, naming
 from binlane.orchestration.terminal import unexpected
 
 if TYPE_CHECKING:
@@ -30,18 +30,23 @@ def status(
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="One line for each channel, the most serious first.")] = False,
     tag: Annotated[str | None, typer.Option(help="One line for each channel with this tag.")] = None,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Of one channel: also its last errors that are solved.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: an object, or a list for several.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Show health, watermark, lag, the open window, each lane's position, gap and holder, and the last errors."""
+    """Show health, watermark, lag, the open window, each lane's position, gap and holder, and its errors."""
     from binlane.orchestration.commands import fleet, operate
 
     if (channel is not None) == (all_ or tag is not None):
         raise ConfigError(
             f"status: expected either a channel, or --all or --tag, got {'both' if channel else 'neither'}"
         )
+    if errors and channel is None:
+        raise ConfigError("status: --errors is for one channel, got several; `binlane status CHANNEL --errors`")
     out.print(
-        operate.status(channel, channels, as_json=as_json)
+        operate.status(channel, channels, as_json=as_json, errors=errors)
         if channel is not None
         else fleet.status_all(channels, tag, as_json=as_json)
     )
@@ -115,7 +120,8 @@ def of_each(channel: str | None, tag: str | None, channels: Path, act: Callable[
     code, asked = 0, chosen(channel, tag, channels)
     for one in asked:
         try:
-            out.print(act(one))
+            with naming(one.name):
+                out.print(act(one))
         except Exception as exc:
             if len(asked) == 1:
                 raise

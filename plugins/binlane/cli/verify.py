@@ -13,6 +13,7 @@ from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, En
 from binlane.errors import ConfigError
 from binlane.garbage import kept_imports
 from binlane.model import plural
+from binlane.safe_text import one_line
 
 if TYPE_CHECKING:
     from binlane.config import DeclaredChannel
@@ -153,5 +154,5 @@ def recopy(
     from binlane.orchestration.commands.copies import recopy as recopying
 
     if not yes:
-        typer.confirm(f"Replace all rows of {', '.join(table)} on the target?", abort=True)
+        typer.confirm(f"Replace all rows of {one_line(', '.join(table))} on the target?", abort=True)
     out.print(recopying.recopy(channel, channels, recopying.Options(tuple(table), engine, lock_seconds), out))

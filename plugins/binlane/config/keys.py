@@ -31,9 +31,11 @@ from binlane.config.kinds import (
     AUTO,
     BOOLEAN,
     CALLABLE,
+    CONNECTION,
     CONTINUOUS,
     DAY,
     FILTER_KINDS,
+    FOLDER,
     LINK,
     OWNER,
     SCHEDULE,
@@ -68,10 +70,10 @@ class SourceConfig:
     """Exactly one of `connection` and `archive`."""
 
     connection: str | None = key(
-        TEXT, None, "Airflow connection of the live source server, read by the replication protocol."
+        CONNECTION, None, "Airflow connection of the live source server, read by the replication protocol."
     )
     archive: str | None = key(
-        TEXT,
+        FOLDER,
         None,
         "fsspec URI (or folder) of binlog files, plain, .gz or .zst (these may hold 5 GiB each, as much as the largest "
         "file of a server; a plain one has no limit), with or without an index file. Name a folder by its "
@@ -115,7 +117,7 @@ class SourceConfig:
 class TargetConfig:
     """The server that the channel writes to."""
 
-    connection: str = key(TEXT, REQUIRED, "Airflow connection of the target server.")
+    connection: str = key(CONNECTION, REQUIRED, "Airflow connection of the target server.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +377,27 @@ class VerifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class DrillConfig:
+    """What [`binlane drill`](restore.md#drill) restores from, unless its options say otherwise."""
+
+    base: str | None = key(
+        TEXT,
+        None,
+        "A dump, as `binlane restore --from` takes it. A symbolic link to the newest one needs no change of this file.",
+    )
+    log: str | None = key(
+        TEXT, None, "Folder or URI of the archived binlog files (with a slash), or the connection of a live server."
+    )
+    tenants: int = key(integer(1, 1_000_000), 3, "Random databases that are restored.")
+    schedule: str | None = key(
+        SCHEDULE,
+        "@daily",
+        "When the DAG `drill_<channel>` runs, which a channel with `base` and `log` has: five fields, or @hourly, "
+        '@daily, @weekly, @monthly, @yearly; in `window.timezone`. "none": drills are started by hand only.',
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class AlertConfig:
     """What counts as [behind and unverified](monitoring.md#health), and notification of late runs: [lag
     alerts](monitoring.md#lag-alerts)."""
@@ -403,6 +426,12 @@ class AlertConfig:
         "Seconds since a full verification has compared all rows of all tables (before the first: since the channel "
         "was created), beyond which the channel is `unverified`. 0: any time.",
     )
+    max_drill_age: int = key(
+        integer(0, 366 * SECONDS_A_DAY),
+        7 * SECONDS_A_DAY,
+        "Seconds since a drill has found everything equal (before the first: since the channel was created), beyond "
+        "which a channel with `drill.base` is `undrilled`. 0: never.",
+    )
     lag_seconds: int = key(
         integer(0, 30 * SECONDS_A_DAY),
         0,
@@ -427,7 +456,7 @@ class AnnounceConfig:
         "Program and arguments, run without a shell after each window, with the watermark as JSON on standard input.",
     )
     airflow: str | None = key(
-        TEXT,
+        CONNECTION,
         None,
         "Connection of an Airflow, which gets each watermark as an [asset event](monitoring.md#announce) by its REST "
         "API.",
@@ -435,10 +464,33 @@ class AnnounceConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreConfig:
+    """What the form of the DAG `restore_<channel>` may name ([restore](restore.md#in-airflow)). A channel without
+    `bases` and `logs` has no such DAG; `binlane restore` does not read this section."""
+
+    bases: tuple[str, ...] = key(
+        TEXTS,
+        (),
+        "Folders of dumps, by their whole paths: the form takes the dumps in them, and the log alone.",
+    )
+    logs: tuple[str, ...] = key(
+        TEXTS,
+        (),
+        "Folders or URIs of binlog files, with a slash, and connections of live servers, of which the form offers one. "
+        "Without the key: the channel's own source.",
+    )
+    targets: tuple[str, ...] = key(
+        TEXTS,
+        (),
+        "Connections of the servers onto which the form restores. Without the key: the channel's own target.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class WorkConfig:
     """Where a window's segments, plan and blocks are stored."""
 
-    uri: str = key(TEXT, ".binlane/work", "fsspec URI (or folder) of the work folders.", variable="BINLANE_WORK")
+    uri: str = key(FOLDER, ".binlane/work", "fsspec URI (or folder) of the work folders.", variable="BINLANE_WORK")
     keep_windows: int = key(
         integer(1, 1_000_000), 24, "Finished windows whose work folders are kept; older ones are removed."
     )
@@ -457,7 +509,9 @@ class SparkConfig:
     engine: PlanEngine = key(choice(PlanEngine), PlanEngine.SPARK, "What runs the plan job in the DAG.", form="engine")
     min_segments: int = key(integer(1, 1_000_000), 8, 'Segments from which on `engine` "auto" takes Spark.')
     connection: str = key(
-        TEXT, "spark_default", "Airflow connection of the Spark master, or of a Spark Connect server (`spark_connect`)."
+        CONNECTION,
+        "spark_default",
+        "Airflow connection of the Spark master, or of a Spark Connect server (`spark_connect`).",
     )
     conf: Mapping[str, str] = key(
         TABLE,
@@ -510,8 +564,10 @@ class ChannelConfig:
     segments: SegmentsConfig
     apply: ApplyConfig
     verify: VerifyConfig
+    drill: DrillConfig
     alert: AlertConfig
     announce: AnnounceConfig
+    restore: RestoreConfig
     work: WorkConfig
     spark: SparkConfig
 

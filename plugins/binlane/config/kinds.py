@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from binlane.choices import DDL, DDL_KINDS, FilterKind, FilterPolicy, Word
 from binlane.config.node import Node
+from binlane.errors import has_password
 from binlane.extension import is_class_path
 from binlane.lazy_dataclass import dataclass
 
@@ -214,6 +215,15 @@ def _in_units(count: int) -> str:
 
 
 TEXT: Final = text()
+CONNECTION: Final = text(
+    "the id of a connection, not its URL (that belongs into Airflow, or into the variable AIRFLOW_CONN_<ID>)",
+    lambda value: "://" not in value,
+)
+FOLDER: Final = text(
+    "a folder, or its URI without a password (give that to the storage's own configuration on each machine: variables "
+    "such as AWS_SECRET_ACCESS_KEY, or fsspec's files in ~/.config/fsspec)",
+    lambda value: not has_password(value),
+)
 TEXTS: Final = texts()
 BOOLEAN: Final = Kind(
     "boolean", "true or false", lambda value: isinstance(value, bool), shown=lambda default: f"`{str(default).lower()}`"

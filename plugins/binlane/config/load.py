@@ -92,6 +92,15 @@ def _window(_: _Reader, __: Node, values: dict[str, Any]) -> None:
         values["schedule"] = None
 
 
+def _drill(_: _Reader, node: Node, values: dict[str, Any]) -> None:
+    if values["schedule"] == CONTINUOUS:
+        node.wrong("schedule", f'a cron expression, or "{BY_HAND}"')
+    if values["schedule"] == BY_HAND:
+        values["schedule"] = None
+    if (values["base"] is None) != (values["log"] is None):
+        node.wrong("log" if values["log"] is None else "base", "a value, as base and log go together")
+
+
 def _blocks(_: _Reader, node: Node, values: dict[str, Any]) -> None:
     """``blocks.window_bytes`` must be at least twice ``blocks.bytes``: a block is folded with earlier changes."""
     least = 2 * values["bytes"]
@@ -114,6 +123,12 @@ def _alert(_: _Reader, node: Node, values: dict[str, Any]) -> None:
         node.wrong("lag_seconds", "a number of seconds with a callback")
 
 
+def _restore(_: _Reader, node: Node, values: dict[str, Any]) -> None:
+    # a relative path would begin where the task runs
+    if [folder for folder in values["bases"] if not Path(folder).is_absolute() or ".." in Path(folder).parts]:
+        node.wrong("bases", "whole paths of folders, without ..")
+
+
 def _work(reader: _Reader, _: Node, values: dict[str, Any]) -> None:
     if "://" not in values["uri"]:
         values["uri"] = str(reader.root / values["uri"])
@@ -123,8 +138,10 @@ _CHECKS: Final[Mapping[str, Callable[[_Reader, Node, dict[str, Any]], None]]] = 
     "source": _source,
     "window": _window,
     "blocks": _blocks,
+    "drill": _drill,
     "verify": _verify,
     "alert": _alert,
+    "restore": _restore,
     "work": _work,
 }
 """By section: the rules between keys, and values that depend on other keys."""

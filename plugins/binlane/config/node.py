@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import field
@@ -10,17 +9,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from binlane.errors import ConfigError
+from binlane.errors import ConfigError, without_accounts
 from binlane.lazy_dataclass import dataclass
 
 _SECRETS: Final = ("announce.command", "spark.conf")
 """Keys whose values, or those below them, may be secrets: errors do not show them."""
-_ACCOUNT: Final = re.compile(r"(?<=://)[^/\s]+(?=@)")
-
-
-def without_accounts(text: str) -> str:
-    """A value for an error: a URL, which a user may have put in place of a connection's name, without its account."""
-    return _ACCOUNT.sub("***", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ class Run:
     failed_tasks: tuple[str, ...] = ()
     applies: bool = True
     """False: it only verifies, or is a dry run."""
+    error: str = ""
+    """The first lines of the error of a failed task; empty: none was stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,12 +61,17 @@ class Limits:
     max_unverified: float
     max_full_age: float = 0
     max_pending: float = 0
+    max_drill_age: float = 0
 
     @classmethod
     def of(cls, channel: ChannelConfig) -> Limits:
         """As the channel file has them."""
         return cls(
-            channel.alert.max_age, channel.alert.max_unverified, channel.alert.max_full_age, channel.alert.max_pending
+            channel.alert.max_age,
+            channel.alert.max_unverified,
+            channel.alert.max_full_age,
+            channel.alert.max_pending,
+            channel.alert.max_drill_age,
         )
 
 
@@ -113,6 +118,12 @@ class Facts:
     """When the first change that no verification has compared was applied; None: all are, rows may be pending."""
     pending_since: float | None = None
     """When the oldest of the pending rows was first found different."""
+    is_drilled: bool = False
+    """The channel's file says what drills restore from."""
+    drilled: str | None = None
+    """The state of the newest drill that has ended."""
+    drilled_at: float | None = None
+    """When the last drill ended that found everything equal; None: never."""
 
     @property
     def age(self) -> float:
@@ -136,6 +147,7 @@ class Facts:
             "the last run": self.ran_at,
             "the last verification": self.compared_at,
             "the last verification of all rows": self.full_at,
+            "the last drill that found everything equal": self.drilled_at,
             "the oldest change that is not verified": self.unverified_since,
             "the oldest change that is not compared": self.uncovered_since,
             "the oldest pending row": self.pending_since,
@@ -169,6 +181,11 @@ class Facts:
     def full_age(self) -> float:
         """Seconds since all rows were compared; before the first time since the channel was created."""
         return max(0.0, self.clock - max(self._reached((self.full_at,)), default=self.created))
+
+    @property
+    def drill_age(self) -> float:
+        """Seconds since a drill has found everything equal; before the first since the channel was created."""
+        return max(0.0, self.clock - max(self._reached((self.drilled_at,)), default=self.created))
 
     @property
     def is_between_steps(self) -> bool:
@@ -210,6 +227,9 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
         unshown=status.unshown,
         uncovered_since=snapshot.uncovered_since,
         pending_since=snapshot.pending_since,
+        is_drilled=channel.drill.base is not None,
+        drilled=None if snapshot.drills is None else snapshot.drills.state,
+        drilled_at=snapshot.drilled_at,
     )
 
 

@@ -66,6 +66,10 @@ class Coverage:
     """Those in tables whose rows only their values tell apart."""
     unshown: tuple[str, ...]
     """For each reason why some of them are, or will be, pending again: which, why, and what to do."""
+    drilled: str | None
+    """The state of the newest drill that has ended; None: there is none."""
+    drilled_at: float | None
+    """When the last drill ended that found restores equal; None: never."""
     round: FullRound | None
 
 
@@ -84,6 +88,8 @@ def coverage_of(snapshot: Snapshot) -> Coverage:
         pending_since=None if since is None else seconds_of(since),
         pending_without_key=without_key(status.unshown),
         unshown=told(status.unshown, status.channel.name),
+        drilled=None if snapshot.drills is None else snapshot.drills.state,
+        drilled_at=snapshot.drilled_at,
         round=_round(snapshot),
     )
 

@@ -17,6 +17,7 @@ from binlane.health.unshown import told, ways_out
 from binlane.health.ways_out import way_out
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
+from binlane.state.records.drills import EQUAL, INTERRUPTED
 from binlane.state.records.journal import WHOLE_WINDOW
 
 QUIET_SECONDS: Final = 900.0
@@ -45,6 +46,8 @@ class State(StrEnum):
     UNVERIFIED = "unverified"
     """A change has not been verified for longer than `alert.max_unverified`, or all rows for longer than
     `alert.max_full_age`."""
+    UNDRILLED = "undrilled"
+    """Drills are configured, and the last one was not good, or is older than `alert.max_drill_age`."""
     UNFINISHED = "unfinished"
     """A window is open and nobody works on it."""
     RUNNING = "running"
@@ -129,9 +132,16 @@ def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
     text = f"{brief}: {error.text}"
     if error.lane == WHOLE_WINDOW:
         brief = "the window was refused"
-        # a summary shows the first line, and the findings stand behind it
-        text = f"{brief}: {' '.join(error.text.splitlines())}"
+        text = f"{brief}: {_cause_first(error.text)}"
     return Finding(State.FAILED, Severity.CRITICAL, text, way_out(error.code), brief)
+
+
+def _cause_first(text: str) -> str:
+    """One line, as a summary has no other: the findings of a refusal in front of the sentence that counts them."""
+    heading, *findings = text.splitlines() or [""]
+    if not findings or not heading.endswith(":"):
+        return " ".join((heading, *findings))
+    return f"{' '.join(findings)} ({heading.removesuffix(':')})"
 
 
 def _run_failed(facts: Facts, _: Limits) -> Finding | None:
@@ -143,12 +153,12 @@ def _run_failed(facts: Facts, _: Limits) -> Finding | None:
     if run is None:
         return None
     where = f" at {', '.join(run.failed_tasks)}" if run.failed_tasks else ""
-    return Finding(
-        State.FAILED,
-        Severity.CRITICAL,
-        f"the last run in Airflow, {run.run_id}, failed{where}",
-        "The failed task's log has the reason and what to do. Then clear the task, or run the channel again.",
-    )
+    brief = f"the last run in Airflow, {run.run_id}, failed{where}"
+    if not run.error:
+        step = "The failed task's log has the reason and what to do. Then clear the task, or run the channel again."
+        return Finding(State.FAILED, Severity.CRITICAL, brief, step)
+    step = "Do what the message says. Then clear the failed task, or run the channel again."
+    return Finding(State.FAILED, Severity.CRITICAL, f"{_cause_first(run.error)} ({brief})", step, brief)
 
 
 def _stands(run: Run, facts: Facts) -> bool:
@@ -267,6 +277,20 @@ def _unverified(facts: Facts, limits: Limits) -> Finding | None:
     return None
 
 
+def _undrilled(facts: Facts, limits: Limits) -> Finding | None:
+    if not facts.is_drilled or not limits.max_drill_age:
+        return None
+    if facts.drilled not in (None, EQUAL, INTERRUPTED):
+        text = f"the last drill was not good: {facts.drilled}"
+        step = f"`binlane drill {facts.channel} --list --json` says what differs, or what is wrong with the archive."
+        return Finding(State.UNDRILLED, Severity.WARNING, text, step)
+    if facts.drill_age <= limits.max_drill_age:
+        return None
+    since = "since the channel was created" if facts.drilled_at is None else "since the last good drill"
+    text = f"no drill has proved that restores work for {span(facts.drill_age)}, {since}"
+    return Finding(State.UNDRILLED, Severity.WARNING, text, f"`binlane drill {facts.channel}`.")
+
+
 def _unfinished(facts: Facts, _: Limits) -> Finding | None:
     window = facts.window
     if window is None or facts.is_applying or facts.is_between_steps or facts.stopped is not None:
@@ -298,6 +322,7 @@ _RULES: Final[tuple[Callable[[Facts, Limits], Finding | None], ...]] = (
     _stalled,
     _stopped,
     _unverified,
+    _undrilled,
     _unfinished,
     _running,
 )

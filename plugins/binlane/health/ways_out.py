@@ -10,7 +10,7 @@ _LOGIN: Final = "Compare the connection's user and password with the account on 
 _GRANT: Final = "Grant the account the missing privilege (docs/accounts.md), then run the channel again."
 _SCHEMA: Final = "Give the target's table the definition that the source had at that time, then run the channel again."
 _LOCK: Final = "Transient, retried automatically. Find the session that holds the lock on the target."
-_DRIFT: Final = "Find the program that writes to the target, correct the row (docs/verify.md, Drift), then run again."
+_DRIFT: Final = "Find the program that writes to the target, correct the row (docs/drift.md), then run again."
 _NULL: Final = (
     "If the source's session had explicit_defaults_for_timestamp = OFF, which MySQL does not log with it (and, in this "
     "window and file, with no definition of the session's before it): "

@@ -60,7 +60,8 @@ def write_inputs(
     """
     endpoints = endpoints.proving(ServerProof(manifest.identity))
     with engine_of(endpoints.target).connect() as connection:
-        renaming = renaming_of(channel, read_schema(connection, ()))
+        # without renames the case of names does not count
+        renaming = renaming_of(channel, read_schema(connection, ())) if channel.rename else Renaming()
         found = definitions_for(channel, endpoints, connection, renaming)
         schema = found.target
         by_sql = not sends_row_events(chosen_writer(connection, channel.apply.writer))

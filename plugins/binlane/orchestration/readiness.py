@@ -43,7 +43,9 @@ def require_ready(channel: ChannelConfig, endpoints: Endpoints, source: EventSou
 
 
 def require_ready_to_begin(
-    channel: ChannelConfig, endpoints: Endpoints, source: EventSource, *, has_end: bool = False
-) -> None:
-    """As ``require_ready``, before a channel's first write. ``has_end``: see ``ReadinessRequest``."""
-    require_ready(channel, endpoints, source, ReadinessRequest(copies=False, windows=False, has_end=has_end))
+    channel: ChannelConfig, endpoints: Endpoints, source: EventSource, *, made: tuple[str, ...] = (),
+    replaces: bool = False,
+) -> None:  # fmt: skip
+    """As ``require_ready``, before a channel's first write. ``made``, ``replaces``: see ``ReadinessRequest``."""
+    asked = ReadinessRequest(copies=False, windows=bool(made), made=made, replaces=replaces)
+    require_ready(channel, endpoints, source, asked)

@@ -150,7 +150,7 @@ def _divided(plan: WindowPlan) -> Grid | None:
     division = plan.division
     if division is None:
         return None
-    grid = Grid(f"divided shards: {', '.join(division.shards)}").columns("table", fold=True)
+    grid = Grid(f"divided shards: {', '.join(division.shards)}").columns("table")
     grid.columns("lane", "row changes", justify="right").columns("because")
     tables = [(key, counts) for key, counts in plan.tables.items() if division.databases.get(key.database, 0) is None]
     ordered = sorted(tables, key=lambda entry: (-entry[1].read.total, str(entry[0])))
@@ -193,7 +193,7 @@ def _tables(plan: WindowPlan) -> Grid | None:
     if not plan.tables:
         return None
     numbers_of = ("inserts", "updates", "deletes", "left out", "folded", "written")
-    grid = Grid("tables").columns("table", fold=True).columns(*numbers_of, justify="right", no_wrap=True)
+    grid = Grid("tables").columns("table").columns(*numbers_of, justify="right", no_wrap=True)
     ordered = sorted(plan.tables.items(), key=lambda entry: (-entry[1].read.total, str(entry[0])))
     for key, counts in ordered[:_TOP]:
         grid.row(str(key), *(f"{number:,}" for number in _account(counts)))

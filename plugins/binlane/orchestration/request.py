@@ -57,6 +57,8 @@ class WindowRequest:
     """Cancel a stop that was requested before this moment; None: cancel none."""
     until_position: LogPosition | None = None
     """The window's end as a position of the source's log between two transactions, for `binlane recopy`."""
+    by: str | None = None
+    """Who asks; None: the account of this process."""
 
     def __post_init__(self) -> None:
         if self.interval_end is not None and self.interval_end.tzinfo is None:
@@ -94,9 +96,11 @@ class WindowRequest:
         return until is not None and time >= until.timestamp()
 
 
-def request_of(form: RunForm, interval_end: dt.datetime | None, asked_at: dt.datetime | None = None) -> WindowRequest:
-    """The request of an Airflow run: its form, its interval's end (None for a triggered run), and the time when it was
-    triggered: the run does not cancel a stop that was requested later, even when its tasks are retried."""
+def request_of(
+    form: RunForm, interval_end: dt.datetime | None, asked_at: dt.datetime | None = None, by: str | None = None
+) -> WindowRequest:
+    """The request of an Airflow run: its form, its interval's end (None for a triggered run), the time when it was
+    triggered, and by whom: the run does not cancel a stop that was requested later, even when its tasks are retried."""
     return WindowRequest(
         until=form.until,
         interval_end=interval_end,
@@ -104,6 +108,7 @@ def request_of(form: RunForm, interval_end: dt.datetime | None, asked_at: dt.dat
         lanes=form.lanes,
         block_transactions=form.block_size,
         resume_before=asked_at if form.resume else None,
+        by=by,
     )
 
 

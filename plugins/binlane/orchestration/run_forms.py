@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from binlane.choices import Compressed, PlanEngine, VerifyScope, Word
 from binlane.config.by_name import all_keys, number
-from binlane.config.declaration import Key, key, keys_of
+from binlane.config.declaration import REQUIRED, Key, key, keys_of
 from binlane.config.kinds import BOOLEAN, TEXT, Integer, choice, integer
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
@@ -25,13 +25,15 @@ _OVERRIDDEN: Final = {found.form: name for name, found in all_keys().items() if 
 
 
 class Form:
-    """Base of both forms: dataclasses whose fields are declared by ``key``."""
+    """Base of the forms: dataclasses whose fields are declared by ``key``."""
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
-        """The form's values; a missing field has its default. Raises ConfigError for an invalid value."""
+        """The form's values; a missing field has its default. Raises ConfigError for an invalid value, and for none
+        where one is required."""
+        defaults = {name: None if key.default is REQUIRED else key.default for name, key in keys_of(cls).items()}
         return cls(
-            **{name: _read(name, field, params.get(name, field.default)) for name, field in keys_of(cls).items()}
+            **{name: _read(name, field, params.get(name, defaults[name])) for name, field in keys_of(cls).items()}
         )
 
     @classmethod
@@ -145,7 +147,9 @@ def _param(name: str, field: Key, channel: ChannelConfig) -> dict[str, Any]:
     if isinstance(default, Word):
         default = default.value  # Airflow stores no enumeration
     title = name.replace("_", " ").capitalize()
-    return {"default": default, "title": title, "description": description, **_schema(field)}
+    # Airflow triggers no run without a value for a field that has none
+    given = {} if default is REQUIRED else {"default": default}
+    return {**given, "title": title, "description": description, **_schema(field)}
 
 
 def _schema(field: Key) -> dict[str, Any]:

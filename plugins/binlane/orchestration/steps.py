@@ -144,7 +144,10 @@ def _extract(
 ) -> Answer:
     engine = engine_of(endpoints.target)
     if request.resume_before is not None and not request.dry_run:
-        clear_stop(engine, channel.name, request.resume_before)
+        from binlane.orchestration.audited import audited
+
+        with audited(endpoints.target, channel.name, "resume", by=request.by):
+            clear_stop(engine, channel.name, request.resume_before)
     folders = _folders(channel)
     with engine.connect() as connection:
         state = read_channel(connection, channel.name)
@@ -234,6 +237,7 @@ def adopt_plan(
     stop_at: str | None = None,
     plan_engine: str = "",
     made: Digests | None = None,
+    by: str | None = None,
 ) -> Answer:
     """Check the plan against source and target, store its digest, and return the lanes.
 
@@ -241,7 +245,7 @@ def adopt_plan(
     that the plan job has not made.
     ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
     position of its lanes. ``plan_engine``: what made the plan, for people. ``made``: what another process's plan
-    job has read and made (``work.plan_job.made``).
+    job has read and made (``work.plan_job.made``). ``by``: who asks for the stop; None: nobody knows.
     """
     from binlane.precheck.checks import check_window
 
@@ -268,7 +272,11 @@ def adopt_plan(
     if stop_at is not None:
         place = stop_at.strip()
         at = None if place == HIGHEST else seqno_of(window, place, _folders(channel))
-        request_stop(engine, plan.channel, by="a run of the DAG", at=at)
+        from binlane.orchestration.audited import audited
+
+        author = by or "a run of the DAG"
+        with audited(endpoints.target, plan.channel, "stop", {"place": place}, author):
+            request_stop(engine, plan.channel, by=author, at=at)
     with engine.connect() as connection:
         placed = [each for each in lane_positions(connection, channel.name) if each.window_id == plan.window_id]
     total = plan.last_seqno - plan.first_seqno + 1
@@ -397,9 +405,12 @@ def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, m
     made = made_here(folder.uri) if made is None else made
     with engine.connect() as connection:
         window = read_window(connection, channel.name, folder.name)
-    if window is None or window.is_finished or (recorded := window.bounds.work.digests) is None:
+    if window is None or (recorded := window.bounds.work.digests) is None:
         # a dry run, or digests that are not known
         return dataclasses.replace(folder, digests=made)
+    if window.is_finished:
+        # perhaps extracted and planned again since this task's plan job, by who has finished it
+        return dataclasses.replace(folder, digests=recorded if _is_planned(recorded) else made)
     if made is None:
         if not _is_planned(recorded):
             raise PlanError(
@@ -507,6 +518,8 @@ def _adopt_unfinished(
         )  # fmt: skip
         with step_progress.extraction(endpoints.target, channel.name, name, told, is_dry=False) as progress:
             manifest = reading.log(UntilPosition(bounds.end), progress)
+        # it may be read from an archive of the server's log now, or the other way round
+        manifest = dataclasses.replace(manifest, identity=bounds.source_identity)
         # an attempt that ends before its manifest is made again
         record = functools.partial(record_files, engine_of(endpoints.target), channel.name, name)
         digests = write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest, record)

@@ -14,8 +14,10 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from textwrap import TextWrapper
 from typing import Final, Literal, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.progress import (
     BarColumn,
@@ -30,7 +32,8 @@ from rich.table import Table
 from rich.text import Text
 
 from binlane.activity import newest, rested_until
-from binlane.safe_text import one_line, printable
+from binlane.lazy_dataclass import dataclass
+from binlane.safe_text import markdown_cell, one_line, printable
 
 __all__ = ["Bars", "Grid", "Terminal", "View", "as_text"]
 
@@ -42,42 +45,137 @@ _LONGEST_SILENCE: Final = 60.0
 _STDERR: Final = 2
 _CLEARED: Final = "\r\x1b[K"
 Justify = Literal["left", "right"]
-Style = Literal["", "bold", "dim", "red", "bold red", "green"]
+Style = Literal["", "bold", "dim", "red", "bold red", "green", "italic"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heading: str
+    justify: Justify
+    no_wrap: bool
+
+    def widths(self, cells: Sequence[str]) -> tuple[int, int]:
+        """The longest part that is not broken, and the longest line. A heading is always wrapped between words."""
+        lines = [line for text in cells for line in text.split("\n")]
+        whole = lines if self.no_wrap else [word for line in lines for word in line.split(" ")]
+        longest = max(map(cell_len, (self.heading, *lines)))
+        return max(map(cell_len, (*self.heading.split(" "), *whole))), longest
 
 
 class Grid:
-    """A table. ``lines``: cells keep their line breaks; only for text of binlane's own."""
+    """A table. ``lines``: cells keep their line breaks; only for text of binlane's own.
+
+    A name, a GTID or another word is never broken and never cut, however narrow the terminal is: somebody will copy it
+    into a command. Cells are wrapped between words alone. Where the longest words have no place beside each other, the
+    frame goes; where they still have none, each row becomes lines of heading and cell.
+    """
 
     def __init__(self, title: str = "", *, lines: bool = False, caption: str = "") -> None:
-        self._title, self._table = title, Table()
-        self.caption = caption
-        self._lines = lines
+        self._title, self.caption = title, caption
+        self._safe = printable if lines else one_line
+        self._columns: list[_Column] = []
+        self._rows: list[tuple[str, ...]] = []
+        self._has_frame = True
 
     @classmethod
     def of_facts(cls, title: str) -> Grid:
         """Names and values without a frame."""
         grid = cls(title, lines=True)
-        grid._table = Table(show_header=False, box=None, pad_edge=False)
+        grid._has_frame = False
         return grid
 
-    def columns(self, *headings: str, justify: Justify = "left", fold: bool = False, no_wrap: bool = False) -> Grid:
-        """Add columns with the same options; returns the grid, for further calls."""
-        for heading in headings:
-            overflow: Literal["fold", "ellipsis"] = "fold" if fold else "ellipsis"
-            self._table.add_column(Text(one_line(heading)), justify=justify, overflow=overflow, no_wrap=no_wrap)
+    def columns(self, *headings: str, justify: Justify = "left", no_wrap: bool = False) -> Grid:
+        """Add columns with the same options; returns the grid, for further calls. ``no_wrap``: not between words."""
+        self._columns += [_Column(one_line(heading), justify, no_wrap) for heading in headings]
         return self
 
     def row(self, *cells: str) -> None:
         """Add a row."""
-        safe = printable if self._lines else one_line
-        self._table.add_row(*(Text(safe(cell)) for cell in cells))
+        self._rows.append(tuple(map(self._safe, cells)))
 
-    @property
-    def whole(self) -> Group:
-        """Title and table, for rich: it would break the title of a narrow table."""
-        self._table.caption = Text(one_line(self.caption)) if self.caption else None
-        title = [Text(one_line(self._title), style="italic")] if self._title else []
-        return Group(*title, self._table)
+    def fitted(self, width: int) -> Group:
+        """Title and table for rich, which would break the title of a narrow table."""
+        title = [_line(one_line(self._title), "italic")] if self._title else []
+        if not self._has_frame:
+            return Group(*title, *_facts(self._rows, width))
+        cells = [[row[at] for row in self._rows] for at in range(len(self._columns))]
+        widths = [column.widths(each) for column, each in zip(self._columns, cells, strict=True)]
+        # rich would break a caption's names at the width of a narrow table
+        caption = [_line(one_line(self.caption))] if self.caption else []
+        for framed in (True, False):
+            room = width - _between(len(widths), framed=framed)
+            if sum(least for least, _ in widths) <= room:
+                return Group(*title, self._table(_shares(widths, room), framed=framed), *caption)
+        return Group(*title, *self._by_row(width), *caption)
+
+    def markdown(self) -> str:
+        """Title and table as Markdown, for a page of Airflow's, which shows no block of code line by line."""
+        width = max(len(self._columns), *map(len, self._rows))
+        headings = [column.heading for column in self._columns] or [""] * width
+        lines = ["|".join(["", *map(_cell, row), ""]) for row in (headings, *self._rows)]
+        return "\n".join([_cell(self._title), "", lines[0], "|".join(["", *["---"] * width, ""]), *lines[1:]])
+
+    def _table(self, shares: Sequence[int], *, framed: bool) -> Table:
+        table = Table() if framed else Table(box=None, pad_edge=False)
+        for column, share in zip(self._columns, shares, strict=True):
+            heading = Text(column.heading, no_wrap=False)
+            table.add_column(heading, justify=column.justify, no_wrap=column.no_wrap, width=share)
+        for row in self._rows:
+            table.add_row(*map(Text, row))
+        return table
+
+    def _by_row(self, width: int) -> Iterator[Text]:
+        """Headings and cells as facts, with an empty line between two rows."""
+        headings = [column.heading for column in self._columns]
+        for number, row in enumerate(self._rows):
+            if number:
+                yield _line("")
+            yield from _facts([(heading, cell) for heading, cell in zip(headings, row, strict=True) if cell], width)
+
+
+def _cell(text: str) -> str:
+    return markdown_cell(" ".join(text.splitlines()))
+
+
+def _between(columns: int, *, framed: bool) -> int:
+    """Characters that are no column's: two spaces, in a frame two and a border each, and one border more."""
+    return 3 * columns + 1 if framed else 2 * (columns - 1)
+
+
+def _facts(rows: Sequence[Sequence[str]], width: int) -> Iterator[Text]:
+    """Lines of name and value. A word that is longer than the line is one line, which the terminal goes on with in its
+    next one."""
+    names = max((cell_len(row[0]) for row in rows), default=0)
+    words = TextWrapper(
+        max(width - names - 2, 1),
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        expand_tabs=False,
+    )
+    for name, *values in rows:
+        wrapped = [part for value in values for line in value.split("\n") for part in words.wrap(line) or [""]]
+        for number, line in enumerate(wrapped or [""]):
+            shown = "" if number else name
+            yield _line(f"{shown}{' ' * (names - cell_len(shown) + 2)}{line}".rstrip())
+
+
+def _line(text: str, style: Style = "") -> Text:
+    """One line, which rich neither breaks nor cuts."""
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
+
+
+def _shares(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
+    """Of each column the longest line, if there is room for all; else the widest give way, down to their words."""
+
+    def shares(limit: int) -> list[int]:
+        return [max(least, min(most, limit)) for least, most in widths]
+
+    # a line that is wider than the room ends nowhere, and may have a million characters
+    limit = min(max((most for _, most in widths), default=0), room)
+    while limit > 1 and sum(shares(limit)) > room:
+        limit -= 1
+    return shares(limit)
 
 
 View = str | Grid | Sequence[Grid]
@@ -154,9 +252,14 @@ class Terminal:
         if isinstance(view, str):
             self._console.print(Text(printable(view)), soft_wrap=True)
         elif isinstance(view, Grid):
-            self._console.print(view.whole)
+            self._show([view])
         else:
-            self._console.print(Group(*(grid.whole for grid in view)))
+            self._show(view)
+
+    def _show(self, grids: Sequence[Grid]) -> None:
+        """A line that is wider than the terminal goes on in its next line, where rich would cut it."""
+        width = self._console.width
+        self._console.print(Group(*(grid.fitted(width) for grid in grids)), crop=False)
 
     def line(self, *parts: tuple[str, Style]) -> None:
         """Print one line of texts, each in its style."""
@@ -225,7 +328,7 @@ def as_text(view: View) -> str:
     if isinstance(view, str):
         return printable(view)
     grids = [view] if isinstance(view, Grid) else view
-    console.print(Group(*(grid.whole for grid in grids)))
+    console.print(Group(*(grid.fitted(_WIDTH) for grid in grids)), crop=False)
     return out.getvalue().rstrip()
 
 

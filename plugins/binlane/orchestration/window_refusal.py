@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from binlane.connections import Endpoint
-from binlane.errors import COMMAND, BinlaneError
+from binlane.errors import BinlaneError, naming
 from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
 from binlane.state.records.journal import WHOLE_WINDOW, forget_refusals, record_error
@@ -22,10 +22,9 @@ def recorded_refusal(target: Endpoint, channel: str, window_id: str) -> Iterator
     """An error of the block that another try would meet again is recorded, and raised. Not of a window that has a plan:
     its lanes would stop, and they record their own; nor of one that is not opened, as of a dry run."""
     try:
-        yield
+        with naming(channel):
+            yield
     except BinlaneError as exc:
-        # the plan job's files do not know the channel
-        exc.args = (COMMAND.sub(rf"\1 {channel}", exc.args[0] if exc.args else ""), *exc.args[1:])
         if not exc.retryable:
             try:
                 _record(target, channel, window_id, f"{type(exc).__name__}: {exc}")

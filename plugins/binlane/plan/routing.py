@@ -47,8 +47,9 @@ class Routing:
     excluded: Exclusions = field(default_factory=lambda: Exclusions({}, {}))
     """Tables and databases whose changes the window must not fold."""
     prepared: Mapping[int, PreparedGroup | None] = field(default_factory=dict)
-    """The changes that each XA COMMIT commits, by its seqno; None if they are on the target already. Also those that an
-    XA ROLLBACK cannot undo."""
+    """The changes that each XA COMMIT commits, by its seqno; None if it applies nothing."""
+    at_prepare: Mapping[int, bool] = field(default_factory=dict)
+    """XA transactions that are applied at their XA PREPARE, by its seqno: whether they are committed."""
     carried_in: tuple[PreparedGroup, ...] = ()
     """XA transactions that earlier windows prepared and this one ends."""
     carried_out: tuple[PreparedGroup, ...] = ()

@@ -18,10 +18,12 @@ from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart
 from binlane.plan.window_plan import RuleCounts, ShardCounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.lexer import Token, Unreadable, lex
+from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_text
 from binlane.sql.requirements import Requirement, requirements_of, requirements_of_session, resolved
 
 _MAY_NEED_FEATURES = re.compile(
-    rb"->|\b(?:JSON|RETURNING|PORTION|ROW|DUPLICATE)\b|\A(?:WITH|SET)\b",
+    rb"->|\b(?:JSON|RETURNING|PORTION|ROW|DUPLICATE|USING|CHARSET|CHARACTER)\b|\A(?:WITH|SET)\b|\b_[a-z0-9]+\s*['\"]",
     re.I,
 )
 """Plain DML that may need a feature which not every server has, and is therefore parsed: single words, since comments
@@ -73,6 +75,8 @@ class Tally:
     """The longest rows as statements, of tables with rows that come near the target's max_allowed_packet."""
     longest_statement: tuple[int, int] = (0, 0)
     """Bytes of the longest logged statement, and the first seqno of that length."""
+    target: Flavor | None = field(default=None, compare=False)
+    """The target's family, where statements of another one are counted."""
     meter: RowMeter | None = field(default=None, compare=False)
     """Measures rows; None in a sum of tallies."""
 
@@ -94,8 +98,8 @@ class Tally:
                 case StatementPart():
                     statements += 1
                     self.kinds[part.facts.kind.value] += 1
-                    if part.facts.unsafe is not None:
-                        self.add_unsafe(part.facts.unsafe, seqno)
+                    if (unsafe := part.facts.unsafe or self._other_answer(part, flavor)) is not None:
+                        self.add_unsafe(unsafe, seqno)
                     if part.file is not None:
                         self.loaded |= part.facts.tables
                     if part.context.time_zone is not None:
@@ -129,6 +133,19 @@ class Tally:
                 self.altered.setdefault(key, set()).add(seqno)
             if facts.kind is StatementKind.UNKNOWN:
                 self.unread.add(seqno)
+
+    def _other_answer(self, part: StatementPart, flavor: Flavor) -> str | None:
+        """What the target's family answers otherwise in a statement of another one that changes rows."""
+        changes = part.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA) or part.facts.create_select
+        if self.target in (None, flavor) or not changes or not may_have_other_answer(part.sql):
+            return None
+        tokens: list[Token] = []
+        try:
+            lex(decoded(part.sql, part.context), dialect_of(part.context, flavor), tokens)
+        except Unreadable:
+            # the precheck asks the target's parser
+            return None
+        return other_answer(tokens) or other_text(part.sql)
 
     def names_of_temporary(self) -> frozenset[TableKey]:
         """The names that temporary tables may have had."""

@@ -199,9 +199,11 @@ def _left_out(situation: Situation) -> LeftOut:
     if not selection.selects:
         return NOTHING_LEFT_OUT
     names = [str(name) for (name,) in target.rows("SELECT schema_name FROM information_schema.schemata")]
-    on_source = {name: situation.renaming.source(name) or name for name in names if name.lower() not in SYSTEM_NAMES}
+    sources = {name: situation.renaming.source(name) for name in names if name.lower() not in SYSTEM_NAMES}
+    # a name that no database of the source becomes is not the channel's
+    on_source = {name: source for name, source in sources.items() if source is not None}
     extents = {name: selection.database(source)[0] for name, source in on_source.items()}
-    databases = [name for name, extent in extents.items() if extent is Extent.NONE]
+    databases = [name for name in sources if extents.get(name, Extent.NONE) is Extent.NONE]
     partly = [name for name, extent in extents.items() if extent is Extent.SOME]
     found = target.rows(_TABLES, names=values_of(partly)) if partly else []
     tables = [

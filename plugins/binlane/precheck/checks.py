@@ -15,16 +15,19 @@ from binlane.activity import doing
 from binlane.binlog.types.literals import quoted
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import COMMAND
+from binlane.errors import with_channel
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck import (
     account_programs,
+    converted_columns,
     definers,
     encryption,
+    equal_documents,
     function_names,
     generated_columns,
     grants,
     loadable_functions,
+    numbers_between,
     open_transactions,
     other_modes,
     portability,
@@ -96,6 +99,8 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "unsafe-statements": statements.check_unsafe,
     "unsafe-bodies": unsafe_bodies.check_unsafe_bodies,
     "row-order": row_order.check_row_order,
+    "numbers-between": numbers_between.check_numbers,
+    "equal-documents": equal_documents.check_equal_documents,
     "open-transactions": open_transactions.check_open_transactions,
     "features": portability.check_features,
     "encryption": encryption.check_encryption,
@@ -108,6 +113,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "loadable-functions": loadable_functions.check_called,
     "function-names": function_names.check_function_names,
     "renamed-columns": renamed_columns.check_renamed_columns,
+    "converted-columns": converted_columns.check_converted_columns,
     "fired-triggers": statements.check_fired_triggers,
     "stored-programs": statements.check_stored_programs,
     "account-programs": account_programs.check_account_programs,
@@ -135,7 +141,7 @@ def check_window(
     plans: WorkFolder,
     selection: Selection,
 ) -> Digests:
-    """Raises PrecheckError with everything that stands in the way; nothing has been written then.
+    """Raises PrecheckError with everything that stands in the way. The check itself writes nothing to the target.
 
     ``selection``: what the channel's file takes. Facts that the lanes and the next window need go into ``plans``, the
     plan's folder, and the one above it; returns the digests of these files.
@@ -151,13 +157,13 @@ def check_window(
         for finding in findings:
             if finding.severity is not Severity.FATAL:
                 log.info("precheck: %s", finding)
-        raise_if_fatal(findings)
+        raise_if_fatal(findings, begun=situation.begun)
         return {**keep_for_lanes(situation), **keep_for_next_window(situation)}
 
 
 def _to_be_typed(finding: Finding, situation: Situation) -> Finding:
     """The finding, with the channel's name in the commands of its next step, and the account's in its statements."""
-    todo = COMMAND.sub(rf"\1 {situation.channel.name}", finding.todo)
+    todo = with_channel(finding.todo, situation.channel.name)
     if _ACCOUNT in todo and not finding.where.startswith("source"):
         user, _, host = situation.target.account.rpartition("@")
         todo = todo.replace(_ACCOUNT, f" TO {quoted(user)}@{quoted(host)}")

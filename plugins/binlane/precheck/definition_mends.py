@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 
 _MOST: Final = 20
 """Tables whose definitions are read."""
+_OLDER: Final = " /* mariadb-5.3 */"
+_FORMAT: Final = "mysql56_temporal_format"
+_TODAYS: Final = f"SET GLOBAL {_FORMAT} = ON"
+"""Without it, the target would make MariaDB's older format of the columns again."""
 
 
 def mends_of_tables(situation: Situation) -> Mapping[TableKey, str]:
@@ -39,7 +43,8 @@ def mends_of_tables(situation: Situation) -> Mapping[TableKey, str]:
         with suppress(SourceError, DBAPIError):
             ours, theirs = source.ask(_shown, key), target.ask(_shown, key)
             if statements := _alteration(key, ours, theirs):
-                found[key] = "; ".join(statements)
+                is_older = _OLDER in theirs and _OLDER not in ours and not target.is_on(_FORMAT)
+                found[key] = "; ".join((*((_TODAYS,) if is_older else ()), *statements))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from binlane.errors import PrecheckError
 from binlane.lazy_dataclass import dataclass
@@ -40,6 +41,13 @@ class Finding:
         return one_line(f"{self.where}: expected {self.expected}, found {self.found}; {self.todo}{name}")
 
 
+_WRITTEN: Final = {
+    False: "nothing was written",
+    True: "the window has begun, what its lanes have applied stays, and a run goes on behind it",
+}
+"""What the target has of a window that a precheck refuses, by whether the window has begun."""
+
+
 def findings_of(differences: Iterable[Difference]) -> tuple[Finding, ...]:
     """Differences between tables, in the form that ``raise_if_fatal`` reads."""
     return tuple(
@@ -47,10 +55,13 @@ def findings_of(differences: Iterable[Difference]) -> tuple[Finding, ...]:
     )
 
 
-def raise_if_fatal(findings: Iterable[Finding]) -> None:
-    """Raise PrecheckError with every fatal finding, one a line; nothing has been written then."""
+def raise_if_fatal(findings: Iterable[Finding], *, begun: bool = False) -> None:
+    """Raise PrecheckError with every fatal finding, one a line, and with what the target has of the window.
+
+    ``begun``: lanes may have applied a part of the window before.
+    """
     fatal = [str(finding) for finding in findings if finding.severity is Severity.FATAL]
     if fatal:
         raise PrecheckError(
-            "\n".join((f"precheck failed: {plural(len(fatal), 'finding')}; nothing was written:", *fatal))
+            "\n".join((f"precheck failed: {plural(len(fatal), 'finding')}; {_WRITTEN[begun]}:", *fatal))
         )

@@ -1,4 +1,5 @@
-"""Generated columns and keys whose values depend on the ``sql_mode``, the time zone or the locale of the session.
+"""Generated columns and keys whose values depend on the ``sql_mode``, the time zone or the locale of the session, and
+columns that the other family computes otherwise.
 
 MySQL's replica computes them for each transaction in the mode and zone of its session, and so do lanes that send row
 events to MySQL (``plan.block.computed_modes``). Every other way of writing rows computes them in one mode and zone:
@@ -19,8 +20,11 @@ from binlane.plan.block.computed_modes import LC_TIME_NAMES, OPENED_LOCALE, TIME
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
+from binlane.schema.model import Generated
+from binlane.sql.parse.other_answers import other_answer
 from binlane.sql.requirements import COMPUTED_LOCALE, COMPUTED_MODE, COMPUTED_ZONE
 from binlane.sql.sql_modes import EVALUATED
+from binlane.sql.temporary_routines import tokens_of
 
 _NAMED: Final = frozenset(EVALUATED.values()) - {"NO_ZERO_IN_DATE", "NO_ZERO_DATE"}
 """Without those that decide about zero dates alone: servers, families and the "sql" writer differ in them as a rule."""
@@ -43,6 +47,50 @@ def check_generated_columns(situation: Situation) -> Iterator[Finding]:
                 todo = f"{todo}, or leave the table out (docs/filters.md), or drop the {what.split()[0]} on both sides"
                 yield Finding(Severity.FATAL, f"{key}: {what}", "rows of usual modes", found, todo, seqno)
                 break
+    yield from _other_answers(situation)
+
+
+def _other_answers(situation: Situation) -> Iterator[Finding]:
+    """Columns that a target of the other family computes otherwise than the source."""
+    plan, target = situation.plan, situation.target
+    if situation.channel.apply.allow_unsafe or plan.flavor is target.flavor:
+        return
+    by_statements = _writes_by_statements(situation)
+    for key in sorted({*plan.applied_tables, *plan.written}, key=str):
+        # MariaDB's BINLOG statements bring the values of stored columns
+        computes_stored = by_statements or key in plan.written
+        for column, what in _computed_otherwise(situation, key, computes_stored=computes_stored):
+            yield Finding(Severity.FATAL, f"{key}.{column}", "what both families compute alike", what, _TODO_ANSWER)
+
+
+def _computed_otherwise(situation: Situation, key: TableKey, *, computes_stored: bool) -> Iterator[tuple[str, str]]:
+    # documents of a MySQL source have one form, which the target keeps
+    alike = ("JSON_EXTRACT",) if situation.plan.flavor is Flavor.MYSQL else ()
+    source = situation.source_tables
+    table = situation.tables.table(key) or (None if source is None else source.table(key))
+    if table is None or situation.plan.altered.names(key):
+        # the window makes or alters it
+        for each in situation.asked.texts:
+            if key in each.facts.tables and _GENERATES.search(each.sql):
+                what = other_answer(each.tokens, alike)
+                if what is not None:
+                    yield "column that the window generates", what
+    if table is None:
+        return
+    for column in table.columns:
+        if column.generated is Generated.VIRTUAL or (column.generated is Generated.STORED and computes_stored):
+            # MySQL's catalogue escapes the quotes of literals (seen on 9.7)
+            tokens = tokens_of((column.expression or "").replace("\\'", "'"), situation.plan.flavor)
+            what = _UNREADABLE if tokens is None else other_answer(tokens, alike)
+            if what is not None:
+                yield column.name, what
+
+
+_UNREADABLE: Final = "an expression that cannot be read"
+_TODO_ANSWER: Final = (
+    "drop the column on the target and leave the table out until both have one that they compute alike "
+    "(docs/filters.md), or set allow_unsafe in the channel's file if its values may differ"
+)
 
 
 def _zones(situation: Situation) -> Iterator[tuple[str, str, str, int]]:

@@ -30,6 +30,7 @@ from binlane.sql.requirements import (
     COMPUTED_LOCALE,
     COMPUTED_MODE,
     COMPUTED_ZONE,
+    CONVERTED,
     DATABASE_DEFAULT,
     DATABASE_SET,
     DEFINER,
@@ -154,10 +155,11 @@ def unsupported(
         return None if known else (f"{target.version}, which does not know it", _ADVICE_NAMES[requirement.feature])
     if requirement.feature == TRUSTED_FUNCTION:
         return None if target.trusts_functions else untrusted_function(target)
-    if requirement.feature == BARE_CHARSET:
+    if requirement.feature in (BARE_CHARSET, CONVERTED):
         # to MySQL it is one of utf8mb4_0900_ai_ci and utf8mb4_general_ci, as the session says (``transaction.decode``)
         knows = target.flavor is Flavor.MYSQL or target.number >= _CHARSET_COLLATIONS
-        return None if knows else (f"{target.version}: character_set_collations came with 11.2", _ADVICE_BARE)
+        advice = _ADVICE_CONVERTED if requirement.feature == CONVERTED else _ADVICE_BARE
+        return None if knows else (f"{target.version}: character_set_collations came with 11.2", advice)
     if requirement.feature == LONG_DEFAULT and source is Flavor.MYSQL:
         return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which accepts it", _ADVICE_LEFT_OUT)
     if requirement.feature == TRUSTED_MAKER:
@@ -209,6 +211,10 @@ _CHARSET_COLLATIONS: Final = (11, 2, 1)
 _ADVICE_BARE: Final = (
     "write the collation beside the character set on the source, or set character_set_collations = '' there, as it was"
     " before 11.5; for this window make the object on the target by hand and begin the channel behind it"
+)
+_ADVICE_CONVERTED: Final = (
+    "write the collation beside it on the source, or log such statements as rows (binlog_format=ROW); on MariaDB, or"
+    " set character_set_collations = '' there"
 )
 _TRUST: Final = "log_bin_trust_function_creators"
 _NATIVE_FOREIGN_KEYS: Final = "innodb_native_foreign_keys"

@@ -11,21 +11,23 @@ from itertools import islice
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
-from binlane.model import SessionContext, TableKey
+from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.precheck.body_parts import Body, BodyPart, reaching
 from binlane.precheck.finding import Finding
 from binlane.precheck.row_effects import effects_in_turn, lower_key
 from binlane.precheck.situation import Situation
+from binlane.precheck.window_statements import may_reach_programs
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.schema.order_proof import UNKNOWN_CHARSET, is_settled
 from binlane.sql.logged_statement import LoggedText, shown
-from binlane.sql.parse.lexer import Token
+from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
 from binlane.sql.parse.row_effects import writes
 from binlane.sql.parse.row_order import (
     OrderedPart,
+    assigned_and_read,
     fed,
     feeding,
     order_felt,
@@ -33,38 +35,54 @@ from binlane.sql.parse.row_order import (
     written_in,
 )
 from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
+from binlane.sql.parse.view_columns import with_column_list
 from binlane.work.logged_statements import LaneStatement
 
 _FELT: Final = re.compile(
-    rb"\b(?:SELECT|TABLE|LIMIT|FETCH|RAND|NEXT\w*|IGNORE|JOIN)\b|:=|\bUPDATE\b[^=]*?,[^=]*?\bSET\b",
+    rb"\b(?:SELECT|TABLE|LIMIT|FETCH|RAND|NEXT\w*|IGNORE|(?:STRAIGHT_)?JOIN)\b|:=|\bUPDATE\b[^=]*?,[^=]*?\bSET\b",
     re.IGNORECASE | re.DOTALL,
 )
 """What every statement has that may feel the order of rows by its own text."""
 _MAKES: Final = re.compile(rb"\b(?:CREATE|ALTER|RENAME)\b.*\bTABLE\b", re.IGNORECASE | re.DOTALL)
 _FULL_GROUP_BY: Final = 1 << 5
 """The bit of ONLY_FULL_GROUP_BY in ``sql_mode``, on both families."""
+_SINCE_JOINED_QUERIES: Final = (11, 1, 0)
+"""Since when MariaDB joins the tables of IN and EXISTS in an UPDATE."""
 _MOST_FINDINGS: Final = 20
+_SEPARATED: Final = (Token(TokenKind.SYMBOL, ";"),)
+"""Between two texts."""
 _EXPECTED: Final = "rows in an order that both servers have"
 _TODO: Final = (
-    "each server takes the rows in an order of its own: give the query an ORDER BY by a unique key, log it as rows "
-    "(binlog_format=ROW for its session; MIXED is enough where the source warns of it), or set allow_unsafe in the "
-    "channel's file, and copy the table again behind the window (`binlane recopy CHANNEL --table ...`)"
+    "each server takes the rows in an order of its own: give the query an ORDER BY by a unique key (or an UPDATE by a "
+    "join one statement for each column), log it as rows (binlog_format=ROW for its session; MIXED is enough where the "
+    "source warns of it), or set allow_unsafe in the channel's file, and copy the table again behind the window "
+    "(`binlane recopy CHANNEL --table ...`)"
 )
 
 
 def check_row_order(situation: Situation) -> Iterator[Finding]:
     """Statements, and routines, views and triggers behind them, whose result depends on the order in which a server
     takes rows, without a key of their tables that settles it."""
-    needs = situation.needs
-    is_filled = needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
-    if situation.begun or situation.channel.apply.allow_unsafe or not (needs.statements or is_filled):
+    if situation.begun or situation.channel.apply.allow_unsafe or not takes_rows(situation):
         return
-    rows = _RowOrder(situation)
+    rows = RowOrder(situation)
     yield from islice((*rows.of_texts(), *rows.behind()), _MOST_FINDINGS)
 
 
+def takes_rows(situation: Situation) -> bool:
+    """Whether the window has statements that may take rows."""
+    needs = situation.needs
+    is_filled = needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
+    return needs.statements or is_filled
+
+
+def takes_number(logged: LaneStatement) -> bool:
+    """Whether the statement, or what is behind it, has taken a number: only then the log has an INSERT_ID."""
+    return logged.item.context is not None and logged.item.context.insert_id is not None
+
+
 @dataclass
-class _RowOrder:
+class RowOrder:
     """The definitions of tables at a statement, and what was found of texts that differ in literals alone."""
 
     # no slots: cached_property keeps what the servers have said
@@ -75,24 +93,36 @@ class _RowOrder:
     def of_texts(self) -> Iterator[Finding]:
         """What statements say themselves."""
         flavor = self.situation.plan.flavor
-        for logged, _ in self.situation.transactions_with(_FELT):
+        for logged, _ in self.situation.transactions_with(self._felt):
             header = logged.header
             text = LoggedText.of(header.first_seqno, header.source, logged.item, flavor)
             if text is None or row_verb(text.tokens) is None:
                 continue
             altered = self.situation.plan.altered
             tokens = tuple(text.tokens_with_places)
-            named = (text.context.database, text.context.sql_mode, tokens)
+            named = (text.context.database, text.context.sql_mode, takes_number(logged), tokens)
             at = (*named, header.first_seqno) if altered else named
             if at not in self.seen:
                 self.seen[at] = self._of_text(text, tokens, logged)
             if (what := self.seen[at]) is not None:
                 yield _finding(logged, what)
 
+    @cached_property
+    def _felt(self) -> re.Pattern[bytes]:
+        """What statements have that may feel the order of rows; by their own text, or as UPDATEs of a view."""
+        names = {name for _, name in self._views}
+        if not names:
+            return _FELT
+        # names in other letters are not told from others by their bytes
+        either = b"|".join(re.escape(name.encode()) for name in sorted(names)) if all(map(str.isascii, names)) else b"."
+        return re.compile(_FELT.pattern + rb"|\bUPDATE\b[^=]*?(?:" + either + rb")", _FELT.flags)
+
     def behind(self) -> Iterator[Finding]:
         """What is behind statements."""
         for text, logged, program, part in reaching(self.situation, self._of_body):
             if part.needs_rows and (text is None or self._takes_settled_rows(text)):
+                continue
+            if part.numbers and not takes_number(logged):
                 continue
             if (
                 part.reads is not None
@@ -103,12 +133,17 @@ class _RowOrder:
             yield _finding(logged, f"{part.what} of {program}")
 
     def _of_body(self, body: Body) -> Iterator[BodyPart]:
-        table_of = self._table_of(self.situation.plan.first_seqno)
-        for part in order_felt(body.tokens, body.database, full_group_by=True):
+        table_of = self.table_of(self.situation.plan.first_seqno)
+        for part in order_felt(body.tokens, body.database, full_group_by=True, view_of=self.view_of):
             if not is_settled(part, table_of):
                 yield BodyPart(_named(part), needs_rows=False)
-        for what in rows_in_turn(body.tokens, body.database, self.is_numbered):
-            yield BodyPart(what, needs_rows=True)
+        for what in self._assigned_and_read(body.tokens, body.database):
+            yield BodyPart(what, needs_rows=False)
+        if (name := sets_variable(body.tokens)) is not None:
+            yield BodyPart(f"the variable {name}", needs_rows=True)
+        for key in written_in(body.tokens, body.database):
+            if self.is_numbered(key):
+                yield BodyPart(f"an AUTO_INCREMENT of {key}", needs_rows=True, numbers=True)
         yield from effects_in_turn(body, table_of, self._beside(body))
 
     def _beside(self, body: Body) -> Iterator[TableKey]:
@@ -123,6 +158,28 @@ class _RowOrder:
                 yield from writes(
                     tokens_of(each.text, self.situation.plan.flavor, each.sql_mode) or (), each.key.database
                 )
+
+    def view_of(self, key: TableKey) -> Sequence[Token] | None:
+        """What a view takes its rows by; of one that differs, or is made by the window, any text that it has."""
+        return self._views.get(_any_case(key))
+
+    @cached_property
+    def _views(self) -> Mapping[tuple[str, str], Sequence[Token]]:
+        # few windows need it
+        from binlane.sql.temporary_routines import tokens_of
+
+        situation, found = self.situation, dict[tuple[str, str], Sequence[Token]]()
+        if may_reach_programs(situation):
+            for side in situation.stored_programs:
+                for each in side:
+                    if each.kind == "view" and each.text is not None:
+                        tokens = tokens_of(each.text, situation.plan.flavor, each.sql_mode)
+                        found[_any_case(each.key)] = (*found.get(_any_case(each.key), ()), *_SEPARATED, *(tokens or ()))
+        for text in situation.every_text:
+            for key in text.facts.views:
+                query = with_column_list(text.tokens_with_places)
+                found[_any_case(key)] = (*found.get(_any_case(key), ()), *_SEPARATED, *query)
+        return found
 
     def is_numbered(self, key: TableKey) -> bool:
         """Whether a table has an AUTO_INCREMENT column, by the target or by the window."""
@@ -177,11 +234,13 @@ class _RowOrder:
         return replace(known, engine="")
 
     def _of_text(self, text: LoggedText, tokens: Sequence[Token], logged: LaneStatement) -> str | None:
-        database, table_of = text.context.database or "", self._table_of(text.seqno)
+        database, table_of = text.context.database or "", self.table_of(text.seqno)
         full = bool((text.context.sql_mode or 0) & _FULL_GROUP_BY)
-        for part in order_felt(tokens, database, full_group_by=full):
+        for part in order_felt(tokens, database, full_group_by=full, view_of=self.view_of):
             if not is_settled(part, table_of):
                 return _named(part)
+        for what in self._assigned_and_read(tokens, database):
+            return what
         if not is_query_of_rows(text.tokens) or is_one_row(text.tokens):
             return None
         facts = statement_facts(logged.item.payload, text.context or SessionContext(), text.flavor)
@@ -189,19 +248,36 @@ class _RowOrder:
             # the rows of a file come in its order, and an UPDATE numbers none
             return None
         numbered = [key for key in facts.written if self.is_numbered(key)]
-        if numbered and not self._takes_settled_rows(text):
+        is_numbering = takes_number(logged) or row_verb(text.tokens) == "CREATE"
+        if numbered and is_numbering and not self._takes_settled_rows(text):
             return f"an AUTO_INCREMENT of {min(map(str, numbered))} for the rows of a query"
         return None
+
+    def _assigned_and_read(self, tokens: Sequence[Token], database: str) -> Iterator[str]:
+        for column, is_alone in assigned_and_read(tokens, database, self.view_of):
+            if self._has_mysql or (is_alone and self._joins_queries):
+                yield f"an UPDATE by a join or a query that sets {column} and reads it for another column"
+
+    @cached_property
+    def _has_mysql(self) -> bool:
+        return Flavor.MYSQL in (self.situation.plan.flavor, self.situation.target.flavor)
+
+    @cached_property
+    def _joins_queries(self) -> bool:
+        """Whether one of two MariaDB servers may make an UPDATE by a query one by a join."""
+        numbers = (self.situation.target.number, *self.situation.logged_versions.values())
+        return any(number >= _SINCE_JOINED_QUERIES for number in numbers)
 
     def _takes_settled_rows(self, text: LoggedText) -> bool:
         """Whether a statement takes the rows that it changes in one order, or has them in its text."""
         if row_verb(text.tokens) in ("INSERT", "REPLACE") and not is_query_of_rows(text.tokens):
             return True
-        table_of = self._table_of(text.seqno)
+        table_of = self.table_of(text.seqno)
         feeds = list(feeding(text.tokens_with_places, text.context.database or ""))
         return bool(feeds) and all(is_settled(fed(each), table_of) for each in feeds)
 
-    def _table_of(self, seqno: int) -> Callable[[TableKey], Table | None]:
+    def table_of(self, seqno: int) -> Callable[[TableKey], Table | None]:
+        """The definitions of tables as a statement of ``seqno`` finds them; None for those that are not known."""
         situation = self.situation
 
         def found(key: TableKey) -> Table | None:
@@ -267,15 +343,6 @@ def _made_column(ordinal: int, made: MadeColumn) -> Column:
         return Column(made.name, ordinal, kind, length=made.length, octets=octets)
     octets = None if made.length is None else made.length * _BYTES_OF_A_CHARACTER
     return Column(made.name, ordinal, kind, length=made.length, octets=octets, charset=UNKNOWN_CHARSET)
-
-
-def rows_in_turn(tokens: Sequence[Token], database: str, is_numbered: Callable[[TableKey], bool]) -> Iterator[str]:
-    """What in a body takes the rows of its statement one after the other, so that their order shows."""
-    if (name := sets_variable(tokens)) is not None:
-        yield f"the variable {name}"
-    for key in written_in(tokens, database):
-        if is_numbered(key):
-            yield f"an AUTO_INCREMENT of {key}"
 
 
 def _has_same_keys(one: Table, other: Table) -> bool:

@@ -156,8 +156,8 @@ def check_events(situation: TargetSituation) -> Iterator[Finding]:
     for database, name in target.enabled_events(needs.databases):
         slave = "REPLICA" if target.flavor is Flavor.MYSQL and target.number >= (8, 0, 22) else "SLAVE"
         todo = (
-            f"ALTER EVENT `{database}`.`{name}` DISABLE ON {slave} on the target: the source runs it, and its rows come"
-            " with the log; or let the channel allow events"
+            f"ALTER EVENT {identifier(database)}.{identifier(name)} DISABLE ON {slave} on the target: the source runs"
+            " it, and its rows come with the log"
         )
         yield Finding(Severity.FATAL, f"target: event {database}.{name}", "disabled", "enabled", todo)
 
@@ -196,8 +196,12 @@ def check_connections(situation: TargetSituation) -> Iterator[Finding]:
     for name in ("max_connections", "max_user_connections"):
         limit = int(target.variables.get(name, "0"))
         if 0 < limit < needs.connections:
-            todo = f"SET GLOBAL {name} higher on the target, or give the channel fewer lanes"
-            yield Finding(Severity.FATAL, f"target: {name}", f"{needs.connections} or more", str(limit), todo)
+            # beside the sessions that use the limit now
+            mend = (target.setting(name, limit + needs.connections),)
+            todo = f"{mend[0]} on the target, or give the channel fewer lanes"
+            yield Finding(
+                Severity.FATAL, f"target: {name}", f"{needs.connections} or more", str(limit), todo, mend=mend
+            )
 
 
 def check_table_caches(situation: TargetSituation) -> Iterator[Finding]:

@@ -28,6 +28,8 @@ from binlane.plan.transaction.altered_tables import Alterations, without_altered
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.rename import (
+    is_alias,
+    meant,
     name_of,
     renamed_alterations,
     renamed_schema,
@@ -48,7 +50,7 @@ from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema
 from binlane.schema.programs import Program
 from binlane.server_proof import ServerProof
-from binlane.servers.catalog import read_schema
+from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
 from binlane.servers.programs import read_program_names, read_programs, read_triggers
 from binlane.servers.variables import version_number
@@ -63,7 +65,7 @@ from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import LaneStatement, every_ddl, every_statement, first_rows, first_statement
-from binlane.work.plan_inputs import Inputs, read_context
+from binlane.work.plan_inputs import Inputs
 from binlane.work.planned import PlannedLanes
 
 _QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
@@ -212,18 +214,29 @@ class Situation(TargetSituation):
             [replace(each, key=TableKey(name, each.key.table)) for each, name in named if name is not None],
             theirs,
         )
-        first, second = (tuple(replace(each, text=self.renamed_text(each.text)) for each in side) for side in sides)
+        first, second = (
+            tuple(replace(each, text=self._renamed_text(each.text, on_target=on_target)) for each in side)
+            for on_target, side in zip((False, True), sides, strict=True)
+        )
         return first, second
 
-    def renamed_text(self, text: str | None) -> str | None:
-        """A body or query with the target's names of databases where they qualify a name, in backticks."""
+    def _renamed_text(self, text: str | None, *, on_target: bool) -> str | None:
+        """A body or query of a server with the target's names of databases where they qualify a name, in backticks."""
 
         def renamed(match: re.Match[str]) -> str:
             name = (match["quoted"] or match["plain"]).replace("``", "`")
-            new = self.renaming.target(name)
+            is_database = lower(name) in self._databases and not is_alias(match.string, match)
+            new = meant(self.renaming, name, on_target=on_target) if is_database else self.renaming.target(name)
             return match[0] if new == name == self.renaming.source(name) else f"{identifier(new)}."
 
-        return text if text is None or not self.renaming else _QUALIFIER.sub(renamed, text)
+        return None if text is None else _QUALIFIER.sub(renamed, text)
+
+    @cached_property
+    def _databases(self) -> frozenset[str]:
+        """The names of both servers' databases in lower case: other names in front of a dot are those of tables, of
+        aliases, or NEW and OLD. Raises SourceError."""
+        theirs = frozenset() if self.source is None else self.source.ask(read_databases)
+        return frozenset(map(lower, theirs | self.target.ask(read_databases)))
 
     @cached_property
     def touched(self) -> frozenset[TableKey]:
@@ -244,13 +257,6 @@ class Situation(TargetSituation):
         """Databases of the window that another channel writes on this target, each with that channel."""
         names = self.needs.databases
         return self.target.ask(other_writers, self.plan.channel, names) if names else ()
-
-    @cached_property
-    def has_late_ends(self) -> bool:
-        """Whether an XA transaction's end, where its changes are applied, is not directly behind its XA PREPARE."""
-        prepared = read_context(self.plans).prepared
-        ended = ((end, group) for end, group in prepared.items() if group is not None)
-        return bool(self.plan.carried_out) or any(group.seqno != end - 1 for end, group in ended)
 
     @property
     def logged_versions(self) -> Mapping[str, tuple[int, int, int]]:

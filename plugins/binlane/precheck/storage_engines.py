@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice, pairwise
@@ -17,6 +16,7 @@ from binlane.precheck.situation import Situation
 from binlane.precheck.window_statements import first_reached, may_reach_programs, programs_made_by, reach_of_window
 from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema, Table
+from binlane.servers.variables import global_variables
 from binlane.sql.logged_statement import LoggedText, index_of
 from binlane.sql.programs.comparison import Difference as ProgramDifference
 from binlane.sql.programs.comparison import as_difference
@@ -52,7 +52,6 @@ def check_rolled_back_engines(situation: Situation) -> Iterator[Finding]:
     """
     source, target, keys = situation.source_tables, situation.tables, situation.plan.undone_tables
     yield from _of_other_kinds(source, target, keys)
-    yield from _without_since(situation, target, keys)
     yield from _given_in_the_window(situation, source, keys)
     yield from _given_since(situation, target, keys)
     yield from _differing(situation, source, target, {key for key in keys if target.table(key) is not None})
@@ -67,7 +66,6 @@ def check_rolled_back_engines(situation: Situation) -> Iterator[Finding]:
         target = target.of({name for name in target.databases if name.lower() in theirs})
     hidden = target.tables.keys() - keys
     yield from islice(_of_other_kinds(source, target, hidden), _MOST_FINDINGS)
-    yield from islice(_without_since(situation, target, hidden), _MOST_FINDINGS)
     yield from islice(_given_in_the_window(situation, source, keys, others=True), _MOST_FINDINGS)
     yield from islice(_given_since(situation, target, hidden), _MOST_FINDINGS)
     yield from islice(_differing(situation, source, target, hidden), _MOST_FINDINGS)
@@ -169,27 +167,23 @@ def _made_by_default(
 ) -> Iterator[Finding]:
     """A table whose engine may be of another kind on the source, if a statement had an error or was rolled back while
     it was there. ``ours``: the source's, if it has it now."""
-    undone, is_late = told.first_undone(statement, key), situation.has_late_ends
-    if undone is None and not is_late:
+    undone = told.first_undone(statement, key)
+    if undone is None:
         return
     default = situation.target.variables.get("default_storage_engine", _INNODB)
     if told.is_ended(statement, key) or _has_another_since(situation, key):
         ours = None
     found = f"{default}, the target's default, since {statement.where} names none"
     if _is_of_kind(ours, default):
-        if is_late and not _is_of_kind(ours, _INNODB):
-            # the merge of scans knows only of engines that the log names
-            expected = "a transactional one, or one that the log names: XA transactions end behind others"
-            yield Finding(Severity.FATAL, f"{key}: engine", expected, f"{default}, by default", _UNKNOWN_TODO)
         return
     known, todo = "unknown: no such table now, or another" if ours is None else ours.engine, _DEFAULT_TODO
-    if ours is None and not is_late and told.is_without_transactions(statement, key):
+    if ours is None and told.is_without_transactions(statement, key):
         if default.lower() not in TRANSACTIONAL_ENGINES:
             return
         known = f"one without transactions, since the failed statement of seqno {undone} is in the log"
     elif ours is None:
         # no default of the target would be known to be the source's
-        todo = _UNKNOWN_TODO if is_late else f"seqno {undone} failed or was rolled back behind it: {_UNKNOWN_TODO}"
+        todo = f"seqno {undone} failed or was rolled back behind it: {_UNKNOWN_TODO}"
     yield Finding(Severity.FATAL, f"{key}: engine", f"a kind as on the source ({known})", found, todo)
 
 
@@ -202,11 +196,11 @@ def _has_another_since(situation: Situation, key: TableKey) -> bool:
 
 
 def _told(situation: Situation) -> ToldEngines:
-    """Reads all statements of the window, but where their seqnos are not those at which they are applied."""
+    """Reads all statements of the window."""
     # few windows need it
     from binlane.sql.told_engines import ToldEngines
 
-    found = () if situation.has_late_ends else situation.transactions_with(_EACH)
+    found = situation.transactions_with(_EACH)
     statements = ((logged.header.last_seqno, logged.header.source, logged.item) for logged, _ in found)
     is_clear = not situation.target.makes_temporary_tables
     return ToldEngines.of(situation.every_text, statements, situation.plan.flavor, is_clear=is_clear)
@@ -227,24 +221,6 @@ def _given_since(situation: Situation, target: Schema, keys: Collection[TableKey
 
 def _is_of_kind(table: Table | None, engine: str) -> bool:
     return table is not None and table.transactional == (engine.lower() in TRANSACTIONAL_ENGINES)
-
-
-def _without_since(situation: Situation, target: Schema, keys: Collection[TableKey]) -> Iterator[Finding]:
-    """Tables that had transactions when the window was planned, if its plan goes by that: a prepared XA transaction
-    that has changed a table without them would have been refused if others lie between its halves."""
-    then = situation.planned
-    found = [
-        (key, before, now)
-        for key in sorted(keys, key=str)
-        if (now := target.table(key)) is not None and not now.transactional
-        if (before := then.table(key)) is not None and before.transactional
-    ]
-    if not found or not situation.has_late_ends:
-        return
-    for key, before, now in found:
-        expected = f"{before.engine}, by which the ends of XA transactions were planned"
-        todo = f"remove {posixpath.dirname(situation.plans.uri)} and run again: the window is read and planned anew"
-        yield Finding(Severity.FATAL, f"{key}: engine", expected, now.engine, todo)
 
 
 def check_gtid_consistency(situation: Situation) -> Iterator[Finding]:
@@ -278,7 +254,10 @@ def check_statement_engines(situation: Situation) -> Iterator[Finding]:
     for key in sorted(plan.written - judged, key=str):
         table = situation.tables.table(key)
         if table is not None and not table.transactional and not situation.allow_nontransactional:
-            todo = "ALTER TABLE .. ENGINE=InnoDB on the target, or let the channel allow non-transactional tables"
+            todo = (
+                "ALTER TABLE .. ENGINE=InnoDB on the target, or apply.allow_nontransactional = true in the channel's "
+                "file"
+            )
             yield Finding(Severity.FATAL, f"{key}: engine", "a transactional one", table.engine, todo)
 
 
@@ -346,9 +325,17 @@ def check_table_settings(situation: Situation) -> Iterator[Finding]:
         for name, is_against, expected, todo in _RULES:
             if name == "default_storage_engine" and situation.allow_nontransactional:
                 continue
+            if name == _FORMAT and _makes_old_on_source(situation):
+                continue
             if variables.get(name) is not None and is_against(statement, variables):
                 where = f"{statement.where}: {name} of the target"
                 yield Finding(Severity.FATAL, where, expected, variables[name] or "nothing", todo)
+
+
+def _makes_old_on_source(situation: Situation) -> bool:
+    """Whether the source makes columns of MariaDB's older format, too; what wrote an archive cannot be asked."""
+    source = situation.source
+    return source is None or source.ask(global_variables, (_FORMAT,)).get(_FORMAT) != "ON"
 
 
 def _is_on(variables: _Variables, name: str) -> bool:
@@ -429,6 +416,12 @@ def _block_size(statement: LoggedText) -> str | None:
     return None if match is None else match["size"]
 
 
+def _is_in_old_format(statement: LoggedText, variables: _Variables) -> bool:
+    return not _is_on(variables, _FORMAT) and not _TEMPORAL.isdisjoint(statement.words)
+
+
+_FORMAT: Final = "mysql56_temporal_format"
+_TEMPORAL: Final = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
 _Rule = tuple[str, Callable[[LoggedText, _Variables], bool], str, str]
 _RULES: Final[tuple[_Rule, ...]] = (
     (
@@ -466,6 +459,12 @@ _RULES: Final[tuple[_Rule, ...]] = (
         _is_too_strict,
         "OFF for a row format and block size that do not fit each other, or the server's pages",
         "SET GLOBAL innodb_strict_mode = OFF on the target, as the source has it",
+    ),
+    (
+        _FORMAT,
+        _is_in_old_format,
+        "ON, as on the source: the target would not take the rows",
+        "SET GLOBAL mysql56_temporal_format = ON on the target",
     ),
 )
 

@@ -18,6 +18,7 @@ from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.parse.other_answers import other_answer
 from binlane.sql.parse.unsafe import fills_by_default, of_server, unordered_limit
 from binlane.sql.programs.of_server import never_in_lane, value_of_server
 from binlane.work.logged_statements import LaneStatement
@@ -31,10 +32,12 @@ _TODO: Final = (
 )
 _EXPECTED_IN_LANES: Final = "nothing that changes the server, or gives up what the session of a lane holds"
 _TODO_IN_LANES: Final = (
-    "the lane runs it in its own session, also with allow_unsafe: take it out of the body on both servers, or log such "
+    "the lane runs it in its own session, also with allow_unsafe: take it out of the body on both servers (make a text "
+    "of the character sets armscii8, sjis, swe7 and ujis anew behind SET NAMES utf8mb4), or log such "
     "statements as rows (binlog_format=ROW), or skip the transaction (docs/control.md) and make its changes on the "
     "target by hand"
 )
+_UNREAD: Final = "a text that cannot be split into words"
 _FILLING: Final = re.compile(rb"\b(?:INSERT|REPLACE|LOAD|DEFAULT)\b", re.IGNORECASE)
 
 
@@ -59,13 +62,15 @@ def _bodies(situation: Situation, *, is_allowed: bool) -> Iterator[Finding]:
     flavor, seen, never = situation.plan.flavor, set[str](), set[str]()
 
     def find(body: Body) -> Iterator[BodyPart]:
-        if (what := never_in_lane(body.tokens)) is not None:
+        if (what := _UNREAD if body.is_unread else never_in_lane(body.tokens)) is not None:
             never.add(what)
             yield BodyPart(what, needs_rows=False)
             return
         if is_allowed:
             return
         what = value_of_server(body.tokens, flavor, by_definer=body.by_definer) or unordered_limit(body.tokens)
+        if what is None and situation.target.flavor is not flavor:
+            what = other_answer(body.tokens)
         if what is not None:
             yield BodyPart(what, needs_rows=False)
 
@@ -104,20 +109,26 @@ def _unsafe_defaults(situation: Situation) -> Iterator[tuple[tuple[str, str], Ma
                 (each for name, each in side.tables.items() if (name.database.lower(), name.table.lower()) == key), None
             )
             if table is not None:
-                found |= _of_table(table, situation.plan.flavor)
+                found |= _of_table(
+                    table, situation.plan.flavor, differs=situation.target.flavor is not situation.plan.flavor
+                )
         if found:
             yield key, found
 
 
-def _of_table(table: Table, flavor: Flavor) -> Mapping[str, str]:
+def _of_table(table: Table, flavor: Flavor, *, differs: bool) -> Mapping[str, str]:
+    """``differs``: the target is of the other family."""
     from binlane.sql.temporary_routines import tokens_of
 
     found = dict[str, str]()
     for column in table.columns:
         if column.default is None or "(" not in column.default or column.default.startswith("'"):
             continue
-        tokens = tokens_of(column.default, flavor) or ()
+        # MySQL's catalogue escapes the quotes of literals (seen on 9.7)
+        tokens = tokens_of(column.default.replace("\\'", "'"), flavor) or ()
         what = next((what for at in range(len(tokens)) if (what := of_server(tokens, at, flavor)) is not None), None)
+        if what is None and differs:
+            what = other_answer(tokens)
         if what is not None:
             found[column.name] = what
     return found

@@ -100,12 +100,14 @@ _TODO_TEMPORARY: Final = (
     f"as rows (binlog_format=ROW), or {_TODO}"
 )
 _TODO_TRIGGER: Final = (
-    "make it on the target what it is on the source (SET sql_log_bin = 0 in front), or log such statements as rows "
-    "(binlog_format=ROW), or, if nothing that it writes is replicated, set allow_unsafe in the channel's file"
+    "make it on the target what it is on the source, with the target's names of databases (SET sql_log_bin = 0 in "
+    "front), or log such statements as rows (binlog_format=ROW), or, if nothing that it writes is replicated, set "
+    "allow_unsafe in the channel's file"
 )
 _TODO_PROGRAM: Final = (
-    "make it on the target what it is on the source (SET sql_log_bin = 0 in front), or log such statements as rows "
-    "(binlog_format=MIXED or ROW), or, if both mean the same, set allow_unsafe in the channel's file"
+    "make it on the target what it is on the source, with the target's names of databases (SET sql_log_bin = 0 in "
+    "front), or log such statements as rows (binlog_format=MIXED or ROW), or, if both mean the same, set allow_unsafe "
+    "in the channel's file"
 )
 _TODO_HIDDEN: Final = (
     "GRANT EXECUTE there TO the account, and to read texts SELECT ON *.* or SHOW_ROUTINE (MySQL), SELECT ON mysql.proc "
@@ -458,7 +460,7 @@ def reaching_statements(
             continue
         reached: Collection[TableKey] = wanted  # by a statement that cannot be read
         if text is not None:
-            names = leading.intersection(_firing(text, called))
+            names = leading.intersection(firing(text, called))
             if names not in known:
                 known[names] = reach.of(names)
             reached = wanted if not reach.unread.isdisjoint(known[names]) else known[names]
@@ -478,7 +480,7 @@ def _fires_none(text: LoggedText) -> bool:
     return facts.kind in (StatementKind.DDL, StatementKind.GLOBAL) and not facts.create_select
 
 
-def _firing(text: LoggedText, called: Collection[TableKey]) -> Iterable[TableKey]:
+def firing(text: LoggedText, called: Collection[TableKey]) -> Iterable[TableKey]:
     """The names in a statement whose triggers, or texts, it executes: not those of tables that it only reads."""
     names, facts = names_in(text.tokens, text.context.database or ""), text.facts
     if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA):

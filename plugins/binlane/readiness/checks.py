@@ -12,14 +12,15 @@ from typing import Final
 
 from binlane.activity import doing
 from binlane.apply.refusals import target_errors
-from binlane.errors import BinlaneError, PrecheckError
+from binlane.errors import BinlaneError, PrecheckError, with_channel
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
+from binlane.precheck.account.privileges import Order
 from binlane.precheck.checks import TARGET_CHECKS
-from binlane.precheck.finding import Finding
+from binlane.precheck.finding import Command, Finding
 from binlane.precheck.situation import TargetSituation
 from binlane.readiness import held, machine, servers
-from binlane.readiness.needs import applies_accounts
+from binlane.readiness.channel_grants import merged
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 
@@ -80,6 +81,10 @@ PRIVILEGE_CHECKS: Final = frozenset({"source-privileges", "privileges"})
 """The checks whose findings are missing privileges, one each."""
 
 
+_NAMED_PRIVILEGES: Final = 2
+"""How many missing privileges have a line each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one check has found."""
@@ -110,7 +115,8 @@ def answer(name: str, check: Check, situation: Readiness, *, tries_again: bool =
     if somebody ``tries_again``."""
     try:
         with target_errors(situation.place), doing(f"check {name}"):
-            return Answer(name, tuple(replace(finding, check=name) for finding in check(situation)))
+            found = [(each, with_channel(each.todo, situation.channel.name)) for each in check(situation)]
+            return Answer(name, tuple(replace(finding, check=name, todo=todo) for finding, todo in found))
     except (BinlaneError, OSError) as exc:
         if tries_again and isinstance(exc, BinlaneError) and exc.retryable:
             raise
@@ -137,11 +143,38 @@ def require(situation: Readiness) -> None:
     retryable errors of the servers as they are."""
     checks = {**CHANNEL_CHECKS, **COPY_CHECKS} if situation.asked.copies else CHANNEL_CHECKS
     asked = (answer(name, check, situation, tries_again=True) for name, check in checks.items())
-    found = [one for each in _after_privileges(asked) for one in each.findings]
+    found = [one for each in _after_privileges(asked) for one in counted(each)]
     fatal = [finding for finding in found if finding.severity is Severity.FATAL]
     if fatal:
         name = situation.channel.name
         lines = [f"channel {name} is not ready: {plural(len(fatal), 'finding')}; nothing was written:"]
         lines += map(str, fatal)
-        option = " --users" if situation.asked.users and not applies_accounts(situation.channel) else ""
-        raise PrecheckError("\n".join((*lines, f"`binlane doctor {name}{option}` shows the statements that mend it")))
+        source = "the source" if situation.source is None else f"the source, {situation.source.endpoint}"
+        places = ((True, source), (False, f"the target, {situation.endpoint}"))
+        statements = [
+            line
+            for is_on_source, server in places
+            for line in mends((each for each in fatal if (each.check in ON_SOURCE) is is_on_source), server)
+        ]
+        if statements:
+            lines += ("what mends it:", *(f"  {each}" for each in statements))
+        raise PrecheckError("\n".join(lines))
+
+
+def counted(answer: Answer) -> tuple[Finding, ...]:
+    """Its findings; many missing privileges as one that counts them, because their GRANT statements name them."""
+    findings = answer.findings
+    if answer.check not in PRIVILEGE_CHECKS or len(findings) <= _NAMED_PRIVILEGES:
+        return findings
+    mend = tuple(each for finding in findings for each in finding.mend)
+    lacking = sum(len(each.names) for each in merged(mend) if isinstance(each, Order))
+    severity = Severity.INFO if answer.is_ok else Severity.FATAL
+    where = f"{'source' if answer.check in ON_SOURCE else 'target'}: account"
+    expected, todo = f"the {plural(lacking, 'privilege')} of the statements below", "run the statements"
+    return (Finding(severity, where, expected, "none of them", todo, mend=mend, check=answer.check),)
+
+
+def mends(findings: Iterable[Finding], server: str) -> Iterator[str]:
+    """What mends the findings of one server: a statement for each scope, and commands."""
+    for each in merged(mend for finding in findings for mend in finding.mend):
+        yield str(each) if isinstance(each, Command) else f"{each};  -- on {server}"

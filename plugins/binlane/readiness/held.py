@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from binlane.bootstrap.rehearsal import READ_ONLY, rehearse
+from sqlalchemy import Connection
+
+from binlane.bootstrap.rehearsal import OLD_FORMAT, READ_ONLY, rehearse
 from binlane.bootstrap.sessions import write_session
 from binlane.bootstrap.spatial_references import lacking_references
-from binlane.bootstrap.view_functions import ROUTINES, InvokerRoutine, changing_the_server
+from binlane.bootstrap.view_functions import ROUTINES, InvokerRoutine, changing_the_server, invoker_routines
 from binlane.model import Flavor, plural
 from binlane.precheck.definers import lacking_for_definers
 from binlane.precheck.finding import Finding
@@ -22,6 +24,7 @@ from binlane.precheck.server import check_time_zones
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
+from binlane.servers.stored_bodies import asking
 from binlane.sql.accounts import shown_accounts
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER
@@ -42,8 +45,10 @@ _LONGER_ROWS: Final = (
 )
 _OF_CODES: Final[Mapping[int, str]] = {
     READ_ONLY: "SET GLOBAL innodb_read_only_compressed = OFF on the target",
+    OLD_FORMAT: "SET GLOBAL mysql56_temporal_format = ON on the target, as on the source",
     1071: _WIDER_KEYS,
     1709: _WIDER_KEYS,
+    1173: "SET GLOBAL innodb_force_primary_key = OFF on the target, or give the table a key on the source",
     1005: _LONGER_ROWS,
     1118: _LONGER_ROWS,
     3510: (
@@ -134,13 +139,17 @@ def check_view_functions(situation: Readiness) -> Iterator[Finding]:
     for place, server in (("source", situation.source), ("target", situation.target)):
         if server is None or server.flavor is not Flavor.MARIADB:
             continue
-        for name, what in changing_the_server(InvokerRoutine.of_rows(server.rows(ROUTINES))):
+        for name, what in changing_the_server(server.ask(_invoker_routines, server.rows(ROUTINES))):
             expected = "no function with SQL SECURITY INVOKER that changes the server"
             todo = (
                 "a view can have it called by this account, whenever a command looks at the view: make it SQL SECURITY "
                 "DEFINER, or take the statement out of it, or drop it"
             )
             yield Finding(Severity.FATAL, f"{place}: function {name}", expected, what, todo)
+
+
+def _invoker_routines(connection: Connection, rows: Sequence[Sequence[object]]) -> tuple[InvokerRoutine, ...]:
+    return invoker_routines(rows, asking(connection))
 
 
 def check_event_time_zones(situation: Readiness) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ def check_work_room(situation: Readiness) -> Iterator[Finding]:
     if situation.source is None or not folder.is_local:
         return
     needed = 2 * sum(int(row[1]) for row in situation.source.rows("SHOW BINARY LOGS"))
-    place = _existing(Path(folder.path("")))
+    place = folder.nearest()
     free = shutil.disk_usage(place).free
     if free < needed:
         todo = (
@@ -114,14 +114,10 @@ def check_spark(situation: Readiness) -> Iterator[Finding]:
         return
     program, path = spark_submit()
     if program is None:
-        todo = "install Spark where the Airflow workers run; `binlane run` does without (--engine local)"
+        todo = "install Spark where the Airflow workers run; `binlane run CHANNEL --engine local` does without"
         yield Finding(Severity.INFO, "spark-submit", "a program on PATH", "none", todo)
     java = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=path) is None and (java is None or not (Path(java) / "bin" / "java").exists()):
         yield Finding(
             Severity.INFO, "java", "a program on PATH, or JAVA_HOME", "none", "install Java 17 or newer for Spark"
         )
-
-
-def _existing(path: Path) -> Path:
-    return next(each for each in (path, *path.parents) if each.exists())

@@ -27,7 +27,7 @@ _OLDEST: Final = {Flavor.MARIADB: (10, 4, 1), Flavor.MYSQL: (8, 0, 0)}
 """The first with a lock that makes DDL wait and nothing else."""
 _PLACE: Final = ("hostname", "port", "datadir", "server_id")
 """Two servers differ in one of these."""
-_BY_HAND: Final = "create the objects by hand, copy the rows by a dump, then `binlane init`"
+_BY_HAND: Final = "create the objects by hand, copy the rows by a dump, then `binlane init CHANNEL --start FILE:OFFSET`"
 _SECONDS_APART: Final = 5.0
 _WILD: Final = re.compile(r"[*?\[]")
 _ALL_NAMES: Final = Need(
@@ -54,7 +54,7 @@ def check_two_servers(situation: Readiness) -> Iterator[Finding]:
     """Source and target are one server: windows would apply its own changes to it, again and again, unless they end
     before what they write."""
     source, target = situation.source, situation.target
-    if source is None or situation.asked.has_end:
+    if source is None or situation.asked.made:
         return
     ours, theirs = ([server.variables.get(name) for name in _PLACE] for server in (source, target))
     if ours == theirs:
@@ -186,7 +186,7 @@ def check_source_version(situation: Readiness) -> Iterator[Finding]:
     source = situation.source
     if source is not None and source.number < _OLDEST[source.flavor]:
         oldest = ".".join(map(str, _OLDEST[source.flavor]))
-        todo = "no lock makes DDL wait there: load a dump or a backup, then `binlane init`"
+        todo = "no lock makes DDL wait there: load a dump or a backup, then `binlane init CHANNEL --start FILE:OFFSET`"
         yield Finding(
             Severity.FATAL, "source: version", f"{source.flavor.value} {oldest} or newer", source.version, todo
         )
@@ -196,7 +196,9 @@ def check_letter_case(situation: Readiness) -> Iterator[Finding]:
     """Source and target store names differently."""
     name, source, target = "lower_case_table_names", situation.source, situation.target
     if source is not None and source.value(name) != target.value(name):
-        todo = "names would refer to other objects: load a dump by hand, then `binlane init`"
+        todo = (
+            "names would refer to other objects: load a dump by hand, then `binlane init CHANNEL --start FILE:OFFSET`"
+        )
         expected = f"{source.value(name)}, as on the source"
         yield Finding(Severity.FATAL, f"target: {name}", expected, target.value(name), todo)
 

@@ -57,9 +57,10 @@ class ReadinessRequest:
     connections: int = 0
     """How many a first copy opens on the target."""
     replaces: bool = False
-    """The first copy drops the databases of the target (``--replace``)."""
-    has_end: bool = False
-    """The channel ends at a place of the log that is there, as a restore does."""
+    """The first copy drops the databases of the target, or the restore keeps them under other names (``--replace``):
+    their events are gone before the channel writes there."""
+    made: tuple[str, ...] = ()
+    """The databases that a restore makes on the target. It ends at a place of the log that is there."""
 
 
 class SourceServer(Server):
@@ -133,13 +134,16 @@ class Readiness:
     def needs(self) -> Needs:
         """What the windows and the first copy ask of the target."""
         asked, names = self.asked, frozenset[str]()
-        if asked.copies or asked.windows:
+        if asked.made:
+            names = frozenset(asked.made)
+        elif asked.copies or asked.windows:
             _, renaming = self.rules
             names = frozenset(map(renaming.target, self.databases))
-        return channel_needs(
+        needs = channel_needs(
             self.channel, names, copies=asked.copies, windows=asked.windows, users=asked.users,
             connections=asked.connections,
         )  # fmt: skip
+        return replace(needs, allow_events=asked.replaces)
 
     @property
     def of_target(self) -> TargetSituation:

@@ -96,7 +96,8 @@ class DefinitionRepairer:
             if hidden := [what for what in wanted if not self.definitions.shows(name, what)]:
                 raise PlanError(
                     f"{name}: {hidden[0] or 'definition'}: expected a definition that both accounts see, found that "
-                    "one of them does not any more; grant what it lacks (`binlane doctor` names it), then repair again"
+                    "one of them does not any more; grant what it lacks (`binlane doctor CHANNEL` names it), then "
+                    "repair again"
                 )
         return None
 

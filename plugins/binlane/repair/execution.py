@@ -19,7 +19,7 @@ from typing import Final
 import pymysql
 from sqlalchemy import Connection, Engine
 
-from binlane.binlog.types.literals import identifier
+from binlane.binlog.types.literals import identifier, other_documents
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError, DriftError, PlanError
@@ -32,7 +32,7 @@ from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, forget_table, save_repair
 from binlane.verify.definitions.definition_reader import SEQUENCE, TRIGGER
-from binlane.verify.rows.column_text import ComparedTable, Key, Row, one_of
+from binlane.verify.rows.column_text import ComparedTable, Key, Row, is_key, one_of
 from binlane.verify.rows.pairing import Tables
 from binlane.verify.rows.row_text import row_values, words
 from binlane.verify.rows.sides import row_of
@@ -131,6 +131,9 @@ class Repairer:
             compared = self.tables.compared.get(table)
             if not why and (compared is None or not compared.key):
                 why = "the table or its primary key has changed"
+            of_table = (row.key for row in self.plan.rows if row.table == table)
+            if not why and compared is not None and (strange := [key for key in of_table if not is_key(compared, key)]):
+                why = f"the primary key or the plan has changed: {strange[0]!r:.60} is not the key of a row"
             if why:
                 raise PlanError(f"{self.place}: {table}: {why}; nothing was repaired, verify again")
 
@@ -160,7 +163,7 @@ class Repairer:
         return PlanError(
             f"{self.place}: expected the channel {plan.channel} ({plan.uuid}) at seqno {plan.seqno:,}, where "
             f"the plan was made, found {channel.uuid} at seqno {channel.watermark.seqno:,}: the rows may "
-            "have changed since; make a new plan with `binlane verify --repair`"
+            f"have changed since; make a new plan with `binlane verify {plan.channel} --repair`"
         )
 
     def _batches(self) -> Iterator[Sequence[RowRepair]]:
@@ -257,11 +260,18 @@ class _Writer:
         for row in rows:
             if row.key in gone:
                 self._one(row, f"DELETE FROM {_name(self.table.target)} WHERE {self._where(row)}".encode())
+        documents = [
+            place
+            for place, column in enumerate(_stored(self.table))
+            if column.data_type == "json" and self.session.flavor is Flavor.MYSQL
+        ]
         for row in rows:
             if row.source is None:
                 counts["deleted"] += 1
             elif row.key in theirs:
                 counts["updated"] += 1
+                if documents and row.key not in gone:
+                    self._set_apart(row, ours[row.key], documents)
                 self._one(row, self._insert(ours[row.key]) if row.key in gone else self._update(row, ours[row.key]))
             else:
                 counts["inserted"] += 1
@@ -276,6 +286,16 @@ class _Writer:
         pairs = zip(_stored(self.table), ours.literals, strict=True)
         values = b", ".join(f"{identifier(column.name)} = ".encode() + literal for column, literal in pairs)
         return f"UPDATE {_name(self.table.target)} SET ".encode() + values + f" WHERE {self._where(row)}".encode()
+
+    def _set_apart(self, row: RowRepair, ours: _Ours, documents: Sequence[int]) -> None:
+        """MySQL would not change a document for one that equals it, and is not the same. The UPDATE behind it sets all
+        columns."""
+        columns = _stored(self.table)
+        values = (ours.literals[place].decode("utf-8", "surrogateescape") for place in documents)
+        named = zip((identifier(columns[place].name) for place in documents), values, strict=True)
+        sets, where = other_documents(named)
+        statement = f"UPDATE {_name(self.table.target)} SET {sets} WHERE ({self._where(row)}) AND {where}"
+        self.session.execute(statement.encode("utf-8", "surrogateescape"))
 
     def _where(self, row: RowRepair) -> str:
         return one_of(self.table, [row.key], self.table.flavors[1])

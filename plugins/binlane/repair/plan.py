@@ -21,7 +21,7 @@ from binlane.state.records.verifications import Suspect
 from binlane.verify.definitions.comparison import DefinitionDifference
 from binlane.verify.definitions.definition_reader import SEQUENCE
 from binlane.verify.rows.column_text import Key, Row
-from binlane.verify.rows.pairing import ONLY_ON_TARGET
+from binlane.verify.rows.pairing import with_way_out
 from binlane.verify.rows.row_text import Changes, Values, changed_values, key_values, words
 
 SEQUENCE_COLUMNS: Final = (
@@ -143,13 +143,13 @@ class RepairPlan:
         if version != _FORMAT:
             raise PlanError(
                 f"{where}: expected format {_FORMAT} of a repair's plan, got {version}: this is binlane {RELEASE}, and "
-                "another release has written the plan; make a new one with `binlane verify --repair`"
+                "another release has written the plan; make a new one with `binlane verify CHANNEL --repair`"
             )
         plan = REPAIR.load(cls, values, where)
         if found != plan.digest:
             raise PlanError(
                 f"{where}: expected content of SHA-256 {found}, found {plan.digest}: the plan was changed after "
-                "it was written; nothing was repaired. Make a new plan with `binlane verify --repair`"
+                "it was written; nothing was repaired. Make a new plan with `binlane verify CHANNEL --repair`"
             )
         return plan
 
@@ -189,10 +189,7 @@ def plan_repair(
     for one in drift:
         if one.of_definition or one.table in sequences:
             continue
-        why = one.note or obstacle(target.table(one.table), with_triggers)
-        if one.note == ONLY_ON_TARGET:
-            name = f"{identifier(one.table.database)}.{identifier(one.table.table)}"
-            why = f"{why}; DROP TABLE {name} on the target, unless somebody else needs it there"
+        why = with_way_out(one.note, one.table, channel) or obstacle(target.table(one.table), with_triggers)
         if not why and not one.key:
             why = (
                 "it has no primary key that both servers order alike, so single rows cannot be told apart; "

@@ -1,7 +1,9 @@
 """Reads a dump of mariadb-dump or mysqldump: its statements, one by one, and the place in the log that it has recorded.
 
 Statements are divided as the servers' client does it: a delimiter counts outside strings, quoted names and comments,
-and DELIMITER, alone at a line's beginning, changes it. A dump is read as a stream, so its size does not matter.
+and DELIMITER, alone at a line's beginning, changes it. A dump is read as a stream, so its size does not matter:
+patterns look at a part at a time (``MANY``), since the way back costs memory for each repetition, and a statement
+has the servers' limit.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Final
 
@@ -18,23 +21,39 @@ import zstandard
 
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
+from binlane.regular_files import open_regular
 from binlane.source.compressed_pieces import UNPACKED
 
 _PIECE: Final = 1 << 20
 _HEAD: Final = 64 << 10
+_LARGEST: Final = 1 << 30
+"""Bytes of a statement: the servers' limit for max_allowed_packet."""
+_BEHIND: Final = len(b"DELIMITER ") + 100
+"""Bytes behind blanks in which it is seen what begins there."""
+MANY: Final = rb"{1,20000}"
+"""Repetitions of a group at once: a long text takes no memory."""
+_INSIDE: Final = {
+    b"'": re.compile(rb"(?s:[^'\\]++|\\.)" + MANY),
+    b'"': re.compile(rb'(?s:[^"\\]++|\\.)' + MANY),
+}
+"""What is inside of a string, by its quote."""
 _BLANKS: Final = re.compile(
-    rb"(?:[\s\0]++|--(?=[\s]|$)[^\n]*+(?:\n|$)|#[^\n]*+(?:\n|$)|/\*(?![!M])(?:[^*]++|\*(?!/))*\*/|/\*M!999999\\-[^\n]*+(?:\n|$))*"
+    rb"(?s:[\s\0]++|--(?=\s)[^\n]*+\n|#[^\n]*+\n|/\*(?![!M]).*?\*/|/\*M!999999\\-[^\n]*+\n)" + MANY
 )
 """The last is the line by which mariadb-dump switches its client's commands off."""
 _DELIMITER: Final = re.compile(rb"DELIMITER[ \t]+(\S+)[^\n]*\n", re.IGNORECASE)
+DEFINER: Final = rb"(?-i:DEFINER=(`(?:[^`]|``){0,255}`(?:@`(?:[^`]|``){0,255}`)?))"
+"""In the one spelling that dump programs have: a plan that looks for it names all definers. A role has no host."""
+_DEFINER: Final = re.compile(DEFINER)
 _COMPLETED: Final = b"-- Dump completed"
+# a line's beginning is its line break: it is searched for ten times as fast as (?m)^
 _FILE: Final = re.compile(
-    rb"(?m)^(?:-- )?CHANGE (?:MASTER|REPLICATION SOURCE) TO (?:MASTER|SOURCE)_LOG_FILE='([^'\n]+)', "
-    rb"(?:MASTER|SOURCE)_LOG_POS=(\d+)"
+    rb"\n(?:-- )?CHANGE (?:MASTER|REPLICATION SOURCE) TO (?:MASTER|SOURCE)_LOG_FILE='([^'\n]+)', "
+    rb"(?:MASTER|SOURCE)_LOG_POS=(\d{1,20})\b"
 )
-_PURGED: Final = re.compile(rb"(?m)^SET @@GLOBAL\.GTID_PURGED=(?:/\*!80000 '\+'\*/ )?'([^']*)'")
-_USED: Final = re.compile(rb"(?m)^USE `((?:[^`\n]|``)+)`;")
-_SLAVE_POS: Final = re.compile(rb"(?m)^(?:-- )?SET GLOBAL gtid_slave_pos='([^']*)'")
+_PURGED: Final = re.compile(rb"\nSET @@GLOBAL\.GTID_PURGED=(?:/\*!80000 '\+'\*/ )?'([^']*)'")
+_USED: Final = re.compile(rb"\nUSE `((?:[^`\n]|``)+)`;")
+_SLAVE_POS: Final = re.compile(rb"\n(?:-- )?SET GLOBAL gtid_slave_pos='([^']*)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +67,8 @@ class DumpPlace:
     """The databases that the dump has."""
     size: int
     """Of its text."""
+    definers: frozenset[str] = frozenset()
+    """``user@host`` of the accounts that it names as definers, also those of other databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +77,15 @@ class DumpFile:
 
     path: Path
 
-    def statements(self) -> Iterator[bytes]:
-        """Every statement without its delimiter. Raises ConfigError for a file that ends too early."""
-        return _Statements(self.pieces(), str(self.path)).all()
+    def statements(self, usual_mode: str) -> Iterator[bytes]:
+        """Every statement without its delimiter; ``usual_mode`` is not needed: the dump records each program's. Raises
+        ConfigError for a file that ends too early."""
+        return divided(self.pieces(), str(self.path))
 
     def pieces(self) -> Iterator[bytes]:
         """The dump's text. Raises ConfigError for a file that cannot be read."""
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 yield from UNPACKED.get(self.path.suffix, _plain)(file)
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
             raise ConfigError(
@@ -71,21 +93,28 @@ class DumpFile:
                 "plain, .gz or .zst"
             ) from exc
 
+    def overlapping(self) -> Iterator[tuple[bytes, int]]:
+        """The dump's text in pieces that begin with the end of the one before, since two may share a line (the first
+        one with a line break), and how many bytes are new. Raises as ``pieces``."""
+        tail = b"\n"
+        for piece in self.pieces():
+            yield tail + piece, len(piece)
+            tail = (tail + piece)[-_HEAD:]
+
     def place(self) -> DumpPlace:
         """What the dump has recorded of itself. It is read as a whole: mariadb-dump writes its GTIDs at the end. Raises
         ConfigError for a dump that was not written to its end, and for one that names no database."""
         found: dict[re.Pattern[bytes], str] = {}
-        databases: set[str] = set()
-        tail, size = b"", 0
-        for piece in self.pieces():
-            text = tail + piece
-            size += len(piece)
-            databases |= {each.replace(b"``", b"`").decode() for each in _USED.findall(text)}
+        databases, definers = set[str](), set[str]()
+        text, size = b"", 0
+        for text, added in self.overlapping():
+            size += added
+            databases |= {decoded(each.replace(b"``", b"`"), self.path) for each in _USED.findall(text)}
+            definers |= definers_in(text)
             for pattern in (_FILE, _PURGED, _SLAVE_POS):
                 if pattern not in found and (match := pattern.search(text)) is not None:
-                    found[pattern] = b":".join(each for each in match.groups()).decode()
-            # of a line that two pieces share
-            tail = text[-_HEAD:]
+                    found[pattern] = decoded(b":".join(each for each in match.groups()), self.path)
+        tail = text[-_HEAD:]
         if _COMPLETED not in tail[tail.rstrip().rfind(b"\n") :]:
             raise ConfigError(
                 f"--from {self.path}: expected the last line `-- Dump completed`, found none: the dump was cut, or "
@@ -98,13 +127,13 @@ class DumpFile:
                 "does not say which database it is of, nor its character set; put its CREATE DATABASE and USE in front "
                 "of a copy of it"
             )
-        return DumpPlace(found.get(_FILE, ""), gtids, frozenset(databases), size)
+        return DumpPlace(found.get(_FILE, ""), gtids, frozenset(databases), size, frozenset(definers))
 
     @property
     def digest(self) -> str:
         """Of the file's size, beginning and end."""
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 size = file.seek(0, 2)
                 file.seek(0)
                 head = file.read(_HEAD)
@@ -112,6 +141,28 @@ class DumpFile:
                 return hashlib.sha256(b"%d " % size + head + file.read(_HEAD)).hexdigest()
         except OSError as exc:
             raise ConfigError(f"--from {self.path}: cannot be read: {exc.strerror}; name a dump") from exc
+
+
+def definers_in(text: bytes) -> set[str]:
+    """``user@host`` of each definer in a part of a dump."""
+    return {each.replace(b"`", b"").decode("utf-8", "replace") for each in _DEFINER.findall(text)}
+
+
+def decoded(name: bytes, where: object) -> str:
+    """A name of a dump. Raises ConfigError for one that is not UTF-8."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"--from {where}: expected names in UTF-8, found {name[:64]!r}; dump with --default-character-set=utf8mb4"
+        ) from None
+
+
+def divided(pieces: Iterator[bytes], name: str, delimiter: bytes = b";") -> Iterator[bytes]:
+    """A text's statements without their delimiter. Raises ConfigError if it ends inside of one, and for one that no
+    server takes."""
+    # the last line may be a comment without an end
+    return _Statements(chain(pieces, [b"\n"]), name, _delimiter=delimiter).all()
 
 
 @dataclass(slots=True)
@@ -138,28 +189,32 @@ class _Statements:
 
     def _skip_blanks(self) -> None:
         while True:
-            found = _BLANKS.match(self._text, self._at)
-            assert found is not None
-            # a comment, or the word DELIMITER, may go on in the next piece
-            if len(self._text) - found.end() >= len(b"DELIMITER ") + 100 or not self._more():
+            while (found := _BLANKS.match(self._text, self._at)) is not None:
                 self._at = found.end()
+            # a comment, or the word DELIMITER, may go on in the next piece
+            if len(self._text) - self._at >= _BEHIND or not self._more():
                 return
 
     def _next(self) -> bytes:
         while True:
-            found = _statement(self._delimiter, self._plain_backslashes).match(self._text, self._at)
-            if found is not None:
-                self._at = found.end()
-                statement = found[1]
+            end = _end_of_statement(self._text, self._at, self._delimiter, self._plain_backslashes)
+            if end is not None:
+                statement = self._text[self._at : end]
+                self._at = end + len(self._delimiter)
                 mode = _MODE.match(statement[:200])
                 if mode is not None:
                     self._plain_backslashes = b"NO_BACKSLASH_ESCAPES" in mode[1].upper()
                 return statement
             # a long statement is not looked at again for every piece
             more = [self._more() for _ in range(max(1, (len(self._text) - self._at) // _PIECE))]
+            shown = self._text[self._at : self._at + 60].decode("utf-8", "replace")
             if True not in more:
-                shown = self._text[self._at : self._at + 60].decode("utf-8", "replace")
                 raise ConfigError(f"--from {self.name}: the dump ends inside the statement {shown!r}: it was cut")
+            if len(self._text) - self._at > _LARGEST:
+                raise ConfigError(
+                    f"--from {self.name}: expected statements of at most {_LARGEST:,} bytes, as servers take them, "
+                    f"found a longer one, {shown!r}; dump with shorter rows (--net-buffer-length)"
+                )
 
     def _more(self) -> bool:
         piece = next(self.pieces, None)
@@ -173,27 +228,52 @@ _MODE: Final = re.compile(rb"(?:/\*!\d* )?SET (?:SESSION )?SQL_MODE *= *('[^']*'
 
 
 @functools.cache
-def _statement(delimiter: bytes, plain_backslashes: bool) -> re.Pattern[bytes]:
-    """A statement up to its delimiter, which is outside of strings, names and comments."""
+def _outside(delimiter: bytes, plain_backslashes: bool) -> re.Pattern[bytes]:
+    """What is neither the delimiter nor a long string: as much as is looked at in one step."""
     end = re.escape(delimiter)
     first = re.escape(delimiter[:1])
-    inside = rb"" if plain_backslashes else rb"\\"
-    escape = rb"" if plain_backslashes else rb"|\\."
+    short = rb"[^%b]*+" if plain_backslashes else rb"(?:[^%b\\]++|\\.){0,200}"
     return re.compile(
-        rb"((?s:"
+        rb"(?s:"
         rb"[^'\"`#/\-" + first + rb"]++"
-        rb"|'(?:[^'" + inside + rb"]++" + escape + rb")*'"
-        rb'|"(?:[^"' + inside + rb"]++" + escape + rb')*"'
+        rb"|'" + short % b"'" + rb"'"
+        rb'|"' + short % b'"' + rb'"'
         rb"|`[^`]*+`"
-        rb"|--(?=\s)[^\n]*+\n|#[^\n]*+\n|/\*(?![!M])(?:[^*]++|\*(?!/))*\*/"
+        rb"|--(?=\s)[^\n]*+\n|#[^\n]*+\n|/\*(?![!M]).*?\*/"
         rb"|(?!" + end + rb"|--\s|/\*[^!M])[/\-" + first + rb"]"
-        rb")*)" + end
+        rb")" + MANY
     )
+
+
+def _end_of_statement(text: bytes, at: int, delimiter: bytes, plain_backslashes: bool) -> int | None:
+    """Where the delimiter begins behind the statement at ``at``, outside of strings, names and comments; None if the
+    text ends before that."""
+    outside = _outside(delimiter, plain_backslashes)
+    while True:
+        found = outside.match(text, at)
+        if found is not None:
+            at = found.end()
+        elif text.startswith(delimiter, at):
+            return at
+        elif (end := end_of_string(text, at, plain_backslashes=plain_backslashes)) is not None:
+            at = end
+        else:
+            return None
+
+
+def end_of_string(text: bytes, at: int, *, plain_backslashes: bool) -> int | None:
+    """The place behind the string in quotes that begins at ``at``; None if there is none, or it does not end."""
+    quote = text[at : at + 1]
+    if quote not in _INSIDE:
+        return None
+    if plain_backslashes:
+        return text.find(quote, at + 1) + 1 or None
+    at += 1
+    while (found := _INSIDE[quote].match(text, at)) is not None:
+        at = found.end()
+    return at + 1 if text.startswith(quote, at) else None
 
 
 def _plain(file: IO[bytes]) -> Iterator[bytes]:
     while piece := file.read(_PIECE):
         yield piece
-
-
-"""By the end of the file's name."""

@@ -2,53 +2,82 @@
 
 A dump is input: only the statements that dump programs write for databases run, and each of them with names of the
 databases that are restored. What a dump says of other databases, of accounts and of the server is passed over.
+
+Each statement is looked at from its first word to its last, and what was looked at is sent: its conditional comments
+are resolved by the target's rules first (``shared_reading``). A statement of rows has literals alone, so it calls no
+function and reads no table; a definition is about the databases that are restored; of SET, the known assignments are
+written anew.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from typing import Final
 
-from binlane.apply.refusals import target_errors
+from binlane.apply.refusals import DENIED, target_errors
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.query import Query
-from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI
-from binlane.binlog.types.literals import identifier
+from binlane.binlog.types.collations import collation_id
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_copy import LACKS_FOR_VIEW
 from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.view_functions import check_view
 from binlane.errors import ConfigError, PlanError, TargetError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, SessionContext
+from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
+from binlane.restore.dump_file import DEFINER, MANY, decoded, end_of_string
+from binlane.restore.local_tables import local_table
+from binlane.servers.names import is_named
 from binlane.shards.renaming import Renaming
-from binlane.sql.charset import dialect_in
-from binlane.sql.parse.facts import StatementKind
+from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, multibyte_form
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.plain_statement import plain
 from binlane.sql.scheduled_event import disabled
+from binlane.sql.shared_reading import AmbiguousTextError, Reader, Version, as_read_by_source
 
 _HEAD: Final = 400
-_WRAPPER: Final = re.compile(rb"/\*M?!\d*|\*/")
 _QUOTED: Final = rb"(?:`((?:[^`]|``)+)`|(\w+))"
 _USE: Final = re.compile(rb"USE\s+" + _QUOTED + rb"\s*", re.IGNORECASE)
 _DATABASE: Final = re.compile(
-    rb"(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?" + _QUOTED, re.IGNORECASE
-)
-_NAME_OF_DATABASE: Final = re.compile(
-    rb"((?:/\*!\d* *)?(?:CREATE|ALTER)\s+(?:DATABASE|SCHEMA)\s+(?:/\*!\d* *)?(?:IF\s+(?:NOT\s+)?EXISTS\s*)?(?:\*/)?\s*)"
-    rb"(?:`(?:[^`]|``)+`|\w+)",
+    rb"(CREATE|ALTER|DROP)\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?"
+    + _QUOTED
+    + rb"((?:\s+(?:DEFAULT\s+)?(?:CHARACTER\s+SET|CHARSET|COLLATE|ENCRYPTION|COMMENT)\s*=?\s*(?:\w+|'[^'\\]*'))*)\s*",
     re.IGNORECASE,
 )
-_ROWS: Final = re.compile(
-    rb"(?:INSERT|REPLACE)\s+(?:IGNORE\s+)?INTO\s+`(?:[^`]|``)+`\s*"
-    rb"(?:\((?:\s*`(?:[^`]|``)+`\s*,?)+\)\s*)?VALUES?\b",
+_INTO: Final = re.compile(
+    rb"(?:INSERT|REPLACE)\s+(?:IGNORE\s+)?INTO\s+`((?:[^`]|``)+)`\s*"
+    rb"(?:\(((?:\s*`(?:[^`]|``)+`\s*,?)+)\)\s*)?VALUES?(?=[\s(])",
     re.IGNORECASE,
 )
+_NAME: Final = re.compile(rb"`((?:[^`]|``)+)`")
+_ROW_KINDS: Final = frozenset({b"TABLE", b"SEQUENCE"})
+_LITERAL: Final = (
+    rb"[\s(),]++|[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:E[+-]?\d++)?(?![\w.$\x80-\xff])"
+    rb"|0X[0-9A-F]++(?![\w$\x80-\xff])|[XB]'[0-9A-F]*+'|_\w++\s*+(?=['0XB])"
+    rb"|(?:NULL|DEFAULT|TRUE|FALSE)(?![\w.$(\x80-\xff])"
+    # mydumper writes JSON so
+    rb"|CONVERT(?=\(['\"])|USING\s+UTF8MB4(?=\))"
+)
+_STRINGS: Final = {
+    (False, False): rb"|'(?:[^'\\]++|\\.){0,200}'|\"(?:[^\"\\]++|\\.){0,200}\"",
+    (False, True): rb"|'(?:[^'\\]++|\\.){0,200}'",
+    (True, False): rb"|'[^']*+'|\"[^\"]*+\"",
+    (True, True): rb"|'[^']*+'",
+}
+_VALUES: Final = {
+    mode: re.compile(rb"(?:" + _LITERAL + strings + rb")" + MANY, re.IGNORECASE | re.DOTALL)
+    for mode, strings in _STRINGS.items()
+}
+"""What may follow VALUES, besides long strings, by whether a backslash stands for itself, and a double quote for a
+name's."""
 OBJECT: Final = re.compile(
     rb"(?:CREATE|ALTER)\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?"
-    rb"(?:DEFINER\s*=\s*(?:`(?:[^`]|``)*`@`(?:[^`]|``)*`|\S+)\s+)?"
+    rb"(?:" + DEFINER.replace(b"(`", b"(?:`", 1) + rb"\s+)?"
     rb"(?:SQL\s+SECURITY\s+\w+\s+)?(?:AGGREGATE\s+)?(TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE|PACKAGE)\b",
     re.IGNORECASE,
 )
@@ -60,36 +89,52 @@ _DROP: Final = re.compile(
     re.IGNORECASE,
 )
 _SETVAL: Final = re.compile(rb"(?:DO|SELECT)\s+SETVAL\(`(?:[^`]|``)+`,\s*-?\d+,\s*[01](?:,\s*\d+)?\)\s*", re.IGNORECASE)
-_SET: Final = re.compile(rb"SET\s+(?:SESSION\s+)?(@@SESSION\.|@)?(\w+)", re.IGNORECASE)
+_ASSIGNMENT: Final = (
+    rb"NAMES\s+(?P<names>'\w+'|\w+)(?:\s+COLLATE\s+(?:'\w+'|\w+))?"
+    rb"|@(?P<own>\w+)\s*=\s*@@(?:SESSION\.)?(?P<read>\w+)"
+    rb"|(?:@@SESSION\.|SESSION\s+)?(?P<variable>\w+)\s*=\s*(?P<value>'[^'\\]*'|@?\w+)"
+)
+_ASSIGNMENTS: Final = re.compile(rb"\s*(?:" + _ASSIGNMENT + rb")\s*(?:,|\Z)", re.IGNORECASE)
+_SET: Final = re.compile(rb"SET(?=[\s@])", re.IGNORECASE)
+_CLIENT: Final = b"CHARACTER_SET_CLIENT"
+_MODE: Final = b"SQL_MODE"
 _SESSION: Final = frozenset(
     {
-        *(b"NAMES", b"CHARACTER_SET_CLIENT", b"CHARACTER_SET_RESULTS", b"COLLATION_CONNECTION", b"TIME_ZONE"),
-        *(b"SQL_MODE", b"SQL_NOTES", b"UNIQUE_CHECKS", b"FOREIGN_KEY_CHECKS"),
+        *(_CLIENT, b"CHARACTER_SET_RESULTS", b"COLLATION_CONNECTION", b"TIME_ZONE", _MODE, b"SQL_NOTES"),
+        *(b"UNIQUE_CHECKS", b"FOREIGN_KEY_CHECKS", b"NOTE_VERBOSITY"),
     }
 )
 """Variables that a dump sets for its own statements."""
+_ANSI: Final = frozenset({"ANSI", "ORACLE", "MSSQL", "DB2", "POSTGRESQL", "MAXDB"})
+"""Modes that a server expands, with ANSI_QUOTES among others."""
+_MODES: Final = re.compile(r"'[A-Z0-9_,]*'", re.IGNORECASE)
 _PASSED_OVER: Final = re.compile(
     rb"(?:LOCK\s+TABLES|UNLOCK\s+TABLES|SET\s|COMMIT|START\s+TRANSACTION|CHANGE\s+(?:MASTER|REPLICATION)|GRANT|"
     rb"(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?(?:USER|ROLE|SERVER|TABLESPACE|LOGFILE)|FLUSH|INSTALL|"
     rb"(?:START|STOP)\s+(?:SLAVE|REPLICA|ALL))",
     re.IGNORECASE,
 )
-_CLIENT: Final = re.compile(rb"SET\s+character_set_client\s*=\s*(\w+)", re.IGNORECASE)
-_MODES: Final = re.compile(rb"SET\s+sql_mode\s*=\s*'([A-Z_,]*)'", re.IGNORECASE)
 _UTF8MB4: Final = "utf8mb4"
+_ALIASES: Final = {"utf8": "utf8mb3_bin", "binary": "binary"}
 
 
 @dataclass(slots=True)
 class DumpLoad:
-    """One load. ``renaming``: from the dump's names to those on the target, for the databases to restore."""
+    """One load."""
 
     session: Session
+    version: Version
+    """The target's."""
     name: str
     """The dump, for messages."""
     databases: Mapping[str, str]
     """Names in the dump, and names on the target."""
+    tables: frozenset[str] = frozenset()
+    """Of the only database, the tables that are loaded, with their triggers; empty: everything."""
+    catalogue: Session | None = None
+    """Reads the columns of tables, without the dump's settings."""
     notes: list[str] = field(default_factory=list)
-    """Views that were not made, and why."""
+    """Views that were not made, and why; tables that were made without their folders."""
     seen: set[str] = field(default_factory=set)
     """The databases that the dump has."""
     size: int = 0
@@ -97,7 +142,13 @@ class DumpLoad:
     _current: str | None = None
     _is_header: bool = True
     _client: str = _UTF8MB4
-    _modes: str = ""
+    _modes: str = "''"
+    _saved: dict[bytes, tuple[bytes, str]] = field(default_factory=dict)
+    """What a user variable was read from, and the value, if it decides how texts are read."""
+    _closed: set[TableKey] = field(default_factory=set)
+    """Tables that have a trigger, and views, in lower case: rows that were written there could run a body."""
+    _whole: set[TableKey] = field(default_factory=set)
+    """Tables whose rows have a value for each column."""
 
     def run(self, statements: Iterator[bytes]) -> None:
         """Load. Raises ConfigError for a statement that no dump program writes there, PlanError for one that cannot be
@@ -109,42 +160,134 @@ class DumpLoad:
                 self.size += len(made)
 
     def _execute(self, statement: bytes) -> None:
-        made = OBJECT.match(_WRAPPER.sub(b" ", statement[:_HEAD]).strip())
+        if (rows := _INTO.match(statement)) is not None and rows[2] is not None:
+            self._require_whole(self._text(rows[1]), {self._text(each).lower() for each in _NAME.findall(rows[2])})
+        made = OBJECT.match(statement)
         if made is None or made[1].upper() != b"VIEW":
             self.session.execute(statement)
             return
+        view = SchemaObject("view", self.databases[self._current or ""], _shown(statement))
+        check_view(self.session, view, statement, of_dump=True)
         try:
             with target_errors(_shown(statement)):
                 self.session.execute(statement)
         except TargetError as exc:
-            if exc.__cause__ is None or error_code(exc.__cause__) not in LACKS_FOR_VIEW:
+            code = 0 if exc.__cause__ is None else error_code(exc.__cause__)
+            if code not in LACKS_FOR_VIEW | DENIED:
                 raise
-            self.notes.append(f"{exc}: it was not made, because an object that it needs is not there")
+            # a server does not say whether an object is there that the account may not read
+            why = "not there, or not for the account to read" if code in DENIED else "not there"
+            self.notes.append(f"{exc}: it was not made, because an object that it needs is {why}")
+
+    def _require_whole(self, table: str, columns: set[str]) -> None:
+        """Raise ConfigError if rows have no value for a column that is not computed: a dump program has left it out.
+        (mydumper 0.10.1 does so on MySQL 8 and newer for columns with an expression as their default.)"""
+        key = TableKey(self.databases[self._current or ""], table)
+        if key in self._whole:
+            return
+        of_table = [is_named("table_schema", quoted(key.database)), is_named("table_name", quoted(table))]
+        found = (self.session if self.catalogue is None else self.catalogue).texts(
+            "SELECT column_name FROM information_schema.columns WHERE COALESCE(generation_expression, '') = '' AND "
+            + " AND ".join(of_table)
+        )
+        if lacks := [column for (column,) in found if column.lower() not in columns]:
+            raise ConfigError(
+                f"--from {self.name}: rows of {self._current}.{table}: expected values of all columns, found none of "
+                f"{', '.join(lacks)}: the dump program has left them out; dump with a newer one, or with mysqldump or "
+                "mariadb-dump"
+            )
+        self._whole.add(key)
 
     def statement(self, statement: bytes) -> bytes | None:
         """The statement for the target; None if it does not run there."""
-        head = _WRAPPER.sub(b" ", statement[:_HEAD]).strip()
-        if (use := _USE.fullmatch(head)) is not None:
-            return self._use(_text(use[1], use[2]))
-        if (database := _DATABASE.match(head)) is not None:
-            return self._database(statement, database[1].upper(), _text(database[2], database[3]))
+        if (rows := _INTO.match(statement)) is not None:
+            return self._rows(statement, rows)
+        text = self._read(statement)
+        if text is None:
+            return None
+        if (use := _USE.fullmatch(text)) is not None:
+            return self._use(self._text(use[1], use[2]))
+        if (database := _DATABASE.fullmatch(text)) is not None:
+            return self._database(text, database)
         if not self._is_header and self._current not in self.databases:
             return None
-        if (setting := _SET.match(head)) is not None:
-            return self._set(statement, head, setting)
+        if (setting := _SET.match(text)) is not None:
+            return self._set(text[setting.end() :])
         if self._current is None:
-            if _PASSED_OVER.match(head) is not None or not head:
+            if _PASSED_OVER.match(text) is not None or not text:
                 return None
-            raise self._unknown(head, "behind USE of a database: dump with --databases or --all-databases")
-        if any(each.match(head) is not None for each in (_ROWS, _SETVAL)):
-            return statement
-        if any(each.fullmatch(head) is not None for each in (_KEYS, _DROP)):
-            return statement
-        if (made := OBJECT.match(head)) is not None:
-            return self._object(statement, made[1].upper())
-        if _PASSED_OVER.match(head) is not None or not head:
+            raise self._unknown(text, "behind USE of a database: dump with --databases or --all-databases")
+        if any(each.fullmatch(text) is not None for each in (_KEYS, _DROP, _SETVAL)):
+            named = _NAME.search(text)
+            return text if not self.tables or (named and self._text(named[1]) in self.tables) else None
+        if (made := OBJECT.match(text)) is not None:
+            return self._object(text, made[1].upper())
+        if _PASSED_OVER.match(text) is not None or not text:
             return None
-        raise self._unknown(head, "that a dump program writes")
+        raise self._unknown(text, "that a dump program writes")
+
+    @property
+    def _context(self) -> SessionContext:
+        """The session in which the target reads the next statement. Raises ConfigError."""
+        collation = collation_id(_ALIASES.get(self._client, f"{self._client}_bin"), self.session.flavor)
+        if collation is None:
+            raise ConfigError(
+                f"--from {self.name}: expected the name of a character set, found {self._client!r}; dump with "
+                "--default-character-set=utf8mb4"
+            )
+        modes = {*self._modes.strip("'").upper().split(",")}
+        if modes & _ANSI:
+            modes.add("ANSI_QUOTES")
+        bits = sum(bit for mode, bit in MODES_OF_TEXT.items() if mode in modes)
+        return SessionContext(database=self._current, sql_mode=bits, charset_client=collation)
+
+    def _read(self, statement: bytes) -> bytes | None:
+        """What the target executes of it, without comments; None in a database that is not restored."""
+        flavor = self.session.flavor
+        try:
+            read = as_read_by_source(statement, self._context, Reader(flavor, self.version), flavor)
+        except AmbiguousTextError as exc:
+            if not self._is_header and self._current not in self.databases and _USE.match(statement) is None:
+                return None
+            raise ConfigError(
+                f"--from {self.name}: {_shown(statement)}: {exc}; take it out of a copy of the dump, restore, and run "
+                "it by hand"
+            ) from exc
+        return plain(read, self._context, flavor).strip()
+
+    def _rows(self, statement: bytes, into: re.Match[bytes]) -> bytes | None:
+        """A statement of literals alone. Raises ConfigError for another one."""
+        if not self._is_header and self._current not in self.databases:
+            return None
+        if self._current is None:
+            raise self._unknown(statement, "behind USE of a database: dump with --databases or --all-databases")
+        context = self._context
+        if multibyte_form(client_charset(context)) is not None:
+            raise ConfigError(
+                f"--from {self.name}: {_shown(statement)}: expected rows in UTF-8 or a character set of one byte, "
+                f"found {self._client}; dump with --default-character-set=utf8mb4"
+            )
+        dialect = dialect_of(context, self.session.flavor)
+        values, at = _VALUES[dialect.no_backslash_escapes, dialect.ansi_quotes], into.end()
+        quotes = b"'" if dialect.ansi_quotes else b"'\""
+        while at < len(statement):
+            end = None
+            if (found := values.match(statement, at)) is not None:
+                end = found.end()
+            elif statement[at] in quotes:
+                end = end_of_string(statement, at, plain_backslashes=dialect.no_backslash_escapes)
+            if end is None:
+                break
+            at = end
+        if at != len(statement):
+            raise self._unknown(statement[max(at - 20, 0) :], "of literal values alone, as a dump program writes rows")
+        name = self._text(into[1])
+        if self.tables and name not in self.tables:
+            return None
+        table = TableKey(self._current.lower(), name.lower())
+        if table in self._closed:
+            raise self._unknown(statement, "of rows in front of the table's triggers, and none of a view")
+        return statement
 
     def _use(self, name: str) -> bytes | None:
         self._current, self._is_header = name, False
@@ -153,28 +296,84 @@ class DumpLoad:
         self.seen.add(name)
         return f"USE {identifier(self.databases[name])}".encode()
 
-    def _database(self, statement: bytes, verb: bytes, name: str) -> bytes | None:
-        if name not in self.databases or verb == b"DROP":
+    def _database(self, text: bytes, found: re.Match[bytes]) -> bytes | None:
+        name = self._text(found[2], found[3])
+        if name not in self.databases or found[1].upper() == b"DROP":
             return None
-        made = identifier(self.databases[name]).encode()
-        return _NAME_OF_DATABASE.sub(lambda found: found[1] + made, statement, count=1)
+        start = found.start(2) - 1 if found[2] is not None else found.start(3)
+        return text[:start] + identifier(self.databases[name]).encode() + found[4]
 
-    def _set(self, statement: bytes, head: bytes, setting: re.Match[bytes]) -> bytes | None:
-        if setting[1] == b"@":
-            return statement
-        if setting[2].upper() not in _SESSION:
+    def _set(self, text: bytes) -> bytes | None:
+        """The known assignments of SET; None if it has another form, or none of them."""
+        found, at = list[re.Match[bytes]](), 0
+        while at < len(text):
+            each = _ASSIGNMENTS.match(text, at)
+            if each is None:
+                return None
+            found.append(each)
+            at = each.end()
+        known = [each for each in found if each["variable"] is None or each["variable"].upper() in _SESSION]
+        for each in known:
+            self._assign(each)
+        return b"SET " + b", ".join(each.group().strip(b" \t\r\n\f\v,") for each in known) if known else None
+
+    def _assign(self, each: re.Match[bytes]) -> None:
+        """Follow the variables that decide how texts are read. Raises ConfigError for a value that is not known."""
+        if each["own"] is not None:
+            read = each["read"].upper()
+            value = {_CLIENT: self._client, _MODE: self._modes}.get(read, "")
+            self._saved[each["own"].lower()] = read, value
+            return
+        variable = _CLIENT if each["names"] is not None else each["variable"].upper()
+        if variable not in (_CLIENT, _MODE):
+            return
+        value = (each["names"] or each["value"]).decode("utf-8", "replace")
+        if value.startswith("@"):
+            origin, value = self._saved.get(value[1:].lower().encode(), (b"", ""))
+            if origin != variable:
+                raise self._unknown(each.group(), f"with a value of {variable.decode()} that the dump has saved")
+        elif variable == _MODE and _MODES.fullmatch(value) is None:
+            raise self._unknown(each.group(), "with names of modes in quotes")
+        if variable == _MODE:
+            self._modes = value
+        else:
+            self._client = value.strip("'").lower()
+
+    def _object(self, text: bytes, kind: bytes) -> bytes | None:
+        context, flavor = self._context, self.session.flavor
+        facts = statement_facts(text, context, flavor)
+        if self.tables and not self._is_of_tables(text, kind, facts):
             return None
-        if (client := _CLIENT.match(head)) is not None:
-            self._client = client[1].decode()
-        if (modes := _MODES.match(head)) is not None:
-            self._modes = modes[1].decode()
-        return statement
-
-    def _object(self, statement: bytes, kind: bytes) -> bytes:
-        made = renamed(statement, self._current, self.databases, self.session.flavor, self.name)
+        require_own(text, facts, self.databases, self.name)
+        if kind in _ROW_KINDS:
+            text, had_folders = local_table(text, context, flavor, f"--from {self.name}: {_shown(text)}")
+            if had_folders:
+                self.notes.append(f"{_shown(text)}: its folders and its tablespace are left to the target")
+        made = renamed(text, context, self.databases, flavor, self.name)
+        self._closed |= {TableKey(key.database.lower(), key.table.lower()) for key in facts.triggered | facts.views}
         if kind == b"EVENT":
-            made = disabled(made, self._client, dialect_in(self._modes, self.session.flavor))
+            made = disabled(made, client_charset(context), dialect_of(context, flavor))
         return made
+
+    def _is_of_tables(self, text: bytes, kind: bytes, facts: StatementFacts) -> bool:
+        """Whether a definition is of one of the tables. Raises PlanError for a table that refers to another one."""
+        if kind == b"TRIGGER":
+            return any(key.table in self.tables for key in facts.triggered)
+        if kind not in _ROW_KINDS:
+            # the log may change or drop routines and events: they are there until the last step
+            return kind != b"VIEW"
+        if facts.first is None or facts.first.table not in self.tables:
+            return False
+        if other := sorted(key.table for key in facts.tables if key.table not in self.tables):
+            raise PlanError(
+                f"{self.name}: {_shown(text)}: refers to table {other[0]}, which is not restored; restore it, too: "
+                f"--table {other[0]}"
+            )
+        return True
+
+    def _text(self, quoted: bytes | None, unquoted: bytes | None = None) -> str:
+        """A name. Raises ConfigError."""
+        return decoded(quoted.replace(b"``", b"`") if quoted is not None else unquoted or b"", self.name)
 
     def _unknown(self, head: bytes, expected: str) -> ConfigError:
         shown = head[:60].decode("utf-8", "replace")
@@ -183,9 +382,34 @@ class DumpLoad:
         )
 
 
-def renamed(statement: bytes, default: str | None, databases: Mapping[str, str], flavor: Flavor, where: str) -> bytes:
-    """A definition with the target's names of its databases. Raises PlanError if they cannot be determined."""
-    context = SessionContext(database=default, charset_client=UTF8MB4_GENERAL_CI)
+def require_own(text: bytes, facts: StatementFacts, databases: Collection[str], where: str) -> None:
+    """Raise PlanError for a definition that is not about these databases alone, or that runs a body when it is made. A
+    view may be of other databases' tables."""
+    runs = facts.create_select or (facts.routines_used and not facts.views)
+    if facts.kind is not StatementKind.DDL or facts.renames or runs:
+        what = "a new name" if facts.renames else "a definition that is in no database"
+        what = facts.reason or ("a table with a query or a call of a routine" if runs else what)
+        raise PlanError(
+            f"{where}: {_shown(text)}: expected a definition that a dump program writes, found {what}; take it out of "
+            "a copy of the dump, restore, and make it by hand"
+        )
+    made = {key.database for key in facts.views} if facts.views else facts.databases - facts.references
+    if foreign := sorted(made - {*databases}):
+        raise PlanError(
+            f"{where}: {_shown(text)}: expected a definition of {', '.join(sorted(databases))}, found one of "
+            f"{foreign[0]}, which is not restored; restore it, too: --database {foreign[0]}, or take the definition "
+            "out of a copy of the dump"
+        )
+
+
+_OUT_OF_DUMP: Final = "take the object out of a copy of the dump, restore, and make it by hand"
+
+
+def renamed(
+    statement: bytes, context: SessionContext, databases: Mapping[str, str], flavor: Flavor, where: str, todo: str = ""
+) -> bytes:
+    """A definition of that session with the target's names of its databases. Raises PlanError if they cannot be
+    determined; ``todo``: what to do then, if it is of no dump."""
     facts = statement_facts(statement, context, flavor)
     foreign = sorted(facts.references - databases.keys())
     if foreign:
@@ -197,7 +421,7 @@ def renamed(statement: bytes, default: str | None, databases: Mapping[str, str],
     if not names:
         return statement
     renaming = Renaming(tuple(databases.items()))
-    query = Query(default or "", statement, context)
+    query = Query(context.database or "", statement, context)
     try:
         if facts.kind is StatementKind.UNKNOWN:
             raise Unsafe(facts.reason or "it is not parsed")
@@ -210,14 +434,10 @@ def renamed(statement: bytes, default: str | None, databases: Mapping[str, str],
     except Unsafe as exc:
         raise PlanError(
             f"{where}: {_shown(statement)}: expected names that can be changed to {', '.join(databases.values())}, "
-            f"found {exc}; take the object out of a copy of the dump, restore, and make it by hand"
+            f"found {exc}; {todo or _OUT_OF_DUMP}"
         ) from exc
     return part.sql
 
 
-def _text(quoted: bytes | None, plain: bytes | None) -> str:
-    return quoted.replace(b"``", b"`").decode() if quoted is not None else (plain or b"").decode()
-
-
 def _shown(statement: bytes) -> str:
-    return repr(b" ".join(_WRAPPER.sub(b" ", statement[:_HEAD]).split())[:90].decode("utf-8", "replace"))
+    return repr(b" ".join(statement[:_HEAD].split())[:90].decode("utf-8", "replace"))

@@ -7,9 +7,11 @@ can be the last one before a kill: what is there already is passed over by the n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import (
     Definition,
@@ -21,42 +23,66 @@ from binlane.bootstrap.definition_copy import (
     read_programs,
 )
 from binlane.bootstrap.sessions import Session
-from binlane.errors import PrecheckError
-from binlane.model import SchemaObject, TableKey
-from binlane.restore.dump_load import OBJECT, renamed
+from binlane.errors import PlanError, PrecheckError
+from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
+from binlane.plan.transaction.decode import statement_facts
+from binlane.restore.dump_load import OBJECT, renamed, require_own
+from binlane.schema.letter_case import lower
+from binlane.sql.charset import MODES_OF_TEXT
+from binlane.sql.shared_reading import AmbiguousTextError, Reader, as_read_by_source
 from binlane.state.records.restores import ProgramText
 from binlane.state.stored_values import unexpected
 
 _MOVED: Final = ("table", "sequence", "system versioned")
+_PROGRAMS: Final = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "PACKAGE BODY"})
+_WORD: Final = re.compile(r"\w+", re.ASCII)
 
 
-def read_final_programs(session: Session, databases: Mapping[str, str]) -> tuple[ProgramText, ...]:
+def read_final_programs(
+    session: Session, databases: Mapping[str, str], *, only_triggers: bool, todo: str = ""
+) -> tuple[ProgramText, ...]:
     """The routines, views, triggers and events of the unfinished ``databases``, under their final names. Raises
-    PlanError for one whose names cannot be changed."""
-    tables = {TableKey(each.database, each.name) for each in contents(session, databases) if each.kind in _MOVED}
-    return tuple(_final(session, each, databases) for each in read_programs(session, tuple(databases), tables))
+    PlanError for one whose names cannot be changed; ``todo``: what to do then."""
+    tables = {TableKey(each.database, each.name) for each in contents(session, databases) if is_moved(each)}
+    programs = read_programs(session, tuple(databases), tables)
+    return tuple(
+        _final(session, each, databases, todo) for each in programs if not only_triggers or each.kind == "TRIGGER"
+    )
 
 
-def _final(session: Session, each: Definition, databases: Mapping[str, str]) -> ProgramText:
+def _final(session: Session, each: Definition, databases: Mapping[str, str], todo: str) -> ProgramText:
     where = f"target: {each.schema_object}"
-    statement = renamed(each.statement, each.database, databases, session.flavor, where)
+    statement = renamed(each.statement, _context(each.database, each.sql_mode), databases, session.flavor, where, todo)
     session_state = (each.client, each.collation, each.sql_mode, each.time_zone)
     return ProgramText(each.kind, databases[each.database], each.name, statement.decode(), *session_state)
 
 
 def require_free(session: Session, names: Mapping[str, str]) -> None:
-    """Raises PrecheckError if the target has one of the final names."""
-    there = {name for (name,) in session.texts("SELECT schema_name FROM information_schema.schemata")}
+    """Raises PrecheckError if the target has one of the final names, or keeps names in small letters and one has
+    others: under what is asked for it would be found by some queries alone."""
+    there = present_databases(session)
+    [(folds,)] = session.texts("SELECT @@lower_case_table_names")
+    if folds != "0" and (capitals := sorted(name for name in names.values() if name != lower(name))):
+        raise PrecheckError(
+            f"target: database {capitals[0]}: expected a name in small letters, as this server keeps names "
+            f"(lower_case_table_names = {folds}), found one with capitals; give it in small letters: --as "
+            f"{lower(capitals[0])}"
+        )
     if taken := sorted(there & {*names.values()}):
         raise PrecheckError(
             f"target: database {taken[0]}: expected no database of this name, found one; a restore never writes over a "
-            "database that is there: take another name (--as), or rename or drop that one"
+            "database that is there unless --replace keeps that one: take another name (--as), or add --replace"
         )
+
+
+def present_databases(session: Session) -> frozenset[str]:
+    """The server's databases."""
+    return frozenset(name for (name,) in session.texts("SELECT schema_name FROM information_schema.schemata"))
 
 
 def move(session: Session, databases: Mapping[str, str], programs: tuple[ProgramText, ...]) -> list[str]:
     """Move what is still in the unfinished ``databases``; messages about views that could not be made."""
-    present = {name for (name,) in session.texts("SELECT schema_name FROM information_schema.schemata")}
+    present = present_databases(session)
     left = {old: new for old, new in databases.items() if old in present}
     if not left:
         # an attempt was killed behind its last statement
@@ -66,21 +92,14 @@ def move(session: Session, databases: Mapping[str, str], programs: tuple[Program
             statement = read_definition(session, SchemaObject("database", old, "")).statement
             session.execute(statement.replace(identifier(old).encode(), identifier(new).encode(), 1))
     objects = contents(session, left)
-    for database, trigger in _triggers(session, left):
-        session.execute(f"DROP TRIGGER {identifier(database)}.{identifier(trigger)}")
-    moved = sorted(each for each in objects if each.kind in _MOVED)
-    if moved:
+    drop_triggers(session, left)
+    tables = sorted(filter(is_moved, objects))
+    if tables:
         # without it, foreign keys of other tables would keep the old name
         session.execute("SET foreign_key_checks = 1")
-        session.execute("RENAME TABLE " + ", ".join(_moved(each, left[each.database]) for each in moved))
+        session.execute("RENAME TABLE " + ", ".join(moved(each, left[each.database]) for each in tables))
         session.execute("SET foreign_key_checks = 0")
-    for program in programs:
-        _require_program(program, {*databases.values()})
-    definitions = [
-        Definition(each.kind, each.database, each.name, each.statement.encode(), each.client, each.collation,
-                   each.sql_mode, each.time_zone)
-        for each in programs
-    ]  # fmt: skip
+    definitions = require_programs(programs, {*databases.values()}, session.flavor)
     for made in reversed(definitions):
         drop(session, made.schema_object)
     notes = make_behind_rows(session, definitions)
@@ -89,19 +108,56 @@ def move(session: Session, databases: Mapping[str, str], programs: tuple[Program
     return notes
 
 
-def _require_program(each: ProgramText, databases: set[str]) -> None:
-    """Whoever can write to the schema ``binlane`` has no other statements run by this account."""
-    made = OBJECT.match(each.statement.encode())
+def require_programs(programs: tuple[ProgramText, ...], databases: Collection[str], flavor: Flavor) -> list[Definition]:
+    """The programs as they are made. Raises as ``require_program``."""
+    for program in programs:
+        require_program(program, databases, flavor)
+    return [
+        Definition(each.kind, each.database, each.name, each.statement.encode(), each.client, each.collation,
+                   each.sql_mode, each.time_zone)
+        for each in programs
+    ]  # fmt: skip
+
+
+def require_program(each: ProgramText, databases: Collection[str], flavor: Flavor) -> None:
+    """Raise StateSchemaError for a program that is none of these databases'. Whoever can write to the schema
+    ``binlane`` has no other statements run by this account."""
+    context, text = _context(each.database, each.sql_mode), each.statement.encode()
+    made = OBJECT.match(text)
     kind = "" if made is None else made[1].decode().upper()
-    if kind != each.kind.split()[0] or each.database not in databases:
-        raise unexpected("binlane.restores.programs", f"CREATE {each.kind} in {', '.join(databases)}", each.statement)
+    is_known = each.kind in _PROGRAMS and kind == each.kind.split()[0] and each.database in databases
+    words = [*filter(None, (each.client, each.collation))]
+    try:
+        # a text that a server shows has no conditions
+        is_plain = as_read_by_source(text, context, Reader(flavor, (99, 99, 99)), flavor) == text
+        require_own(text, statement_facts(text, context, flavor), databases, each.name)
+    except (AmbiguousTextError, PlanError):
+        is_plain = False
+    if not (is_known and is_plain and all(map(_WORD.fullmatch, words))):
+        found = " ".join((each.kind, each.database, *words, each.statement))
+        raise unexpected("binlane.restores.programs", f"CREATE {each.kind} in {', '.join(sorted(databases))}", found)
 
 
-def _triggers(session: Session, databases: Mapping[str, str]) -> list[tuple[str, ...]]:
-    found = session.texts("SELECT trigger_schema, trigger_name FROM information_schema.triggers")
-    return [each for each in found if each[0] in databases]
+def _context(database: str, sql_mode: str) -> SessionContext:
+    """The session of a definition that a server has shown in UTF-8."""
+    modes = sql_mode.upper().split(",")
+    bits = sum(bit for mode, bit in MODES_OF_TEXT.items() if mode in modes)
+    return SessionContext(database=database, sql_mode=bits, charset_client=UTF8MB4_GENERAL_CI)
 
 
-def _moved(each: SchemaObject, new: str) -> str:
+def drop_triggers(session: Session, databases: Collection[str]) -> None:
+    """No table with a trigger can be moved to another database."""
+    for database, trigger in session.texts("SELECT trigger_schema, trigger_name FROM information_schema.triggers"):
+        if database in databases:
+            session.execute(f"DROP TRIGGER {identifier(database)}.{identifier(trigger)}")
+
+
+def is_moved(each: SchemaObject) -> bool:
+    """Whether RENAME TABLE moves the object."""
+    return each.kind in _MOVED
+
+
+def moved(each: SchemaObject, new: str) -> str:
+    """The object's part of a RENAME TABLE to the database ``new``."""
     old = f"{identifier(each.database)}.{identifier(each.name)}"
     return f"{old} TO {identifier(new)}.{identifier(each.name)}"

@@ -8,158 +8,37 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
 import re
-from collections import Counter, deque
-from collections.abc import Generator
+import struct
+from collections import deque
+from collections.abc import Callable
 from dataclasses import field
-from typing import Final, Protocol
+from functools import partial
+from typing import Any, Final
 
-from binlane.binlog.boundaries import Boundaries, Place
-from binlane.binlog.events import FormatDescription, parse_body
-from binlane.binlog.gtids import Gtid, MariadbGtid
-from binlane.binlog.payload import unpack
-from binlane.binlog.query import ExecuteLoadQuery, Query
-from binlane.binlog.rows import ROWS_KINDS, RowsEvent, count_rows
-from binlane.binlog.table_map import TableMap
-from binlane.binlog.vector.frames import frame
-from binlane.binlog.wire import EventType, RawEvent
-from binlane.errors import PlanError, WindowOpenError
+import numpy as np
+
+from binlane.errors import AbsentDatabaseError, EndNotReachedError, PlanError, WindowOpenError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
-from binlane.plan.transaction.decode import statement_facts
-from binlane.source.identity import Start, described
-from binlane.source.protocol import LOG_START, EventSource, file_number
-from binlane.source.proved import proved
-from binlane.sql.charset import decoded
+from binlane.restore.end import End, EndPosition, EndStatement, EndTime, LogEnd, order, words
+from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, logged_transactions
+from binlane.source.end_position import first_of
+from binlane.source.identity import Start
+from binlane.source.protocol import EventSource, file_number
 
 BEFORE: Final = 10
 AFTER: Final = 3
 """Transactions of the databases that are shown around the end."""
-_T = EventType
-_GTIDS: Final = frozenset({_T.GTID, _T.ANONYMOUS_GTID, _T.GTID_TAGGED, _T.MARIADB_GTID})
-_QUERIES: Final = frozenset({_T.QUERY, _T.QUERY_COMPRESSED, _T.EXECUTE_LOAD_QUERY})
-_FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK", b"XA", b"SAVEPOINT")
-_COMMENT: Final = re.compile(r"/\*.*?\*/|--\s[^\n]*|#[^\n]*", re.DOTALL)
+_BEHIND: Final = 64 << 20
+"""Bytes of the log behind the end that are searched for them."""
+_SHAPE: Final = struct.Struct("<3q")
 _NAME: Final = r"(?:`((?:[^`]|``)+)`|(\S+))"
 _DROPS: Final = re.compile(rf"drop (?:database|schema) (?:if exists )?{_NAME}", re.IGNORECASE)
 _CREATES: Final = re.compile(
     rf"create (?:or replace )?(?:database|schema) (?P<unless>if not exists )?{_NAME}", re.IGNORECASE
 )
-_SCHEMA: Final = re.compile(r"^((?:create|drop) )schema\b")
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedTransaction:
-    """A transaction in the log."""
-
-    start: LogPosition
-    end: LogPosition
-    gtid: str
-    time: float
-    rows: tuple[tuple[str, int], ...]
-    """Row changes of the databases, by table."""
-    statements: tuple[str, ...]
-    """Statements that concern the databases."""
-    concerns: bool
-    """Whether it concerns one of the databases."""
-
-
-class End(Protocol):
-    """Where a restore ends. ``text``: as it was asked for."""
-
-    @property
-    def text(self) -> str:
-        """As it was asked for."""
-
-    def is_before(self, one: LoggedTransaction) -> bool:
-        """Whether the end is before this transaction."""
-
-    def is_behind(self, one: LoggedTransaction) -> bool:
-        """Whether the end is directly behind this transaction."""
-
-
-@dataclass(frozen=True, slots=True)
-class EndTime:
-    """Before the first transaction of the time (seconds since the epoch) or later."""
-
-    text: str
-    time: float
-
-    def is_before(self, one: LoggedTransaction) -> bool:
-        """By the commit's time."""
-        return one.time >= self.time
-
-    def is_behind(self, one: LoggedTransaction) -> bool:
-        """Never: the next one decides."""
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class EndGtid:
-    """At a transaction. ``inclusive``: behind it, otherwise before it."""
-
-    text: str
-    gtid: str
-    inclusive: bool
-
-    def is_before(self, one: LoggedTransaction) -> bool:
-        """At the transaction, unless it belongs to the restore."""
-        return not self.inclusive and one.gtid == self.gtid
-
-    def is_behind(self, one: LoggedTransaction) -> bool:
-        """At the transaction, if it belongs to the restore."""
-        return self.inclusive and one.gtid == self.gtid
-
-
-@dataclass(frozen=True, slots=True)
-class EndPosition:
-    """At a place between two transactions."""
-
-    text: str
-    position: LogPosition
-
-    def is_before(self, one: LoggedTransaction) -> bool:
-        """From the place on. Raises PlanError for a place inside a transaction."""
-        if _order(one.start) < _order(self.position) < _order(one.end):
-            raise PlanError(
-                f"--until {self.text}: expected a place between two transactions, found one inside the transaction "
-                f"from {one.start} to {one.end}; take one of these two"
-            )
-        return _order(one.start) >= _order(self.position)
-
-    def is_behind(self, one: LoggedTransaction) -> bool:
-        """Where it ends at the place."""
-        return one.end == self.position
-
-
-@dataclass(frozen=True, slots=True)
-class EndStatement:
-    """Before the only transaction with this statement."""
-
-    text: str
-
-    def is_before(self, one: LoggedTransaction) -> bool:
-        """The same words, without comments, quotes and IF EXISTS."""
-        return spelled(self.text) in map(spelled, one.statements)
-
-    def is_behind(self, one: LoggedTransaction) -> bool:
-        """Never."""
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class LogEnd:
-    """Everything that the log has now."""
-
-    text: str = "now"
-
-    def is_before(self, one: LoggedTransaction) -> bool:
-        """Never."""
-        return False
-
-    def is_behind(self, one: LoggedTransaction) -> bool:
-        """Never."""
-        return False
 
 
 @dataclass(slots=True)
@@ -172,27 +51,19 @@ class LogScan:
     files: list[str] = field(default_factory=list)
     """Those between the two."""
     bytes: int = 0
+    """Of the log between the two, to the megabyte."""
     transactions: int = 0
     """Of the databases, from the one to the other, and their row changes."""
     rows: int = 0
     all_transactions: int = 0
-    before: deque[LoggedTransaction] = field(default_factory=lambda: deque(maxlen=BEFORE))
+    before: list[LoggedTransaction] = field(default_factory=list)
     after: list[LoggedTransaction] = field(default_factory=list)
     culprit: LoggedTransaction | None = None
     """The first transaction behind the end, of any database."""
     same_second: tuple[int, int] = (0, 0)
     """How many transactions of the second of the end are before it, and behind it."""
-
-
-def spelled(statement: str) -> str:
-    """A statement in one spelling, to be compared."""
-    words = _words(statement.replace("`", "")).casefold()
-    return _SCHEMA.sub(r"\1database", words).replace(" if exists", "")
-
-
-def _words(statement: str) -> str:
-    """Without comments, and with single blanks."""
-    return " ".join(_COMMENT.sub(" ", statement).replace(";", " ").split())
+    digest: str = ""
+    """Of every transaction between the two, of any database: its end, second and row changes of the databases."""
 
 
 def _named(found: re.Match[str]) -> str:
@@ -210,14 +81,15 @@ def scan(source: EventSource, start: Start, databases: frozenset[str], end: End,
     found = LogScan(start.position, start.position)
     if isinstance(end, EndTime) and start.time >= end.time:
         raise PlanError(f"--until {end.text}: expected a time behind the base, which is of {_moment(start.time)}")
-    if isinstance(end, EndPosition) and _order(end.position) < _order(start.position):
+    if isinstance(end, EndPosition) and order(end.position) < order(start.position):
         raise PlanError(f"--until {end.text}: expected a place behind the base, which is at {start.position}")
     run = _Run(
         found, end, databases, _Begins(databases, file_number(start.position.file) == 1) if finds_begin else None
     )
-    with contextlib.closing(_transactions(source, start, databases, found)) as logged:
+    logged = logged_transactions(source, start, databases, run.passes, run.add_bytes)
+    with contextlib.closing(logged):
         for one in logged:
-            if run.take(one):
+            if run.take_rows(one) if isinstance(one, RowTransactions) else run.take(one):
                 break
     run.finish(source)
     return found
@@ -237,6 +109,54 @@ class _Run:
     _behind: int = 0
     _gone: dict[str, LoggedTransaction] = field(default_factory=dict)
     """The databases that are dropped at the place that is reached, each with its DROP."""
+    _newest: deque[Callable[[], LoggedTransaction]] = field(default_factory=lambda: deque(maxlen=BEFORE))
+    """The last transactions of the databases: most of them are not shown, and never read as a whole."""
+    _bytes_behind: int = 0
+    """Of the log, behind the chunk in which the restore ends."""
+    _hashed: Any = field(default_factory=hashlib.sha256)
+    """Of the transactions in front of the end: the same ones, read from a server or from a copy of its files."""
+
+    def add_bytes(self, count: int) -> None:
+        """So many more have been read."""
+        if self._is_over:
+            self._bytes_behind += count
+        else:
+            self.found.bytes += count
+
+    def passes(self, run: RowTransactions) -> int:
+        """How many of a run's first transactions need not be looked at one by one."""
+        if self._is_over:
+            # the first one behind the end is shown, and so are some of the databases
+            shown = self.found.culprit is None or len(self.found.after) < AFTER
+            return 0 if self.found.culprit is None else first_of(run.concerns) if shown else run.end.size
+        count = self.end.passes(run)
+        if self.begins is not None and not self.begins.all_begun:
+            count = min(count, first_of(run.concerns))
+        return count
+
+    def take_rows(self, run: RowTransactions) -> bool:
+        """``take`` of transactions that pass together."""
+        found, seconds = self.found, run.time.astype(np.int64)
+        if self._is_over:
+            assert found.culprit is not None
+            self._behind += int(np.count_nonzero(seconds == int(found.culprit.time)))
+            return self._ends_behind(int(seconds[-1]))
+        alike = first_of((seconds != seconds[-1])[::-1])
+        goes_on = alike == seconds.size and int(self._last) == seconds[-1]
+        self._second = self._second + alike if goes_on else alike
+        self._last = float(run.time[-1])
+        found.all_transactions += seconds.size
+        found.transactions += int(np.count_nonzero(run.concerns))
+        found.rows += int(run.rows.sum())
+        self._newest.extend(partial(run.read, int(entry)) for entry in np.flatnonzero(run.concerns)[-BEFORE:])
+        self._hashed.update(np.column_stack((run.end, seconds, run.rows)).astype("<i8").tobytes())
+        self._reach(LogPosition(run.file, int(run.end[-1])))
+        return False
+
+    def _reach(self, end: LogPosition) -> None:
+        self.found.end = end
+        if end.file not in self.found.files:
+            self.found.files.append(end.file)
 
     def take(self, one: LoggedTransaction) -> bool:
         """Whether no more is needed."""
@@ -255,19 +175,19 @@ class _Run:
             if place is not None:
                 self._restart(place)
         found.all_transactions += 1
+        rows = sum(count for _, count in one.rows)
+        self._hashed.update(_SHAPE.pack(one.end.offset, int(one.time), rows))
         if one.concerns:
             found.transactions += 1
-            found.rows += sum(count for _, count in one.rows)
-            found.before.append(one)
+            found.rows += rows
+            self._newest.append(lambda: one)
             self._drops(one)
-        found.end = one.end
-        if one.end.file not in found.files:
-            found.files.append(one.end.file)
+        self._reach(one.end)
         self._is_over = self.end.is_behind(one)
         return False
 
     def _drops(self, one: LoggedTransaction) -> None:
-        for statement in map(_words, one.statements):
+        for statement in map(words, one.statements):
             if (dropped := _DROPS.match(statement)) is not None:
                 self._gone[_named(dropped)] = one
             elif (created := _CREATES.match(statement)) is not None:
@@ -275,25 +195,38 @@ class _Run:
 
     def _restart(self, place: LogPosition) -> None:
         found = self.found
-        found.begin, found.transactions, found.rows, found.all_transactions = place, 0, 0, 0
-        found.before.clear()
+        found.begin, found.transactions, found.rows, found.all_transactions, found.bytes = place, 0, 0, 0, 0
+        self._newest.clear()
+        self._hashed = hashlib.sha256()
         found.files.clear()
 
     def _beyond(self, one: LoggedTransaction) -> bool:
         found = self.found
         if found.culprit is None:
             found.culprit = one
-        second = int(found.culprit.time)
-        self._behind += int(one.time) == second
-        found.same_second = (self._second if int(self._last) == second else 0, self._behind)
+        self._behind += int(one.time) == int(found.culprit.time)
         if one.concerns and len(found.after) < AFTER:
             found.after.append(one)
-        # of a statement every place in the log is needed
-        return not isinstance(self.end, EndStatement) and len(found.after) == AFTER and int(one.time) != second
+        return self._ends_behind(int(one.time))
+
+    def _ends_behind(self, second: int) -> bool:
+        """Whether no more is needed behind the end. ``second``: of the last transaction."""
+        found = self.found
+        if isinstance(self.end, EndStatement):
+            # every place in the log is needed
+            return False
+        assert found.culprit is not None
+        is_shown = len(found.after) == AFTER and second != int(found.culprit.time)
+        return is_shown or self._bytes_behind > _BEHIND
 
     def finish(self, source: EventSource) -> None:
         """The log's end is reached, or no more is needed."""
         end, found = self.end, self.found
+        found.before = [read() for read in self._newest]
+        found.digest = self._hashed.hexdigest()
+        if found.culprit is not None:
+            is_shared = int(self._last) == int(found.culprit.time)
+            found.same_second = (self._second if is_shared else 0, self._behind)
         if self.begins is not None:
             self.begins.require_begun(source.name)
         if len(self._matches) > 1:
@@ -302,7 +235,8 @@ class _Run:
                 f"--before {end.text!r}: expected one such statement in {source.name}, found {len(self._matches)}: "
                 f"{places}; take --before with one of these GTIDs, or --until with FILE:OFFSET"
             )
-        if self._is_over or isinstance(end, LogEnd):
+        is_here = isinstance(end, EndPosition) and end.position == found.end
+        if self._is_over or is_here or isinstance(end, LogEnd):
             self._require_there()
             return
         reached = f"{source.name} reaches to {found.end}, {_moment(self._last) if self._last else 'without a change'}"
@@ -312,17 +246,21 @@ class _Run:
                 self._require_there()
                 return
             raise WindowOpenError(
-                f"--until {end.text}: {reached}: the end is behind it; take an earlier one, or add files"
+                f"--until {end.text}: {reached}: the end is behind it; take an earlier one, or add files; or restore "
+                f"up to {found.end}, and go on in the server's own log: --extend NAME --log CONNECTION"
             )
-        raise PlanError(
+        if isinstance(end, EndPosition) and _has_been_read(source, end.position):
+            self._require_there()
+            return
+        raise EndNotReachedError(
             f"{end.text!r}: expected a place between {found.begin} and the log's end, found none; {reached}"
         )
 
     def _require_there(self) -> None:
-        """Raises PlanError for a database that is not there at the end."""
+        """Raises AbsentDatabaseError for a database that is not there at the end."""
         for name in sorted(self.databases & self._gone.keys()):
             dropped = self._gone[name]
-            raise PlanError(
+            raise AbsentDatabaseError(
                 f"{self.end.text!r}: expected database {name} at the end of the restore, found it dropped before, by "
                 f"{dropped.gtid or dropped.start} of {_moment(dropped.time)}; end before that: --until {dropped.start}"
             )
@@ -339,9 +277,14 @@ class _Begins:
     _dropped: set[str] = field(default_factory=set)
     _older: dict[str, LogPosition] = field(default_factory=dict)
 
+    @property
+    def all_begun(self) -> bool:
+        """Whether each database has begun, so that rows alone change nothing here."""
+        return self.databases == self._begun.keys()
+
     def begun_at(self, one: LoggedTransaction, before: LogPosition) -> LogPosition | None:
         """The place before a transaction with which all databases begin that have begun; None if nothing changes."""
-        for statement in map(_words, one.statements):
+        for statement in map(words, one.statements):
             if (dropped := _DROPS.match(statement)) is not None and (name := _named(dropped)) in self.databases:
                 self._begun.pop(name, None)
                 self._older.pop(name, None)
@@ -372,111 +315,11 @@ class _Begins:
             )
 
 
-def _transactions(
-    source: EventSource, start: Start, databases: frozenset[str], found: LogScan
-) -> Generator[LoggedTransaction, None, None]:
-    """Every transaction behind ``start``."""
-    log_format, name = FormatDescription(""), ""
-    boundaries = Boundaries(log_format, name)
-    reading: _Reading | None = None
-    with contextlib.closing(proved(source, start)) as chunks:
-        for chunk in chunks:
-            name = f"{source.name}/{chunk.file}"
-            if chunk.offset == LOG_START:
-                log_format = described(chunk.data, name)
-                boundaries = Boundaries(log_format, name)
-                continue
-            found.bytes += len(chunk.data)
-            frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
-            frames.check(name)
-            for index in range(frames.offset.size):
-                event = frames.raw(index, chunk.offset)
-                place = boundaries.feed(event)
-                if place is Place.OUTSIDE:
-                    continue
-                if reading is None:
-                    reading = _Reading.of(event, log_format, name, databases, chunk.file)
-                reading.take(event)
-                if place is Place.END:
-                    yield reading.transaction(event)
-                    reading = None
-
-
-@dataclass(slots=True)
-class _Reading:
-    """The transaction that is being read."""
-
-    log_format: FormatDescription
-    name: str
-    databases: frozenset[str]
-    file: str
-    offset: int
-    gtid: str
-    time: float
-    _maps: dict[int, TableMap | None] = field(default_factory=dict)
-    _rows: Counter[str] = field(default_factory=Counter)
-    _statements: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(
-        cls, event: RawEvent, log_format: FormatDescription, name: str, databases: frozenset[str], file: str
-    ) -> _Reading:
-        gtid, time = "", float(event.header.timestamp)
-        if event.header.type_code in _GTIDS:
-            parsed = parse_body(event, log_format, name)
-            if isinstance(parsed, MariadbGtid):
-                gtid = parsed.name(event.header.server_id)
-            elif isinstance(parsed, Gtid):
-                gtid = "" if event.header.type_code == _T.ANONYMOUS_GTID else str(parsed)
-                if parsed.immediate_commit_timestamp is not None:
-                    time = parsed.immediate_commit_timestamp / 1_000_000
-        return cls(log_format, name, databases, file, int(event.offset), gtid, time)
-
-    def take(self, event: RawEvent) -> None:
-        code = event.header.type_code
-        if code == _T.TABLE_MAP:
-            table = TableMap.parse(event.body, self.name, self.log_format.flavor)
-            self._maps[table.table_id] = table if table.database in self.databases else None
-        elif code in ROWS_KINDS:
-            if any(table is not None for table in self._maps.values()):
-                rows = RowsEvent.parse(code, event.body, self.name)
-                table_of = self._maps.get(rows.table_id)
-                if table_of is not None:
-                    self._rows[f"{table_of.database}.{table_of.table}"] += count_rows(rows, table_of, self.name)
-        elif code in _QUERIES:
-            self._query(event)
-        elif code == _T.TRANSACTION_PAYLOAD:
-            for inner in unpack(event, self.name):
-                self.take(inner)
-
-    def _query(self, event: RawEvent) -> None:
-        parsed = parse_body(event, self.log_format, self.name)
-        query = parsed.query if isinstance(parsed, ExecuteLoadQuery) else parsed
-        assert isinstance(query, Query)
-        if query.sql.startswith(_FRAMES):
-            return
-        session = query.session(event.header)
-        # most statements are of other databases
-        if session.database not in self.databases and not any(each.encode() in query.sql for each in self.databases):
-            return
-        facts = statement_facts(query.sql, session, self.log_format.flavor)
-        listed = frozenset(query.updated_databases or ())
-        is_unknown = not facts.databases and session.database in self.databases
-        if is_unknown or not self.databases.isdisjoint(facts.databases | listed):
-            self._statements.append(decoded(query.sql, session))
-
-    def transaction(self, last: RawEvent) -> LoggedTransaction:
-        """Called with the last event."""
-        end = int(last.offset) + last.header.event_size
-        start, behind = LogPosition(self.file, self.offset), LogPosition(self.file, end)
-        concerns = bool(self._rows or self._statements)
-        rows = tuple(sorted(self._rows.items()))
-        return LoggedTransaction(start, behind, self.gtid, self.time, rows, tuple(self._statements), concerns)
-
-
-def _order(position: LogPosition) -> tuple[int, int]:
-    return file_number(position.file), position.offset
-
-
 def _moment(time: float) -> str:
     return dt.datetime.fromtimestamp(time, dt.UTC).isoformat(timespec="seconds")
+
+
+def _has_been_read(source: EventSource, place: LogPosition) -> bool:
+    """Whether a log that has no transaction at a place or behind it was written beyond that place all the same."""
+    end = source.state().end
+    return end is not None and order(place) <= order(end)

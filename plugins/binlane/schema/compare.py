@@ -202,7 +202,9 @@ def letter_case(source: Schema, target: Schema, names: Collection[str]) -> tuple
 
 def _target_alone(target: Table, rules: Rules) -> Iterator[Difference]:
     if not target.transactional and not rules.allow_non_transactional:
-        hint = "ALTER TABLE .. ENGINE=InnoDB on the target, or let the channel allow non-transactional tables"
+        hint = (
+            "ALTER TABLE .. ENGINE=InnoDB on the target, or apply.allow_nontransactional = true in the channel's file"
+        )
         yield Difference(Severity.FATAL, target.key, None, "engine", "a transactional one", target.engine, hint)
     if target.triggers and rules.row_triggers_fire:
         names = ", ".join(trigger.name for trigger in target.triggers)

@@ -14,7 +14,7 @@ from binlane.schema.model import Column as Definition
 from binlane.schema.model import Key, Table
 from binlane.sql.parse.lexer import TokenKind
 from binlane.sql.parse.query_blocks import Block, Column, Source
-from binlane.sql.parse.row_order import TEXT, OrderedPart, Proof
+from binlane.sql.parse.row_order import COMPUTED, FLOATS, TEXT, OrderedPart, Proof
 
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year", "bit"})
 _ANY_LITERAL: Final = (TokenKind.NUMBER, TokenKind.STRING)
@@ -23,7 +23,6 @@ _OUTSIDE: Final = ""
 _Place: TypeAlias = tuple[str, str]
 """A table's alias and its column's name."""
 _Tables: TypeAlias = Sequence[tuple[Source, Table | None]]
-_FLOATS: Final = ("float", "double")
 _STRINGS: Final = frozenset(
     {"char", "varchar", "binary", "varbinary", "json"}
     | {f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("text", "blob")}
@@ -57,6 +56,18 @@ def is_settled(part: OrderedPart, table_of: Callable[[TableKey], Table | None]) 
     return given.rows >= {source.alias for source, _ in tables} or _has_all_values(part, tables, given)
 
 
+def has_one_row(block: Block, table_of: Callable[[TableKey], Table | None]) -> bool:
+    """Whether a block takes one row at most, by the values that its text gives for unique keys, or by LIMIT 1, if its
+    tokens have the text of numbers."""
+    if block.is_part:
+        return False
+    if [token.text for token in block.clauses.get("LIMIT", ())] == ["1"]:
+        return True
+    tables = [(each, None if each.table is None else table_of(each.table)) for each in block.sources]
+    given = _given(OrderedPart("rows", block), tables)
+    return given.rows >= {source.alias for source, _ in tables}
+
+
 def _has_key(table: Table) -> bool:
     return table.engine.lower() == "innodb" and table.primary_key is not None
 
@@ -73,17 +84,21 @@ def _feels_nothing(part: OrderedPart, tables: _Tables) -> bool:
     if not part.only_of_types:
         return False
     found = list[Definition]()
+    if part.used is None:
+        found += (each for _, table in tables if table is not None for each in table.columns)
     for column in part.used or ():
         for source, table in tables:
             if table is not None and column.qualifier in ("", source.alias):
                 found += (each for each in table.columns if each.name.lower() == column.name)
-    return not any(_type(each) in part.only_of_types for each in found)
+    if COMPUTED in part.only_of_types:
+        return not found
+    return not any(_type(each) in part.only_of_types or each.data_type in part.only_of_types for each in found)
 
 
 def _has_ties(part: OrderedPart, tables: _Tables) -> bool:
     """Whether a column is known to have different values that a sort takes for equal."""
     found = (_definition(place, tables) for column in part.used or () if (place := _place(column, tables)) is not None)
-    return any(column is not None and (_takes_for_equal(column) or _is_cut(column)) for column in found)
+    return any(column is not None and (_differs(column) or _is_cut(column)) for column in found)
 
 
 def _type(column: Definition) -> str:
@@ -124,8 +139,8 @@ class _CommonValues(NamedTuple):
 
 
 def _differs(column: Definition) -> bool:
-    """Whether equal values of a column may be different ones."""
-    return _takes_for_equal(column) or column.data_type in _FLOATS
+    """Whether equal values of a column may be different ones: texts, and -0 and 0 of floating-point numbers."""
+    return _takes_for_equal(column) or column.data_type in FLOATS
 
 
 def _given(part: OrderedPart, tables: _Tables) -> _CommonValues:

@@ -62,14 +62,14 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
     """All objects in ``databases``; None: in all databases but the system's and binlane's own."""
     flavor, version = server_version(connection)
     present = _databases(connection, databases)
+    if not present:
+        # a window asks several times for the server alone, and the columns of information_schema are dear to list
+        return _server_alone(connection, flavor, version)
     catalog = _Catalog(connection, flavor, _known_columns(connection), queries.Databases(present), queries.REFERENCES)
     tables = catalog.tables()
     merged = {table.key: _union(connection, flavor, table.key) for table in tables if table.engine in _MERGE}
-    return Schema(
-        flavor=flavor,
-        version=version,
-        settings=global_variables(connection, SETTINGS),
-        collations=_collations(connection, flavor, version_number(version)),
+    return replace(
+        _server_alone(connection, flavor, version),
         databases=present,
         tables={table.key: table for table in tables},
         # treated as a view: the UNION of a MERGE table that cannot be opened is not known
@@ -79,6 +79,16 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
         events=frozenset((row.db, row.name) for row in catalog.rows(queries.EVENTS)),
         references=frozenset((_key(row), TableKey(row.parent_db, row.parent)) for row in catalog.foreign_keys)
         | frozenset((key, part) for key, union in merged.items() for part in union or ()),
+    )
+
+
+def _server_alone(connection: Connection, flavor: Flavor, version: str) -> Schema:
+    """The server's settings and collations, and no database."""
+    return Schema(
+        flavor=flavor,
+        version=version,
+        settings=global_variables(connection, SETTINGS),
+        collations=_collations(connection, flavor, version_number(version)),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import socket
 import threading
@@ -114,6 +115,8 @@ def engine_at(url: str | URL, *, driver: Callable[..., Connection] = Connection,
     """An engine whose connections are ``driver.Connection``, or what ``driver`` makes of its arguments. ``named``: as
     for ``create_engine``."""
     engine = create_engine(url, **named)
+    # what has ended a connection's use is raised; the pool prints a traceback of the ROLLBACK behind it
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
 
     # of several listeners only the first one's connection is used: a test that injects faults gives a ``driver``
     @event.listens_for(engine, "do_connect")

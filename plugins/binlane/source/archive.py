@@ -17,7 +17,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any, Final
 
-import fsspec
 import zstandard
 
 from binlane.binlog.reader import ENCRYPTION, INNODB_LOG, check_first_type, check_magic, encrypted
@@ -51,6 +50,7 @@ from binlane.source.protocol import (
     missing_file,
     too_large,
 )
+from binlane.work.files import file_system
 
 _PIECE: Final = 1 << 20
 _INDEX_BYTES: Final = 16 << 20
@@ -114,15 +114,23 @@ class ArchiveSource:
         if start.file not in files:
             raise missing_file(self.name, start.file, names)
         needed = names[names.index(start.file) :]
-        self._check_gaps(needed)
+        for before, after in pairwise(needed):
+            check_gap(self.name, before, after)
         for file in needed:
             offset = max(start.offset, LOG_START) if file == start.file else LOG_START
             yield from self._events(file, files[file], offset, is_last=file == needed[-1])
 
+    def file_names(self) -> tuple[str, ...]:
+        """The log's files, oldest first; raises SourceError for a folder without the files of one log."""
+        return tuple(self._files())
+
+    def read_file(self, file: str, *, is_last: bool) -> Generator[LogChunk, None, None]:
+        """Chunks of one file. ``is_last``: it may end anywhere, because its server may be writing it."""
+        yield from self._events(file, self._files()[file], LOG_START, is_last=is_last)
+
     @cached_property
     def _place(self) -> tuple[Any, str]:
-        filesystem, path = fsspec.core.url_to_fs(self.uri)
-        return filesystem, path
+        return file_system(self.uri)
 
     def _files(self) -> dict[str, list[str]]:
         """Binlog name (without .gz, .zst) to the paths of its copies, in the log's order."""
@@ -133,8 +141,8 @@ class ArchiveSource:
             paths = sorted(str(entry) for entry in filesystem.ls(folder, detail=False))
         except FileNotFoundError:
             raise SourceError(
-                f"{self.name}: expected a folder of binlog files, found no such folder; set "
-                "source.archive of the channel"
+                f"{self.name}: expected a folder of binlog files, found no such folder; give the archive's (a channel "
+                "has it as source.archive)"
             ) from None
         except OSError as exc:
             raise SourceUnavailableError(f"{self.name}: cannot be listed: {exc}; the step can be run again") from exc
@@ -180,14 +188,6 @@ class ArchiveSource:
             gone = next(name for name in order[order.index(there[0]) :] if name not in found)
             raise MissingLogError(f"{self.name}: the index names {gone}, found no such file; put the file back")
         return there
-
-    def _check_gaps(self, names: list[str]) -> None:
-        for before, after in pairwise(names):
-            if file_number(after) != file_number(before) + 1:
-                raise MissingLogError(
-                    f"{self.name}: after {before} expected number {file_number(before) + 1}, found {after}; put "
-                    "the missing file into the archive"
-                )
 
     def _events(
         self, file: str, paths: list[str], offset: int, *, is_last: bool = True
@@ -239,6 +239,15 @@ class ArchiveSource:
             ) from exc
         except OSError as exc:
             raise SourceUnavailableError(f"{where}: cannot be read: {exc}; the step can be run again") from exc
+
+
+def check_gap(where: str, before: str, after: str) -> None:
+    """Raises MissingLogError if a file between two neighbours of an archive is missing, by their numbers."""
+    if file_number(after) != file_number(before) + 1:
+        raise MissingLogError(
+            f"{where}: after {before} expected number {file_number(before) + 1}, found {after}; put "
+            "the missing file into the archive"
+        )
 
 
 def _longer(one: IO[bytes], other: IO[bytes], names: str) -> int:

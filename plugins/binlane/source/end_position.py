@@ -98,7 +98,7 @@ class BeforeTime(AnyTransaction):
             raise WindowOpenError(
                 f"{name}: the window ends at {_text(time)}, the earlier one of the source's and this machine's clock "
                 f"says {_text(state.clock)}: the next transactions may belong to the window; run the step again later; "
-                "if a clock is wrong (`binlane doctor` compares them), correct it, or take --until now"
+                "if a clock is wrong (`binlane doctor CHANNEL` compares them), correct it, or take --until now"
             )
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:

@@ -29,11 +29,13 @@ from binlane.binlog.wire import (
     EventHeader,
     RawEvent,
     check_crc,
+    type_name,
     where,
 )
 from binlane.errors import BinlogError, MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
+from binlane.server_proof import is_another_source
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.protocol import LOG_START, EventSource, LogChunk, LogState, missing_file
 
@@ -129,6 +131,13 @@ def described(event: bytes, name: str) -> FormatDescription:
     )
     parsed = parse_body(raw, FormatDescription(""), name)
     assert isinstance(parsed, FormatDescription)
+    if other := parsed.other_heads:
+        code, length = next(iter(other.items()))
+        raise UnsupportedEventError(
+            f"{where(name, LOG_BEGIN)}FORMAT_DESCRIPTION: {type_name(code)} with a head of {length} bytes, which only "
+            "pre-releases of MySQL 5.1 write: if the log is of a newer server, somebody has changed the file; fetch it "
+            "again from the server"
+        )
     return parsed
 
 
@@ -141,7 +150,7 @@ def check_family(log_format: FormatDescription, flavor: Flavor, name: str) -> No
         raise SourceIdentityError(
             f"{name}: FORMAT_DESCRIPTION: expected a file of the source's own family, {flavor.value}, found one "
             f"of {log_format.flavor.value} {log_format.server_version}: begin the channel after this file "
-            "(`binlane init --start`), or read it as an archive of its own"
+            "(`binlane init CHANNEL --start FILE:OFFSET`), or read it as an archive of its own"
         )
 
 
@@ -162,9 +171,10 @@ def verified(source: EventSource, state: LogState, start: Start) -> Generator[Lo
 def check_source(name: str, state: LogState, start: Start) -> None:
     """Whether a source in this state can have the place ``start`` and all that follows it. Raises SourceIdentityError,
     MissingLogError."""
-    if state.identity != start.identity:
+    if is_another_source(start.identity, state.identity):
         raise SourceIdentityError(
-            f"{name}: expected {start.identity}, found {state.identity}; a new source needs a new channel"
+            f"{name}: expected the channel's source, {start.identity}, found {state.identity}: point "
+            "source.connection or source.archive of the channel at its own source; a new source needs a new channel"
         )
     if start.position.file not in state.files:
         raise missing_file(name, start.position.file, list(state.files))

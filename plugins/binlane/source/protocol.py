@@ -105,7 +105,12 @@ class EventSource(Protocol):
 
 def first_bytes(source: EventSource, file: str) -> bytes:
     """The first events of a file behind its FORMAT_DESCRIPTION, in any number; empty if it has none."""
-    with contextlib.closing(source.read_log(LogPosition(file, LOG_START))) as chunks:
+    return first_bytes_of(source.read_log(LogPosition(file, LOG_START)), file)
+
+
+def first_bytes_of(log: Generator[LogChunk, None, None], file: str) -> bytes:
+    """The same of a log that begins with the file."""
+    with contextlib.closing(log) as chunks:
         next(chunks)
         chunk = next(chunks, None)
         return chunk.data[:_FIRST_BYTES] if chunk is not None and chunk.file == file else b""

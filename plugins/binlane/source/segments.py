@@ -148,6 +148,8 @@ class Extraction:
         self._epochs = EpochStarts(Eventual(0), None) if epochs is None else epochs
         self._ended: list[Epoch] = []
         self._xa, self._temporary, self._loads = xa, temporary, LoadFileTracker() if loads is None else loads
+        others = (temporary, None if xa is None else xa.statements)
+        self._trackers = (self._loads, *(each for each in others if each is not None))
         self.sink = sink
         self.seqno = start.seqno
         # of a clock that was ahead: transactions behind it are not later than they say
@@ -403,9 +405,8 @@ class Extraction:
             if self._is_done:
                 return
         if place is not Place.OUTSIDE:
-            for tracker in (self._temporary, self._loads):
-                if tracker is not None:
-                    tracker.take(event, self._before, self._format, self._boundaries.name)
+            for tracker in self._trackers:
+                tracker.take(event, self._before, self._format, self._boundaries.name)
         if place is Place.END:
             self._commit(event, chunk)
         if self._boundaries.state is State.OUTSIDE:

@@ -9,6 +9,7 @@ heartbeats, and a FORMAT_DESCRIPTION that the server repeats for a start in the 
 from __future__ import annotations
 
 import contextlib
+import re
 import struct
 import uuid
 import zlib
@@ -25,7 +26,7 @@ from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.kernels import copying
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, LogPosition
+from binlane.model import LOG_FILE_NAME, Flavor, LogPosition
 from binlane.source import server
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.protocol import EVERY_SESSION, LARGEST_EVENT, LOG_START, LogChunk, LogState, file_number, too_large
@@ -50,6 +51,9 @@ _AT_TYPE: Final = 4
 _AT_SIZE: Final = 9
 _AT_LOG_POS: Final = 13
 _WRAP: Final = 0xFFFF_FFFF
+_FILE_NAME: Final = re.compile(LOG_FILE_NAME)
+_SHOWN: Final = 80
+"""Characters of a wrong name in an error."""
 _ERROR_PACKET: Final = b"\xff"
 _EOF_PACKET: Final = b"\xfe"
 _SPECIAL: Final = frozenset(
@@ -384,6 +388,12 @@ class Dump:
                 f"{self._where()}the server goes on in a file whose name is no UTF-8 ({exc}): a program between "
                 "binlane and the server changes the stream, or log_bin of the source has such a name"
             ) from exc
+        if _FILE_NAME.fullmatch(file) is None:
+            raise BinlogError(
+                f"{self._where()}expected the name of the log's next file, found {file[:_SHOWN]!r}, which no server "
+                "has: another program answers in its place, or changes what it says; look at host, port and ssl_mode "
+                "of the connection"
+            )
         if not self._has_begun:
             self._has_begun = True
             if file != self._start.file:
@@ -396,7 +406,13 @@ class Dump:
 
     def _end_of_log(self, packet: bytes) -> None:
         if packet[:1] == _ERROR_PACKET:
-            raise_mysql_exception(packet)
+            try:
+                raise_mysql_exception(packet)
+            except (struct.error, ValueError) as exc:
+                raise SourceError(
+                    f"{self._where()}an error of the server that cannot be read ({exc}): it is no MySQL or MariaDB "
+                    "server, or a program between changes what it says; look at host and port of the connection"
+                ) from exc
         if packet[:1] != _EOF_PACKET:
             found = f"a packet of type {packet[0]}" if packet else "an empty packet"
             raise SourceError(f"{self._where()}expected an event, an error or EOF, got {found}")

@@ -19,6 +19,8 @@ from binlane.binlog.query import statement
 from binlane.binlog.wire import EventType, RawEvent, where
 from binlane.errors import BinlogError
 from binlane.plan.transaction.xa import check_new, find, unknown
+from binlane.shards.selection import EVERYTHING, Selection
+from binlane.source.xa_statements import XaStatements
 
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 
@@ -26,8 +28,10 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 class XaTracker:
     """Tracks prepared XA transactions. Pass it the last event of every transaction, in order."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        """``known``: the XIDs that are prepared at the window's beginning."""
+    def __init__(self, known: Iterable[str] = (), selection: Selection = EVERYTHING) -> None:
+        """``known``: the XIDs that are prepared at the window's beginning. ``selection``: the channel's."""
+        self.statements = XaStatements(selection)
+        """Those with statements, which is passed more events."""
         self._open: set[XaName] = set()
         self._from_before: set[XaName] = set()
         for text in known:

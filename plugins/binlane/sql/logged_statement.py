@@ -12,7 +12,7 @@ from binlane.sql.accounts import StatementAccounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.facts import StatementFacts
-from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, is_floating, lex
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
@@ -53,14 +53,20 @@ class LoggedText:
 
     @property
     def tokens_with_places(self) -> Sequence[Token]:
-        """The tokens, with the text of numbers that an ORDER BY may name columns by: ``ORDER BY 1, 2``."""
+        """The tokens, with the text of numbers that an ORDER BY may name columns by: ``ORDER BY 1, 2``, and of those
+        with an exponent, which make an expression a floating-point number."""
         found, is_list = list(self.tokens), False
         for at, token in enumerate(found):
             is_list = token.upper == "BY" or (is_list and token.upper != "SELECT")
             before = found[at - 1]
-            if is_list and token.kind is TokenKind.NUMBER and (before.upper == "BY" or before.text == ","):
-                begin, end = self.places[at]
-                found[at] = token._replace(text=self.sql[begin:end])
+            if token.kind is not TokenKind.NUMBER:
+                continue
+            text = self.sql[slice(*self.places[at])]
+            if is_list and (before.upper == "BY" or before.text == ","):
+                found[at] = token._replace(text=text)
+            elif is_floating(text):
+                # one text for all of them: statements that differ in literals alone are read once
+                found[at] = token._replace(text="1e0")
         return found
 
     @property

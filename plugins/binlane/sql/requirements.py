@@ -14,7 +14,14 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final
 
-from binlane.binlog.types.collations import charset_name, collation_id, collation_name, is_charset, is_collation
+from binlane.binlog.types.collations import (
+    UTF8MB4_GENERAL_CI,
+    charset_name,
+    collation_id,
+    collation_name,
+    is_charset,
+    is_collation,
+)
 from binlane.binlog.variables import value_collation
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
@@ -40,6 +47,8 @@ COLLATION: Final = "collation"
 CHARSET: Final = "character set"
 BARE_CHARSET: Final = "character set without COLLATE"
 """``detail``: the character set, with its default collation in the source's session if that is not the built-in one."""
+CONVERTED: Final = "conversion without COLLATE"
+"""The same of a statement on rows; on MySQL, ``default_collation_for_utf8mb4`` is the default of utf8mb4."""
 PLUGIN: Final = "authentication plugin"
 TRUSTED_FUNCTION: Final = "function that is not DETERMINISTIC"
 TRUSTED_MAKER: Final = "trigger or function"
@@ -153,13 +162,17 @@ def resolved(requirement: Requirement, context: SessionContext) -> Requirement |
     if the session does not encrypt what says nothing of it."""
     if requirement.feature == ENCRYPTED and requirement.detail == BY_SESSION:
         return replace(requirement, detail="") if context.default_table_encryption else None
-    if requirement.feature != BARE_CHARSET:
+    if requirement.feature not in (BARE_CHARSET, CONVERTED):
         return requirement
     charset = full_charset_name(requirement.detail)
-    for default, chosen in context.character_set_collations:
+    pairs = context.character_set_collations
+    if requirement.feature == CONVERTED and context.default_collation_for_utf8mb4 is not None:
+        pairs = ((UTF8MB4_GENERAL_CI, context.default_collation_for_utf8mb4),)
+    for default, chosen in pairs:
         name = collation_name(default, Flavor.MARIADB)
         if name is not None and charset_name(name) == charset and chosen != default:
-            return replace(requirement, detail=f"{charset} = {collation_name(chosen, Flavor.MARIADB)}")
+            family = Flavor.MARIADB if context.character_set_collations else Flavor.MYSQL
+            return replace(requirement, detail=f"{charset} = {collation_name(chosen, family)}")
     return None
 
 
@@ -216,6 +229,7 @@ class _Words:
         elif self.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
             yield from self._operators(verb, "")
             yield from self._one_family(verb)
+            yield from self._converted(verb)
 
     def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Requirement]:
         subject = self.subject() or f"{verb} {kind}"
@@ -413,6 +427,20 @@ class _Words:
                 whole = self.depths[at] == 0 and verb == "CREATE" and kind in ("TABLE", "DATABASE", "SCHEMA")
                 if value is not None and is_charset(value) and not self._has_collation(at, whole):
                     yield Requirement(BARE_CHARSET, self.subject() or f"{verb} {kind}".rstrip(), value)
+
+    def _converted(self, verb: str) -> Iterator[Requirement]:
+        """Character sets of conversions and literals without COLLATE, in statements on rows: the session decides what
+        they are compared by."""
+        for at, token in enumerate(self.tokens):
+            value, behind = None, at + 2
+            if token.upper in ("USING", "CHARSET", "SET") and self.depths[at]:
+                value, behind = self._value(at), at
+                while behind < len(self.tokens) and self.depths[behind] >= self.depths[at]:
+                    behind += 1
+            elif token.upper.startswith("_") and self._kind(at + 1) is TokenKind.STRING:
+                value = token.text[1:].lower()
+            if value is not None and is_charset(value) and self._upper(behind) != "COLLATE":
+                yield Requirement(CONVERTED, self.subject() or verb, value)
 
     def _database_defaults(self, verb: str, kind: str) -> Iterator[Requirement]:
         """Databases whose default collation a new object inherits, and databases whose default collation changes."""

@@ -15,6 +15,9 @@ from typing import Final
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.model import Flavor, SessionContext
 from binlane.sql.charset import has_plain_backslashes
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Unreadable
+from binlane.sql.words import words_of
 
 _FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?=[ \n]|\Z)")
 """Stands between the columns and the options. The server writes a line break inside a literal as ``\\n``."""
@@ -41,6 +44,11 @@ _REWRITES: Final = (8, 0, 0)
 """From MySQL 8.0 on a GRANT of privileges has no literals, and all its names come from the server's dictionary."""
 _COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
 _IS_ROUTINE: Final = re.compile(rb"CREATE [^\n(]*?\b(?:PROCEDURE|FUNCTION) ")
+_AS_GIVEN: Final = {
+    "DIRECTORY": frozenset({"", "INDEX", "PARTITION"}),
+    "SECONDARY_ENGINE": frozenset({"", "SECONDARY_ENGINE_ATTRIBUTE", "PARTITION"}),
+}
+"""Options that servers print as they were given, each with the words that they print behind it."""
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4", "binary"})
 _WHAT_TO_DO: Final = (
     "(skip it, and make it on the target by hand or on the source from a client with SET NAMES utf8mb4 and without "
@@ -99,6 +107,27 @@ def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, compos
         said = _named(what, match["spelled"], other_charset, plain_backslashes and is_escaped)
         if said is not None:
             return said
+    return None
+
+
+def hidden_clause(sql: bytes, context: SessionContext, flavor: Flavor) -> str | None:
+    """What follows an option that the server has printed as it was given, in a table's text of its own; None if nothing
+    does. MariaDB prints folders so, MySQL the secondary engine: each as the last option. So a quote in a folder's name
+    ends it, and behind it is a clause that the source has not executed."""
+    if _LIKE_COMPOSED.match(sql) is None:
+        return None
+    try:
+        words = words_of(sql, context, flavor)
+    except Unreadable:
+        # such a text is refused anyway
+        return None
+    depth = 0
+    for at, token in enumerate(words.tokens):
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if depth == 0 and token.upper in _AS_GIVEN and (value := words.value(at)) is not None:
+            behind = words.tokens[value + 1].upper if value + 1 < len(words.tokens) else ""
+            if behind not in _AS_GIVEN[token.upper]:
+                return f"a table whose {token.upper} hides a clause behind it"
     return None
 
 

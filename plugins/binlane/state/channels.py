@@ -25,8 +25,8 @@ from sqlalchemy import (
 from binlane.errors import PositionError, SourceIdentityError, TargetIdentityError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
-from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression
-from binlane.state.tables import NOW, channels, metadata
+from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression, is_another_source
+from binlane.state.tables import NOW, OF_CHANNELS, channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ def create_channel(
     with engine.begin() as connection:
         row = connection.execute(select(channels).where(channels.c.channel == name).with_for_update()).one_or_none()
         if row is None:
-            for table in metadata.sorted_tables:
-                if table not in keep and "channel" in table.c:
+            for table in OF_CHANNELS:
+                if table not in keep:
                     connection.execute(delete(table).where(table.c.channel == name))
             connection.execute(
                 insert(channels).values(
@@ -104,7 +104,7 @@ def create_channel(
                     updated_at=NOW,
                 )
             )
-        elif row.source_identity != source_identity:
+        elif is_another_source(row.source_identity, source_identity):
             raise SourceIdentityError(
                 f"channel {name}: belongs to source {row.source_identity}, got {source_identity}; a new source "
                 "needs a new channel"
@@ -117,10 +117,15 @@ def has_channel(connection: Connection, name: str) -> bool:
     return is_named_in(channels, connection, name)
 
 
+def is_table(table: Table, connection: Connection) -> bool:
+    """Whether this target has a table of the state."""
+    query = text("SELECT 1 FROM information_schema.tables WHERE table_schema = :schema AND table_name = :name")
+    return connection.execute(query, {"schema": table.schema, "name": table.name}).first() is not None
+
+
 def is_named_in(table: Table, connection: Connection, name: str) -> bool:
     """Whether a table of the state has a row for the channel; the table need not be there."""
-    query = text("SELECT 1 FROM information_schema.tables WHERE table_schema = :schema AND table_name = :name")
-    if connection.execute(query, {"schema": table.schema, "name": table.name}).first() is None:
+    if not is_table(table, connection):
         return False
     return connection.execute(select(table.c.channel).where(table.c.channel == name)).first() is not None
 

@@ -22,6 +22,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from binlane.choices import MOST_LANES, VerifyScope
 from binlane.errors import StateSchemaError
 from binlane.lazy_dataclass import dataclass
+from binlane.model import LOG_FILE_NAME
 
 _SHOWN: Final = 60
 """Characters of an unexpected value that an error quotes."""
@@ -78,11 +79,14 @@ _CHANNEL = _pattern("a channel's name", r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WINDOW = _pattern("a window's name", r"[A-Za-z0-9][A-Za-z0-9_.-]{0,189}")
 _ANY_WINDOW = _pattern("a window's name, or nothing", r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,189})?")
 _NAME = _pattern("a name of at most 64 characters", r"[^\0]{0,64}")
-_LOG_FILE = _pattern("the name of a log file, without a folder", r"(?!\.\.?$)[^/\\\0-\x1f\x7f]{0,512}")
+_LOG_FILE = _pattern("the name of a log file, without a folder", LOG_FILE_NAME)
 _GTID = _pattern("GTIDs", r"[0-9A-Za-z_:,.\-\s]*")
 _PRINTABLE = _pattern("a text without control characters", r"[^\0-\x1f\x7f]*")
 _UUID = _pattern("a UUID", r"[0-9A-Za-z-]{1,36}")
 _SHA256 = _pattern("a SHA-256 in hexadecimal", r"[0-9a-f]{64}")
+_SHA256_OR_NONE = _pattern("a SHA-256 in hexadecimal, or nothing", r"(?:[0-9a-f]{64})?")
+_COMMAND = _pattern("a command's name and option", r"[a-z][a-z -]{0,39}")
+_ERROR = _pattern("the kind of an error, or nothing", r"\w{0,100}")
 _COPY = _pattern("the name of a copy, copies_<channel>_<seqno>_<number>", r"copies_[0-9a-f]{8}_\d{1,20}_\d{1,10}")
 _TEXT = Values("a text", lambda value: type(value) is str)
 _BYTES = Values("bytes", lambda value: isinstance(value, bytes | bytearray | memoryview))
@@ -190,6 +194,11 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "state": _words("running", "done"), "inserted": _COUNT, "updated": _COUNT, "deleted": _COUNT,
         "equal_rows": _COUNT, "changed_rows": _COUNT, "definitions": _COUNT, "started_at": _TIME, "ended_at": _TIME,
     },
+    "drills": {
+        "id": _ID, "channel": _CHANNEL, "seed": _COUNT, "base": _TEXT, "log": _TEXT, "log_bytes": _COUNT,
+        "state": _words("running", "equal", "different", "incomplete", "failed", "interrupted"),
+        "results": _TEXT, "error": _TEXT, "requested_by": _TEXT, "started_at": _TIME, "ended_at": _TIME,
+    },
     "bootstraps": {
         "channel": _CHANNEL, "database_names": _TEXT, "source_identity": _PRINTABLE, "source_file": _LOG_FILE,
         "source_offset": _COUNT, "gtid_set": _GTID, "source_time": _SECONDS, "fingerprint": _PRINTABLE,
@@ -197,8 +206,14 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "attempt_at": _TIME, "attempt_bytes": _COUNT, "updated_at": _TIME,
     },
     "restores": {
-        "channel": _CHANNEL, "definition": _TEXT, "stage": _words("loading", "rolling", "moving", "complete"),
+        "channel": _CHANNEL, "definition": _TEXT,
+        "stage": _words("loading", "rolling", "replacing", "moving", "extending", "complete"),
         "programs": _TEXT, "created_at": _TIME, "updated_at": _TIME,
+    },
+    "audit": {
+        "id": _ID, "channel": _CHANNEL, "at": _TIME, "ended_at": _TIME, "by_whom": _TEXT, "account": _TEXT,
+        "command": _COMMAND, "arguments": _TEXT, "digest": _SHA256_OR_NONE, "result": _words("begun", "done", "failed"),
+        "error": _ERROR,
     },
     "bootstrap_objects": {
         "channel": _CHANNEL, "kind": _words(

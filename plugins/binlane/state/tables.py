@@ -467,6 +467,28 @@ repairs = _table(
     Column("ended_at", _TIME),
 )
 
+drills = _table(
+    # restores of random databases to random moments, each compared with the live copy; newest id last
+    "drills",
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column("channel", _NAME, nullable=False, index=True),
+    # what the random choice began with: the same seed chooses the same databases and moments again
+    Column("seed", BigInteger, nullable=False),
+    Column("base", _LONG, nullable=False),
+    Column("log", _LONG, nullable=False),
+    # bytes of log that were proved to be whole
+    Column("log_bytes", BigInteger, nullable=False),
+    # the state of records.drills
+    Column("state", String(20), nullable=False),
+    # the databases with their moments and results, as JSON
+    Column("results", _LONG, nullable=False),
+    # why nothing, or not all, was restored; NULL: everything was
+    Column("error", _LONG),
+    Column("requested_by", String(255), nullable=False),
+    Column("started_at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+)
+
 bootstraps = _table(
     # a channel's first copy; kept when finished, so that a retry of the same order gets its result and no refusal
     "bootstraps",
@@ -507,6 +529,28 @@ restores = _table(
     Column("updated_at", _TIME, nullable=False),
 )
 
+audit = _table(
+    # commands that change data or decisions; a row is there before the command's first write, and outlives its channel
+    "audit",
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    # the channel or the restore
+    Column("channel", _NAME, nullable=False, index=True),
+    Column("at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+    # account and machine of the command line, or the user of Airflow or its board
+    Column("by_whom", String(255), nullable=False),
+    # the target's account
+    Column("account", String(255), nullable=False),
+    Column("command", String(40), nullable=False),
+    # its arguments, as JSON, without values of rows
+    Column("arguments", _LONG, nullable=False),
+    # SHA-256 of the plan that is carried out; empty: it has none
+    Column("digest", String(64), nullable=False),
+    # begun, done or failed; a killed command stays begun
+    Column("result", String(10), nullable=False),
+    # the kind of the error; empty: none
+    Column("error", String(100), nullable=False),
+)
 bootstrap_objects = _table(
     # objects of a first copy, recorded before they are created: a copy drops only objects that are listed here
     "bootstrap_objects",
@@ -526,3 +570,6 @@ bootstrap_objects = _table(
     Column("source_rows", BigInteger),
     Column("source_bytes", BigInteger),
 )
+
+OF_CHANNELS: Final = tuple(table for table in metadata.sorted_tables if "channel" in table.c and table is not audit)
+"""The tables whose rows go with their channel."""

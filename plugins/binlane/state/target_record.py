@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from binlane.errors import ConfigError
+from binlane.errors import NO_RECORD, ConfigError
 from binlane.regular_files import open_regular
 from binlane.server_proof import TargetProof
 
@@ -46,10 +46,11 @@ def recorded(proof: TargetProof, *, is_remote_asked: bool = True) -> TargetProof
         return replace(
             proof, identity=str(found["identity"]), incarnation=str(found["incarnation"]), seqno=int(found["seqno"])
         )
-    except (ValueError, TypeError, LookupError) as exc:
+    except NO_RECORD as exc:
         raise ConfigError(
             f"{place_of(proof)}: expected the record of the channel's target, got {exc!r}: the file was changed or is "
-            "damaged; compare the watermark of `binlane status` with the last run's, remove the file, and run again"
+            "damaged; compare the watermark of `binlane status CHANNEL` with the last run's, remove the file, and run "
+            "again"
         ) from exc
 
 

@@ -19,6 +19,7 @@ from binlane.model import CLOCKS_DIFFER, FolderRecord, LogPosition, RowCounts, p
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import WindowFacts, facts_of
 from binlane.plan.window_plan import WindowPlan
+from binlane.server_proof import is_another_source
 from binlane.state.channels import Channel, Watermark, read_channel, watermark_values
 from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions, place_lanes
@@ -130,7 +131,7 @@ def open_window(engine: Engine, bounds: WindowBounds, begin: LogPosition | None 
         connection.execute(
             update(channels)
             .where(channels.c.channel == bounds.channel)
-            .values(windows=channels.c.windows + 1, updated_at=NOW)
+            .values(windows=channels.c.windows + 1, source_identity=bounds.source_identity, updated_at=NOW)
         )
         return required_window(connection, bounds.channel, bounds.window_id)
 
@@ -211,7 +212,7 @@ def _content(bounds: WindowBounds) -> tuple[object, ...]:
 
 
 def _check_begin(channel: Channel, bounds: WindowBounds, begin: LogPosition | None) -> None:
-    if channel.source_identity != bounds.source_identity:
+    if is_another_source(channel.source_identity, bounds.source_identity):
         raise SourceIdentityError(
             f"channel {channel.name}: its watermark belongs to source {channel.source_identity}, "
             f"the window was read from {bounds.source_identity}; nothing was stored"

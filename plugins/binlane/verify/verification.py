@@ -56,6 +56,7 @@ from binlane.state.records.verifications import (
     save_progress,
     with_times,
 )
+from binlane.state.stored_values import unexpected
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import Changes
@@ -67,7 +68,7 @@ from binlane.verify.key_batches import KeyComparison
 from binlane.verify.log_reader import ChangeReader
 from binlane.verify.outcome import Options, Outcome
 from binlane.verify.range_check import RangeCheck
-from binlane.verify.rows.column_text import ComparedTable, Key, is_of, key_shape
+from binlane.verify.rows.column_text import ComparedTable, Key, is_key, is_of, key_shape
 from binlane.verify.rows.keys import KeySet, in_order
 from binlane.verify.rows.pairing import Tables, pair
 from binlane.verify.rows.row_states import Recorder
@@ -298,6 +299,8 @@ class Verifier:
             is_begun = reached is not None and (str(name), key_shape(table)) == (reached.table, reached.key)
             if reached is not None and is_begun and table.has_ranges:
                 begin = reached.after
+                if begin is not None:
+                    _require_key(table, begin, "verifications.progress")
             for after in self._chunks(name, begin):
                 if self._is_step_over():
                     self._step(verification, finished, Progress(str(name), after, key_shape(table)))
@@ -450,6 +453,8 @@ class Verifier:
             return
         known = compare.keys.get(name, KeySet()), compare.rows.get(name, {})
         own = {key for key, shape in keys if is_of(table, shape)}
+        for key in own:
+            _require_key(table, key, "suspects.row_key")
         exact = in_order(table, (key for key in own if not any(key in each for each in known)))
         self._again |= {(name, key) for key in exact}
         for at in range(0, len(exact), BATCH):
@@ -515,6 +520,12 @@ class Verifier:
             # the target has the changes of a transaction that the source has not ended; nobody knows which
             changes.everything = changes.unplaced = True
         return changes, reader.reached
+
+
+def _require_key(table: ComparedTable, key: Key, column: str) -> None:
+    """Raise StateSchemaError for texts of a column of binlane's tables that are not the primary key of a row."""
+    if not is_key(table, key):
+        raise unexpected(f"binlane.{column}", f"the primary key of a row of {table.target}", key)
 
 
 def _stands_at(channel: Channel) -> tuple[str, int, int]:

@@ -26,7 +26,7 @@ from typing import IO, Any
 import fsspec
 from blake3 import blake3
 
-from binlane.errors import PlanError, WorkError
+from binlane.errors import ConfigError, PlanError, WorkError, has_password, without_accounts
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import NotRegularFileError, open_regular
 
@@ -66,14 +66,26 @@ def room_needed(uri: str) -> Iterator[None]:
         if exc.errno not in _NO_ROOM:
             raise
         raise WorkError(
-            f"{uri}: cannot be written: {exc.strerror}; nothing was written to the target. Free space, or set work.uri "
-            "to a larger place if no window is open, then run again"
+            f"{uri}: cannot be written: {exc.strerror}; this step writes nothing to the target. Free space, or set "
+            "work.uri to a larger place if no window is open, then run again"
         ) from exc
 
 
 def digest_of(data: bytes) -> str:
     """SHA-256, in hex."""
     return hashlib.sha256(data).hexdigest()
+
+
+def file_system(uri: str) -> tuple[Any, str]:
+    """fsspec's file system of a folder, and the folder's path in it. Raises ConfigError for a URI with a password."""
+    if has_password(uri):
+        raise ConfigError(
+            f"{without_accounts(uri)}: expected a folder's URI without a password, which errors and notes would show: "
+            "give it to the storage's own configuration on each machine (variables such as AWS_SECRET_ACCESS_KEY, or "
+            "fsspec's files in ~/.config/fsspec), and change it, since it may have been shown"
+        )
+    filesystem, path = fsspec.core.url_to_fs(uri)
+    return filesystem, path
 
 
 @dataclass(frozen=True)
@@ -88,13 +100,17 @@ class WorkFolder:
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
-        filesystem, path = fsspec.core.url_to_fs(self.uri)
-        return filesystem, path
+        return file_system(self.uri)
 
     @property
     def is_local(self) -> bool:
         """Whether the files are on this machine, and so can be mapped into memory."""
         return "file" in self._place[0].protocol
+
+    def nearest(self) -> Path:
+        """The folder, or the one above it that exists already, of a local one."""
+        place = Path(self.path(""))
+        return next(each for each in (place, *place.parents) if each.exists())
 
     def child(self, name: str) -> WorkFolder:
         """A folder below this one."""

@@ -18,7 +18,7 @@ from binlane.plan.routing import Routing
 from binlane.plan.segment.reader import segment_log
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.decode import Part, dissect
-from binlane.plan.transaction.xa import PreparedGroup, rolled_back
+from binlane.plan.transaction.xa import PreparedGroup
 
 _T = EventType
 _ROW_TYPES: Final = (
@@ -51,13 +51,9 @@ class SegmentGroups:
         group = self.routing.prepared[seqno]
         return () if group is None else self._read(group)
 
-    def undone(self, seqno: int) -> tuple[Part, ...]:
-        """What the XA ROLLBACK at ``seqno`` undoes, and its undoing; empty if context.json says that nothing is left.
-
-        Raises UnsupportedEventError if it cannot be applied exactly.
-        """
-        group = self.routing.prepared.get(seqno)
-        return () if group is None else rolled_back(self._read(group))[0]
+    def is_committed(self, seqno: int) -> bool | None:
+        """As ``plan.transaction.xa.Groups``."""
+        return self.routing.at_prepare.get(seqno)
 
     def _read(self, group: PreparedGroup) -> tuple[Part, ...]:
         held_by = self.entry(group.file)

@@ -9,6 +9,7 @@ import pymysql
 import pytest
 
 from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
 from binlane.errors import ApplyError
@@ -60,6 +61,8 @@ CONTEXTS = [
 def test_a_statement_runs_in_its_source_s_session(
     pair: Pair, session: LaneSession, context: SessionContext, expression: str, expected: str
 ) -> None:
+    # the default database of a statement without one; it decides collation_database
+    session.select_database(NEUTRAL_DATABASE)
     usual = session.value(f"SELECT CAST({expression} AS CHAR)")
     run(session, f"CREATE TEMPORARY TABLE shop.seen AS SELECT CAST({expression} AS CHAR(80)) AS value", context)
     # a temporary table belongs to the pseudo thread that made it

@@ -9,9 +9,9 @@ import pytest
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer
-from tests.integration.window.conftest import Channel, clean_servers
+from tests.integration.window.conftest import Channel, clean_servers, undone
 
-__all__ = ["clean_servers", "either", "mariadb"]
+__all__ = ["clean_servers", "either", "mariadb", "undone"]
 
 
 def fresh(

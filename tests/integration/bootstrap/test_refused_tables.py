@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pymysql
 import pytest
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer
-from tests.integration.bootstrap.conftest import either, fresh
+from tests.integration.bootstrap.conftest import either, fresh, mariadb
 from tests.integration.window.conftest import CHANNEL, Channel, clean_servers, run_on
 
-__all__ = ["clean_servers", "either"]
+__all__ = ["clean_servers", "either", "mariadb"]
 
 _SYSTEM: Final = (
     'DEFINITION \'PROJCS["own",GEOGCS["WGS 84",DATUM["World Geodetic System 1984",SPHEROID["WGS 84",6378137,'
@@ -49,6 +47,14 @@ CASES: Final = {
         ("SET GLOBAL innodb_default_row_format = COMPACT",),
         mend=("SET GLOBAL innodb_default_row_format = DYNAMIC",),
         undo=("SET GLOBAL innodb_default_row_format = DYNAMIC",),
+    ),
+    "required key": Case(
+        ("CREATE TABLE app.t (id INT)",),
+        "SET GLOBAL innodb_force_primary_key = OFF on the target, or give the table a key on the source",
+        ("SET GLOBAL innodb_force_primary_key = ON",),
+        mend=("SET GLOBAL innodb_force_primary_key = OFF",),
+        undo=("SET GLOBAL innodb_force_primary_key = OFF",),
+        flavors=(Flavor.MARIADB,),
     ),
     "tablespace": Case(
         ("CREATE TABLESPACE own ADD DATAFILE 'own.ibd'", "CREATE TABLE app.t (id INT PRIMARY KEY) TABLESPACE own"),
@@ -86,29 +92,17 @@ CASES: Final = {
 }
 
 
-@pytest.fixture
-def undone() -> Iterator[list[tuple[Channel, Case]]]:
-    """What a case has changed on both servers is changed back."""
-    cases: list[tuple[Channel, Case]] = []
-    yield cases
-    for channel, case in cases:
-        for server in (channel.source, channel.target):
-            for statement in case.undo:
-                with contextlib.suppress(pymysql.err.MySQLError):
-                    run_on(server, statement)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_a_table_that_the_target_refuses_is_named_before_the_first_write(
     name: str,
     either: Channel,
     capsys: pytest.CaptureFixture[str],
-    undone: list[tuple[Channel, Case]],
+    undone: list[tuple[Channel, tuple[str, ...]]],
 ) -> None:
     case = CASES[name]
     if either.source.flavor not in case.flavors:
         return
-    undone.append((either, case))
+    undone.append((either, case.undo))
     run_on(either.source, "CREATE DATABASE app", *case.on_source)
     run_on(either.target, *case.on_target)
     databases = either.target.query("SHOW DATABASES")
@@ -187,3 +181,16 @@ def test_folders_in_the_data_directory_are_no_databases(
             folder.rmdir()
     assert channel.target.query("SELECT * FROM app.t") == [(1,)]
     assert channel.target.query("SHOW DATABASES LIKE '#mysql50#%%'") == []
+
+
+def test_a_table_that_takes_numbers_from_a_copied_sequence_is_not_refused(mariadb: Channel) -> None:
+    run_on(
+        mariadb.source,
+        "CREATE DATABASE app",
+        "CREATE SEQUENCE app.numbers START WITH 7",
+        "CREATE TABLE app.t (id BIGINT PRIMARY KEY DEFAULT (NEXT VALUE FOR app.numbers), v INT)",
+        "INSERT INTO app.t (v) VALUES (1), (2)",
+    )
+    assert mariadb.cli("doctor", CHANNEL) == 0
+    assert mariadb.cli("bootstrap", CHANNEL) == 0
+    assert mariadb.target.query("SELECT id, v FROM app.t ORDER BY id") == [(7, 1), (8, 2)]

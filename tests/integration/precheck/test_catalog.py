@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, event, text
 
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, MAGIC, EventType
@@ -254,6 +254,25 @@ def test_reading_the_catalogue_leaves_the_session_as_it_was(server: PrivateServe
         connection.execute(text("SET SESSION group_concat_max_len = 777"))
         read_schema(connection)
         assert connection.execute(query).scalar() == 777
+
+
+def test_a_server_without_databases_is_read_by_few_questions_and_as_with_them(server: PrivateServer) -> None:
+    whole = created(server, ALL_TYPES)
+    asked: list[str] = []
+    with connected(server) as connection:
+        event.listen(connection, "before_cursor_execute", lambda *call: asked.append(call[2]))
+        alone = read_schema(connection, ())
+
+    assert alone == whole.of(frozenset())
+    assert len(asked) <= 3, asked
+
+
+def test_collations_that_the_server_returns_cut_are_asked_for_anew(server: PrivateServer) -> None:
+    expected = schema_of(server).collations
+    with connected(server) as connection:
+        connection.execute(text("SET SESSION group_concat_max_len = 64"))
+        assert read_schema(connection, ()).collations == expected
+        assert len(expected) > 100
 
 
 def test_a_merge_table_names_those_that_it_is_made_of(server: PrivateServer) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from lab.airflow import PrivateAirflow, new_airflow
-from tests.integration.window.conftest import CHANNEL, PLUGINS, Channel, channel
+from tests.integration.window.conftest import CHANNEL, PLUGINS, Channel, channel, run_on
 
 __all__ = ["channel"]
 
@@ -39,12 +39,12 @@ def variable(connection: str) -> str:
     return f"AIRFLOW_CONN_{connection.upper()}"
 
 
-def doctor(
-    channel: Channel, site: PrivateAirflow, environment: Mapping[str, str], *options: str
-) -> tuple[int, list[str]]:
-    """Exit code and lines; the shell has no connection but those of ``environment``."""
+def typed(
+    channel: Channel, site: PrivateAirflow, environment: Mapping[str, str], command: str, *options: str
+) -> subprocess.CompletedProcess[str]:
+    """A command of a shell that has no connection but those of ``environment``."""
     done = subprocess.run(
-        [sys.executable, "-c", "from binlane.cli import program; program()", "doctor", CHANNEL, *options],
+        [sys.executable, "-c", "from binlane.cli import program; program()", command, CHANNEL, *options],
         env={
             **site.environment(),
             "BINLANE_CHANNELS": str(channel.channels),
@@ -58,6 +58,14 @@ def doctor(
     )
     assert "Pw-77" not in done.stdout + done.stderr
     assert channel.source.password not in done.stdout + done.stderr
+    return done
+
+
+def doctor(
+    channel: Channel, site: PrivateAirflow, environment: Mapping[str, str], *options: str
+) -> tuple[int, list[str]]:
+    """Exit code and lines."""
+    done = typed(channel, site, environment, "doctor", *options)
     # Airflow's own lines would be in the way of the report
     # a busy machine may need more than the seconds behind which a command says what it is doing
     assert [line for line in done.stderr.splitlines() if not line.startswith("... ")] == []
@@ -79,8 +87,7 @@ def test_a_connection_of_the_metadata_database_is_taken_and_named(channel: Chann
     code, said = doctor(channel, site, {})
     assert code == 0, said
     for part in ("source", "target"):
-        other = f"other commands of this shell read {variable(f'{part}_server')}, which is not set"
-        assert f"ok    {part}-airflow-connection: Airflow's metadata database; {other}" in said
+        assert f"ok    {part}-airflow-connection: Airflow's metadata database" in said
         assert f"ok    {part}-connection" in said
     # no connection to Spark is there: the DAG needs it, the channel's start does not
     [spark] = [line for line in said if "spark-airflow-connection" in line]
@@ -102,6 +109,30 @@ def test_this_shell_alone_is_looked_at_where_airflow_is_not_asked(channel: Chann
     assert (code, said[0]) == (0, f"note  airflow: {why}; only this shell's connections were looked at")
     code, said = doctor(channel, site, {**channel.environment, **nowhere}, "--airflow")
     assert (code, said[0][:6]) == (1, "FAIL  ")
+
+
+@pytest.mark.trial
+def test_every_command_takes_from_airflow_what_the_shell_has_no_variable_for(
+    channel: Channel, site: PrivateAirflow
+) -> None:
+    """A next step that a task's message names is typed on a worker, whose connections are in the metadata database."""
+    kept_in_the_metadata_database(channel, site)
+    run_on(channel.source, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    done = typed(channel, site, {}, "run", "--engine", "local")
+    assert done.returncode == 0, done.stderr
+    assert channel.status.channel.windows == 1
+    channel.assert_equal()
+    # what the shell has, it takes
+    done = typed(channel, site, {variable("target_server"): "mysql://nobody:x@127.0.0.1:1/"}, "status")
+    assert "target_server (nobody@127.0.0.1:1)" in done.stderr
+    nowhere = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "", "AIRFLOW_HOME": str(channel.project)}
+    done = typed(channel, site, nowhere, "status")
+    assert "expected the environment variable AIRFLOW_CONN_" in done.stderr
+    lacking = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{site.home / WITHOUT}"}
+    done = typed(channel, site, lacking, "status")
+    assert (done.returncode, "in this shell, or it in Airflow, found neither; set it to" in done.stderr) == (2, True)
+    done = typed(channel, site, {_FERNET: _KEYS[1]}, "status")
+    assert (done.returncode, "stored with another Fernet key" in done.stderr) == (2, True)
 
 
 @pytest.mark.trial
@@ -167,7 +198,7 @@ def test_a_secrets_backend_is_asked_first(channel: Channel, site: PrivateAirflow
     _, said = doctor(channel, site, backend)
     [found] = [line for line in said if line.startswith("ok    source-airflow-connection")]
     store = "Airflow's secrets backend LocalFilesystemBackend"
-    assert found.startswith(f"ok    source-airflow-connection: {store} and Airflow's metadata database;")
+    assert found == f"ok    source-airflow-connection: {store} and Airflow's metadata database"
     # the target's server is asked as the source: two connections of one server
     assert any(line.startswith("note  source-airflow-connection: source: Airflow's metadata database") for line in said)
     held.write_text("spark_default=spark://host:7077\nsource_server=postgres://u:Pw-77@h/\n")

@@ -63,13 +63,34 @@ def missed(channel: Channel, server: PrivateServer, user: str, name: str, capsys
     return "" if is_named and code == expected else f"{name}: exit code {code}: {said}"
 
 
+def test_an_account_with_nothing_yet_has_a_line_a_server_and_the_grants(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = doctor(limited, capsys)
+    lines = said.splitlines()
+    failed = [at for at, line in enumerate(lines) if line.startswith("FAIL")]
+    assert code == 1
+    assert [re.sub(r"\d+", "N", lines[at]) for at in failed] == [
+        f"FAIL  {check}: {server}: account: expected the N privileges of the statements below, found none of them"
+        for check, server in (("source-privileges", "source"), ("privileges", "target"))
+    ]
+    assert all("SELECT" in names_of(lines[at + 1].strip()) for at in failed), said
+    assert re.search(
+        r"^note  others: \d+ more checks: not asked, because an account without SELECT", said, re.MULTILINE
+    )
+    # it sees no object, and so no wrong definer
+    assert "definers" not in said
+    grant(limited, capsys)
+    assert "definers" in doctor(limited, capsys)[1]
+
+
 def test_a_first_copy_asks_first_and_names_the_objects(limited: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     grant(limited, capsys)
     assert limited.cli("bootstrap", CHANNEL, "--users") == 1
     said = capsys.readouterr().err
     assert "function shop.twice" in said
     word = "GLOBAL" if limited.source.flavor == "mariadb" else "PERSIST"
-    assert f"SET {word} log_bin_trust_function_creators = ON" in said
+    assert f"  SET {word} log_bin_trust_function_creators = ON;  -- on the target, target_server " in said
     assert limited.target.query("SHOW DATABASES LIKE 'binlane'") == []
     code, told = doctor(limited, capsys)
     assert code == 1
@@ -102,7 +123,9 @@ def test_a_first_copy_is_not_made_without_databases_that_the_account_is_not_show
             run(limited.source, "SET SESSION sql_log_bin = 0", f"GRANT {name} ON shop.* TO {SOURCE}")
         assert limited.cli("bootstrap", CHANNEL) == 1
         said = capsys.readouterr().err
-        assert f"source: privilege {missing}" in said
+        assert re.search(rf"^  GRANT [A-Z, ]*\b{missing}\b.*;  -- on the source, source_server ", said, re.MULTILINE), (
+            said
+        )
         assert limited.target.query("SHOW DATABASES LIKE 'binlane'") == []
         run(limited.source, "SET SESSION sql_log_bin = 0", f"GRANT SELECT ON *.* TO {SOURCE}")
 
@@ -127,7 +150,9 @@ def test_init_and_the_first_window_ask_first(limited: Channel, capsys: pytest.Ca
     assert limited.cli("init", CHANNEL) == 1
     said = capsys.readouterr().err
     assert "not ready" in said
-    assert "CREATE ON `binlane`.*" in said
+    assert re.search(r"^  GRANT [A-Z, ]*\bCREATE\b.* ON `binlane`\.\* .*;  -- on the target, ", said, re.MULTILINE), (
+        said
+    )
     assert limited.target.query("SHOW DATABASES LIKE 'binlane'") == []
     run_on(limited.target, *target, log=False)
     assert limited.cli("init", CHANNEL, "--start", "now") == 0

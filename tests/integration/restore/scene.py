@@ -52,6 +52,8 @@ class Scene:
     channel: Channel
     start: str
     """Where the log begins, as ``file:offset``."""
+    dumped: str
+    """Where it was when the dumps were taken."""
     expected: dict[str, Any]
 
     @property
@@ -84,21 +86,59 @@ FROM_LOG: Final = "log"
 
 
 def scene_of(channel: Channel, dumps: Sequence[str] = ("one.sql",)) -> Scene:
-    """Play the history. ``dumps``: names of the dumps to take; ``all`` in the name: of all databases."""
+    """Play the history. ``dumps``: names of the dumps to take; ``all`` in the name: of all databases; without a dot: a
+    folder of mydumper."""
     source = channel.source
+    if source.flavor is Flavor.MYSQL:
+        # a set with tags has several spellings
+        run_on(source, "SET SESSION gtid_next = 'AUTOMATIC:restored'", "DROP DATABASE IF EXISTS restored")
     run_on(source, "FLUSH BINARY LOGS")
-    [(file, offset, *_)] = source.query(
-        "SHOW BINARY LOG STATUS" if source.flavor is Flavor.MYSQL else "SHOW MASTER STATUS"
-    )
+    start = _place_of(source)
     for database in (DATABASE, OTHER):
         run_on(source, f"CREATE DATABASE {database}", f"USE {database}", *MADE)
     for name in dumps:
-        take_dump(source, channel.project / name)
+        (take_dump if "." in name else take_folder)(source, channel.project / name)
+    dumped = _place_of(source)
     for database in (OTHER, DATABASE):
         run_on(source, f"USE {database}", *CHANGES)
     expected = contents(source, DATABASE)
     run_on(source, f"DROP DATABASE {DATABASE}", f"USE {OTHER}", "INSERT INTO a (v) VALUES ('after')")
-    return Scene(channel, f"{file}:{offset}", expected)
+    return Scene(channel, start, dumped, expected)
+
+
+def _place_of(server: PrivateServer) -> str:
+    [(file, offset, *_)] = server.query(
+        "SHOW BINARY LOG STATUS" if server.flavor is Flavor.MYSQL else "SHOW MASTER STATUS"
+    )
+    return f"{file}:{offset}"
+
+
+def take_folder(server: PrivateServer, folder: Path) -> None:
+    """By mydumper, of both databases."""
+    account = [
+        f"--host={server.host}",
+        f"--port={server.port}",
+        f"--user={server.user}",
+        f"--password={server.password}",
+    ]
+    kinds = ["--triggers", "--routines", "--events"]
+    command = ["mydumper", *account, *kinds, "--regex", rf"^({DATABASE}|{OTHER})\.", f"--outputdir={folder}"]
+    subprocess.run(command, check=True, capture_output=True)
+    if server.flavor is Flavor.MYSQL:
+        [(at,)] = server.query(f"SELECT CAST(at AS CHAR) FROM {DATABASE}.a WHERE id = 3")
+        folder.with_suffix(".at").write_text(at)
+        # Debian's is older than MySQL 8, and takes other columns of SHOW CREATE for these
+        for file in (*folder.glob("*-post.sql"), *folder.glob("*-triggers.sql")):
+            text = re.sub(r"(SET character_set_(?:client|results) = )(?!@)\S*;", r"\1utf8mb4;", file.read_text())
+            file.write_text(re.sub(r"(SET collation_connection = )(?!@)\S*;", r"\1utf8mb4_0900_ai_ci;", text))
+
+
+def add_times(folder: Path) -> None:
+    """Add the column that Debian's mydumper leaves out on MySQL."""
+    at = folder.with_suffix(".at").read_text()
+    for file in folder.glob("*.a.sql"):
+        text = file.read_bytes().replace(b"INTO `a` (", b"INTO `a` (`at`,")
+        file.write_bytes(re.sub(rb"^\(", f'("{at}",'.encode(), text, flags=re.MULTILINE))
 
 
 def take_dump(server: PrivateServer, file: Path) -> None:

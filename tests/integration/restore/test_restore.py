@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import zstandard
 
+from binlane.errors import PositionError
 from binlane.model import Flavor
+from binlane.orchestration.commands.copies import restore as restoring
+from binlane.orchestration.commands.run import apply_window
+from binlane.servers.engines import engine_of
+from binlane.state.records.progress import RunStep, begin_step, end_step
+from tests.integration.precheck.helpers import setting
 from tests.integration.restore.scene import (
     DATABASE,
     OTHER,
+    add_times,
     answer,
     archive_of,
     contents,
@@ -49,6 +62,47 @@ def test_a_database_is_back_as_it_was(
     assert list((scene.channel.channels.parent / "restores").iterdir()) == []
 
 
+@pytest.mark.skipif(shutil.which("mydumper") is None, reason="mydumper is not installed")
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_database_is_back_as_it_was_from_a_folder_of_mydumper(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value), ("folder",))
+    folder = scene.dump("folder")
+    place = ("--at", scene.dumped) if flavor is Flavor.MYSQL else ()  # Debian's mydumper does not know MySQL 9
+    if place:
+        assert scene.restore("--yes", base="folder") != 0
+        assert "give the place with --at FILE:OFFSET" in capsys.readouterr().err
+        assert scene.restore("lossy", "--yes", *place, base="folder") != 0
+        assert f"rows of {DATABASE}.a: expected values of all columns, found none of at" in capsys.readouterr().err
+        assert scene.channel.cli("restore", "--drop", "lossy") == 0
+        add_times(folder)
+    for end, suffix, pack in (("-schema.sql", ".gz", gzip.compress), (".a.sql", ".zst", zstandard.compress)):
+        for file in folder.glob(f"*{end}"):
+            file.with_name(file.name + suffix).write_bytes(pack(file.read_bytes()))
+            file.unlink()
+    # what newer versions record
+    rows = f"[config]\nquote-character = BACKTICK\n\n[`{DATABASE}`.`a`]\nreal_table_name=a\nrows = 3\n"
+    recorded = folder / "metadata"
+    recorded.write_text(recorded.read_text() + rows)
+    assert scene.restore("--yes", *place, base="folder") == 0, capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "records neither the sql_mode of routines" in said.out
+    assert contents(scene.channel.target, "back") == scene.expected
+    assert scene.databases() == {"back"}
+    recorded.write_text(recorded.read_text().replace("rows = 3", "rows = 4"))
+    assert scene.restore("lacks", "--yes", "--as", "back2", *place, base="folder") != 0
+    assert f"expected 4 rows of {DATABASE}.a, as its file metadata says, found 3" in capsys.readouterr().err
+    assert scene.channel.cli("restore", "--drop", "lacks") == 0
+    assert scene.databases() == {"back"}
+    next(folder.glob(f"{DATABASE}.a.sql*")).unlink()
+    assert scene.restore("gone", "--yes", "--as", "back2", *place, base="folder") != 0
+    assert f"expected files {DATABASE}.a.*.sql with 4 rows, found none" in capsys.readouterr().err
+    recorded.write_text(recorded.read_text().replace("Finished", "Begun"))
+    assert scene.restore("cut", "--yes", "--as", "back2", *place, base="folder") != 0
+    assert "the dump was cut" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("flavor", list(Flavor))
 def test_a_database_is_restored_beside_itself_on_the_server_whose_log_is_read(
     flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
@@ -62,6 +116,104 @@ def test_a_database_is_restored_beside_itself_on_the_server_whose_log_is_read(
         assert contents(source, OTHER) == other
     finally:
         run_on(source, "DROP DATABASE IF EXISTS back", "DROP DATABASE IF EXISTS binlane")
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_one_table_is_restored_with_its_triggers(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value), ("one.sql",))
+    for given, said in {
+        ("--table", "c"): "refers to table a, which is not restored; restore it, too: --table a",
+        ("--table", "gone"): "expected table gone at",
+        ("--table", "a*"): "--table a*: expected the name of a table",
+        ("--table", "a", "--database", OTHER, "--as", "%_back"): "expected one --database with it, found 2",
+    }.items():
+        base = "log" if OTHER in given else "one.sql"
+        assert scene.restore("part", "--yes", *given, base=base) != 0
+        assert said in capsys.readouterr().err, given
+        assert scene.channel.cli("restore", "--extend", "part", "--until", "now") != 0
+        scene.channel.cli("restore", "--drop", "part")
+    assert scene.databases() == set()
+    assert scene.restore("--yes", "--table", "a", base="one.sql") == 0, capsys.readouterr().err
+    assert "and their triggers; what is counted below is the database's" in capsys.readouterr().out
+    found = contents(scene.channel.target, "back")
+    table = {name: scene.expected[name] for name in ("rows of a", "definition of a", "triggers")}
+    assert found == {**table, "tables": [("a", "BASE TABLE")], "routines": [], "events": []}
+    assert scene.channel.cli("restore", "--extend", "restore_back", "--until", "now") != 0
+    assert "expected a restore of whole databases, found one of a" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_complete_restore_goes_on_to_a_later_end(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value), ("one.sql",))
+    capsys.readouterr()
+    assert scene.restore("--json", base="one.sql") == 0
+    plan = answer(capsys)
+    name, early = plan["name"], plan["before"][3]["place"]
+    archive = archive_of(scene.source, scene.channel.project / "archive", scene.start.partition(":")[0])
+    in_archive = ("--log", str(archive), "--until", early)
+    assert scene.restore("--yes", *in_archive[:2], base="one.sql", end=in_archive[2:]) == 0, capsys.readouterr().err
+    assert contents(scene.channel.target, "back") != scene.expected
+    # from the archive to the server that wrote it
+    later = ("restore", "--extend", name, "--log", "source_server", "--before", f"DROP DATABASE {DATABASE}")
+    for given, said in {
+        ("--until", "now"): "found it dropped before",
+        ("--until", "2020-01-01"): "expected a time behind the base",
+        (): "expected one of the two",
+        ("--log", "target_server", "--until", "now"): "expected ",
+    }.items():
+        assert scene.channel.cli("restore", "--extend", name, *given, "--yes") != 0
+        assert said in capsys.readouterr().err
+    assert scene.channel.cli(*later, "--json") == 0
+    found = answer(capsys)
+    assert (found["begin"], found["end"]) == (early, plan["end"])
+    assert found["databases"] == {DATABASE: {"final": "back", "until_complete": "back"}}
+    # what an attempt leaves that is killed behind its first writes
+    target = scene.channel.target
+    file = scene.channel.channels.parent / "restores" / f"{name}.toml"
+    text = file.read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restoring, "_to_the_end", lambda *_, **__: "killed")
+        assert scene.channel.cli(*later, "--yes") == 0
+    assert target.query("SELECT stage FROM binlane.restores") == [("extending",)]
+    live = re.sub("^archive = .*$", 'connection = "source_server"', text, flags=re.MULTILINE)
+    assert plan_left_out(file.read_text()) == plan_left_out(live.replace("back_unfinished", "back"))
+    assert scene.channel.cli("restore", "--continue", name) == 0, capsys.readouterr().err
+    assert contents(target, "back") == scene.expected
+    assert scene.databases() == {"back"}
+    assert scene.channel.cli("restore", "--drop", name) == 0
+    assert scene.databases() == {"back"}
+
+
+def plan_left_out(text: str) -> str:
+    return re.sub("^# plan: .*$", "", text, flags=re.MULTILINE)
+
+
+def test_databases_of_a_pattern_are_restored_together(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    scene = scene_of(channel, ("all.sql", "one.sql"))
+    for given, said in {
+        ("--as", "back", "--database", "store*"): "expected a name with %",
+        ("--as", "back", "--database", "shop*"): "expected database shop*, found",
+        ("--as", "%_back", "--database", "mysql"): "neither the server's own",
+        ("--as", "a*b"): "a*b: expected a name without",
+        ("--as", "%" * 20): "expected a name of at most",
+    }.items():
+        assert scene.restore("--yes", *given, base="all.sql") != 0
+        assert said in capsys.readouterr().err, given
+    assert scene.restore("--yes", "--database", "*", base="log") != 0
+    assert "found a pattern" in capsys.readouterr().err
+    assert scene.databases() == set()
+    assert scene.restore("--yes", "--database", "store_*", "--as", "%_back", base="all.sql") == 0, (
+        capsys.readouterr().err
+    )
+    assert scene.databases() == {f"{DATABASE}_back", f"{OTHER}_back"}
+    assert contents(channel.target, f"{DATABASE}_back") == scene.expected
+    # what came behind the end has moved the next number, too
+    run_on(channel.source, f"DELETE FROM {OTHER}.a WHERE v = 'after;;'", f"ALTER TABLE {OTHER}.a AUTO_INCREMENT = 11")
+    assert contents(channel.target, f"{OTHER}_back") == contents(channel.source, OTHER)
 
 
 def test_a_plan_writes_nothing_and_says_where_it_ends(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,6 +303,12 @@ def test_a_load_that_fails_is_kept_out_of_sight_and_begun_again(
     assert scene.databases() == {"back_unfinished"}
     assert scene.restore("r1", "--yes", base="one.sql") != 0
     assert "--continue r1" in capsys.readouterr().err
+    assert channel.cli("restore", "--extend", "r1", "--until", "now") != 0
+    said = capsys.readouterr().err
+    assert "expected a complete one, found it" in said
+    assert "--continue r1" in said
+    assert channel.cli("restore", "--extend", "r2", "--until", "now") != 0
+    assert "expected the file of a restore r2, found none; `binlane restore --list`" in capsys.readouterr().err
     file.write_bytes(whole)
     assert channel.cli("restore", "--continue", "r1") != 0
     assert "expected the dump with which the restore r1 was planned" in capsys.readouterr().err
@@ -158,3 +316,105 @@ def test_a_load_that_fails_is_kept_out_of_sight_and_begun_again(
     assert scene.databases() == set()
     assert scene.restore("r1", "--yes", base="one.sql") == 0
     assert contents(channel.target, "back") == scene.expected
+
+
+def test_the_list_says_how_far_a_restore_is(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene, seen = scene_of(channel), []
+    load = restoring._STAGES["loading"]
+
+    def listed() -> dict[str, object]:
+        [found] = json.loads(str(restoring.restores(channel.channels, as_json=True)))
+        return {key: found[key] for key in ("stage", "running", "progress", "share", "error", "next_steps")}
+
+    def loading(*arguments: Any) -> None:
+        seen.append(listed())
+        load(*arguments)
+
+    def rolling(*arguments: Any) -> Any:
+        engine = engine_of(channel.endpoints.target)
+        begin_step(engine, "r1", RunStep.EXTRACT, "w1", done=5 << 20, total=10 << 20)
+        seen.append(listed())
+        end_step(engine, "r1", "w1")
+        apply_window(*arguments)
+        raise PositionError("killed")
+
+    for key, value in channel.environment.items():
+        monkeypatch.setenv(key, value)
+    with monkeypatch.context() as patch:
+        patch.setitem(restoring._STAGES, "loading", loading)
+        patch.setattr(restoring, "apply_window", rolling)
+        assert scene.restore("r1", "--yes", base="one.sql") != 0
+    seen.append(listed())
+    assert scene.channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
+    seen.append(listed())
+    text, again = "reading the log: 5.0 MiB of 10.0 MiB", ["binlane restore --continue r1"]
+    nothing = {"progress": None, "share": None, "error": None, "next_steps": again}
+    assert seen == [
+        nothing | {"stage": "loading", "running": True},
+        nothing | {"stage": "rolling", "running": True, "progress": text, "share": 0.5},
+        nothing | {"stage": "rolling", "running": False},
+        nothing | {"stage": "complete", "running": False, "next_steps": ["binlane restore --drop r1"]},
+    ]
+
+
+def test_a_disk_that_does_not_hold_the_log_is_named_before_anything_is_written(
+    channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of("mariadb", "mariadb"), ("one.sql",))
+    usage = shutil.disk_usage(scene.channel.project)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1_000))
+        assert scene.restore("--yes", base="one.sql") != 0
+    assert "free, for the log from" in capsys.readouterr().err
+    assert scene.databases() == set()
+    assert not [*scene.channel.project.rglob("restores/*.toml")]
+    # the way on: as much is free
+    assert scene.restore("--yes", base="one.sql") == 0
+    assert contents(scene.channel.target, "back") == scene.expected
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_an_account_without_privileges_is_told_at_once_what_the_restore_needs(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value))
+    target = scene.channel.target
+    run_on(target, f"CREATE USER test_restorer IDENTIFIED BY '{target.password}'", log=False)
+    scene.channel.connect("target_server", target, "test_restorer")
+    assert scene.restore("--yes", base="one.sql") == 1
+    said = capsys.readouterr().err
+    assert re.search(r"target: account: expected the \d+ privileges of the statements below, found none of them", said)
+    assert "nothing was written" in said
+    assert scene.databases() == set()
+    typed = re.findall(r"^  (GRANT .*);  -- on the target, target_server \(test_restorer@", said, re.MULTILINE)
+    if flavor is Flavor.MYSQL:
+        # the definer of the database's programs holds it
+        typed.append("GRANT SYSTEM_USER ON *.* TO test_restorer")
+    run_on(target, *typed, log=False)
+    with setting(target, "log_bin_trust_function_creators", "ON"):
+        assert scene.restore("--yes", base="one.sql") == 0, capsys.readouterr().err
+    assert contents(target, "back") == scene.expected
+
+
+def test_a_view_over_a_database_that_is_not_restored_is_named_if_the_account_may_not_read_there(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene, target = scene_of(channel), channel.target
+    file = scene.dump("one.sql")
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"from `a` where", b"from `elsewhere`.`a` where"))
+    assert file.read_bytes() != whole
+    run_on(target, f"CREATE USER test_restorer IDENTIFIED BY '{target.password}'", log=False)
+    channel.connect("target_server", target, "test_restorer")
+    for _ in range(2):
+        code, said = scene.restore("--yes", base="one.sql"), capsys.readouterr()
+        run_on(target, *re.findall(r"^  (GRANT .*);  -- on the target", said.err, re.MULTILINE), log=False)
+        run_on(target, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    run_on(target, "SET GLOBAL log_bin_trust_function_creators = OFF", log=False)
+    assert code == 0, said.err
+    assert re.search(
+        r"VIEW `w` AS .* \(1142\).*: it was not made, because an object that it needs is not there", said.out
+    )
+    assert target.query("SELECT table_name FROM information_schema.views WHERE table_schema = 'back'") == [("wl",)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import shutil
 from collections import Counter
@@ -12,8 +13,10 @@ from typing import Final
 
 import pytest
 
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, BinlogError
 from binlane.model import LogPosition
+from binlane.orchestration.commands.inspection.events import inspect_files
+from binlane.orchestration.terminal import Terminal
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilPosition
 from binlane.source.identity import Start
@@ -21,6 +24,7 @@ from binlane.source.protocol import LOG_START
 from binlane.source.proved import proved
 from binlane.source.start_position import begin
 from tests.damaged_archives import (
+    COMPRESS,
     HARMLESS,
     KILL,
     LOSING,
@@ -107,6 +111,9 @@ def damage_everywhere(
         files = damage(archive, name)
         is_losing = what in losing and not _is_beginning(files, archive.files)
         source = put(packed(files, suffixes), folder / "damaged", trusted - {name} if is_losing else trusted)
+        # without its oldest file the rest is whole: a window knows where it begins, an inspection does not
+        is_seen = is_losing and files != {each: archive.files[each] for each in archive.names[1:]}
+        inspect(files, folder / "damaged", f"{what}, {name}", is_losing=is_seen, has_gtids=archive.has_gtids)
         for number, place in enumerate(places[name]):
             case = f"{what}, {name}, begun at {place.start.position}"
             if is_losing:
@@ -126,6 +133,24 @@ def damage_everywhere(
             assert found == whole, case
             counted[f"{what}: read"] += 1
     return counted
+
+
+def inspect(files: Files, folder: Path, case: str, *, is_losing: bool, has_gtids: bool) -> None:
+    """``binlane inspect`` of the files in their order lists what it can, and says where they do not follow each other.
+
+    Raises AssertionError if it says nothing of damage by which transactions are lost, or warns where nothing is lost.
+    """
+    paths, said, out = sorted(folder.iterdir()), io.StringIO(), Terminal(file=io.StringIO())
+    unread = ""
+    try:
+        inspect_files(paths, as_json=True, out=out, err=Terminal(file=said))
+    except BinlogError as exc:
+        unread = str(exc)
+    is_twice = len({path.stem if path.suffix in COMPRESS else path.name for path in paths}) < len(paths)
+    if is_losing:
+        assert "read as one log: binlog." in said.getvalue() or "cannot be read to the end" in unread, case
+    elif has_gtids and not is_twice:
+        assert (said.getvalue(), unread) == ("", ""), case
 
 
 _AT_END: Final = 2

@@ -164,7 +164,7 @@ def test_another_server_is_another_source(
     mariadb_source: PrivateServer, mariadb_target: PrivateServer, tmp_path: Path
 ) -> None:
     start = begin(live(mariadb_source), "now")
-    with pytest.raises(SourceIdentityError, match=r"expected mariadb server_id \d+, found mariadb server_id"):
+    with pytest.raises(SourceIdentityError, match=r"channel's source, mariadb server_id \d+, found mariadb server_id"):
         window(live(mariadb_target), start, tmp_path)
 
 

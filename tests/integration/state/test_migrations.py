@@ -201,7 +201,7 @@ def test_the_schema_is_read_on_a_server_that_sends_small_packets(target: Private
 
 def test_where_there_is_no_schema_the_server_says_so(plain: Engine) -> None:
     for act in (asked, bring_up):
-        with pytest.raises(TargetError, match="run `binlane init` first"), target_errors("t"):
+        with pytest.raises(TargetError, match="`binlane init CHANNEL` begins it"), target_errors("t"):
             act(plain)
 
 

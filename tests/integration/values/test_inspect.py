@@ -23,8 +23,9 @@ def inspected(data: bytes, folder: Path, *, as_json: bool = False, rows: bool = 
     path = folder / "binlog.000001"
     path.write_bytes(data)
     shown = io.StringIO()
-    console = Terminal(file=shown, width=200)
-    inspect_files([path], as_json=as_json, out=console, err=console, detail=Detail(rows=rows, sql=sql))
+    # the file has another name than the server gave it, which is said beside the lines
+    out, err = Terminal(file=shown, width=200), Terminal(file=io.StringIO())
+    inspect_files([path], as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql))
     return shown.getvalue()
 
 

@@ -71,10 +71,13 @@ WITHOUT_SOURCE: Final = frozenset(
     {
         *("config", "status", "find", "stop", "resume", "inspect", "show", "check", "decide", "xa", "skip"),
         *("replay-skipped", "conflicts", "spark-job", "spark-archive", "new", "version", "read-at", "adopt-target"),
+        *("archive", "audit"),
         # asks for the family and version alone, before a login
         "grants",
         # its dump's GTIDs have to be those of the log, and its windows prove the log as all windows do
         "restore",
+        # its restores do, and its comparison asks for the server in whose log they stand
+        "drill",
     }
 )
 

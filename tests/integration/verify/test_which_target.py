@@ -51,13 +51,15 @@ WITH_TARGET: Final[Mapping[str, tuple[str, ...]]] = {
     "skip": (CHANNEL, "--seqno", "1", "--reason", "none"),
     "replay-skipped": (CHANNEL, "1"),
     "conflicts": (CHANNEL,),
+    "audit": (CHANNEL,),
     "read-at": (CHANNEL, "--command", "true"),
+    "drill": (CHANNEL, "--list"),
 }
 """The commands that open the target, with their arguments."""
 WRITING: Final = ("run", "verify", "recopy", "doctor", "check")
 WITHOUT_TARGET: Final = frozenset(
     {
-        *("config", "inspect", "spark-job", "spark-archive", "new", "version"),
+        *("config", "inspect", "archive", "spark-job", "spark-archive", "new", "version"),
         # asks for the family and version alone, before a login
         "grants",
         # the way on

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pymysql
 import pytest
 
 from binlane.cli import main
@@ -260,6 +262,19 @@ def shared_channel_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.T
     return make
 
 
+@pytest.fixture
+def undone() -> Iterator[list[tuple[Channel, tuple[str, ...]]]]:
+    """A list of channels, each with the statements that change back on both its servers what a test has changed."""
+    changes: list[tuple[Channel, tuple[str, ...]]] = []
+    yield changes
+    for channel, statements in changes:
+        for server in (channel.source, channel.target):
+            for statement in statements:
+                # of a server that never had the change
+                with contextlib.suppress(pymysql.err.MySQLError):
+                    run_on(server, statement, log=False)
+
+
 def _server(request: pytest.FixtureRequest, name: str, part: str) -> PrivateServer:
     """Of a family, or of a series of MariaDB."""
     found: PrivateServer
@@ -323,3 +338,14 @@ def run_on(server: PrivateServer, *statements: str, log: bool = True) -> None:
         cursor.execute(f"SET SESSION sql_log_bin = {int(log)}")
         for statement in statements:
             cursor.execute(statement)
+
+
+def last_gtid(server: PrivateServer) -> str:
+    """Of the server's newest transaction without a tag."""
+    if server.flavor is Flavor.MARIADB:
+        return str(server.query("SELECT @@gtid_binlog_pos")[0][0])
+    [(executed, uuid)] = server.query("SELECT @@gtid_executed, @@server_uuid")
+    # other tests of the same server may have left tags, which come behind the numbers without one
+    numbers = re.search(rf"{uuid}((?::\d+(?:-\d+)?)+)", executed)
+    assert numbers is not None
+    return f"{uuid}:{re.split('[:-]', numbers[1])[-1]}"

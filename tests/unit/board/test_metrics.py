@@ -4,7 +4,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from binlane.board.metrics import FIGURES, exposition
 from binlane.health.health import Health, State, unknown
-from tests.unit.health.test_health import LEFT, of
+from tests.unit.health.test_health import DAY, LEFT, NOW, of
 
 
 def values(*channels: Health) -> dict[tuple[str, ...], float]:
@@ -18,7 +18,7 @@ def values(*channels: Health) -> dict[tuple[str, ...], float]:
 
 
 def test_a_channel_has_its_states_and_figures() -> None:
-    found = values(of(drifted=3, stopped="now", window=LEFT))
+    found = values(of(drifted=3, stopped="now", window=LEFT, is_drilled=True, drilled="equal", drilled_at=NOW - DAY))
     assert (found["binlane_up", "shop"], found["binlane_health_severity", "shop"]) == (1, 2)
     held = {state for state in State if found["binlane_health_state", "shop", state.value]}
     assert held == {State.DRIFTED, State.STOPPED}

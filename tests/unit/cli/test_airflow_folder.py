@@ -35,3 +35,16 @@ def test_a_variable_comes_before_the_file(tmp_path: Path) -> None:
 
 def test_without_airflow_it_is_the_folder_of_a_checkout(tmp_path: Path) -> None:
     assert default_channels({"AIRFLOW_HOME": str(tmp_path)}) == IN_CHECKOUT
+
+
+def test_outside_a_checkout_the_channels_are_those_of_the_dags_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dags = tmp_path / "site" / "dags"
+    (dags / "channels").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "airflow.cfg").write_text(f"[core]\ndags_folder = {dags}\n")
+    assert default_channels({"AIRFLOW_HOME": str(tmp_path)}) == dags / "channels"
+    assert default_channels({"AIRFLOW__CORE__DAGS_FOLDER": str(dags)}) == dags / "channels"
+    IN_CHECKOUT.mkdir(parents=True)
+    assert default_channels({"AIRFLOW_HOME": str(tmp_path)}) == IN_CHECKOUT

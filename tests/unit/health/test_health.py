@@ -18,7 +18,7 @@ from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, 
 
 NOW = 1_000_000.0
 DAY = 86_400.0
-LIMITS = Limits(max_age=DAY, max_unverified=7 * DAY, max_full_age=31 * DAY, max_pending=DAY)
+LIMITS = Limits(max_age=DAY, max_unverified=7 * DAY, max_full_age=31 * DAY, max_pending=DAY, max_drill_age=7 * DAY)
 HEALTHY = Facts(
     channel="shop", clock=NOW, created=NOW - 90 * DAY, seqno=131, committed=NOW - 60, complete=None, stopped=None,
     window=None, error=None, drifted=0, pending=0, is_comparable=True, verified=131,
@@ -331,3 +331,22 @@ def test_a_channel_is_as_old_as_its_newest_time_that_the_clock_has_reached() -> 
     assert "behind" in states(of(created=ahead, full_at=None))
     assert "behind" in states(of(created=ahead, committed=None, complete=None))
     assert "behind" not in states(of(created=ahead, full_at=NOW - DAY, committed=NOW - 60, complete=NOW - 60))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["idle"]),
+        ({"is_drilled": True}, ["undrilled"]),
+        ({"is_drilled": True, "created": NOW - DAY}, ["idle"]),
+        ({"is_drilled": True, "drilled": "equal", "drilled_at": NOW - DAY}, ["idle"]),
+        ({"is_drilled": True, "drilled": "equal", "drilled_at": NOW - 8 * DAY}, ["undrilled"]),
+        ({"is_drilled": True, "drilled": "interrupted", "drilled_at": NOW - DAY}, ["idle"]),
+        ({"is_drilled": True, "drilled": "failed", "drilled_at": NOW - DAY}, ["undrilled"]),
+        ({"is_drilled": True, "drilled": "incomplete", "drilled_at": NOW - DAY}, ["undrilled"]),
+        ({"is_drilled": False, "drilled": "failed"}, ["idle"]),
+    ],
+)
+def test_restores_are_to_be_proved_by_drills(changes: dict[str, Any], expected: list[str]) -> None:
+    assert states(of(**changes)) == expected
+    assert states(health_of(replace(HEALTHY, **changes), Limits(0, 0))) == ["idle"]

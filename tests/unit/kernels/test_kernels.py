@@ -14,6 +14,7 @@ import pytest
 
 import binlane.kernels
 from binlane.kernels import copying, framing
+from tests.parsing import parsed
 
 FOLDER: Final = Path(binlane.kernels.__file__).parent
 KERNEL: Final = "cython_function_or_method"
@@ -31,7 +32,7 @@ def kernels_of(module: ModuleType) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_declared_types_have_the_kernels_and_the_numbers_of_the_module(name: str) -> None:
-    module, declared = import_module(f"binlane.kernels.{name}"), ast.parse((FOLDER / f"{name}.pyi").read_text("utf-8"))
+    module, declared = import_module(f"binlane.kernels.{name}"), parsed((FOLDER / f"{name}.pyi").read_text("utf-8"))
     functions = [node for node in declared.body if isinstance(node, ast.FunctionDef)]
     assert {each.name: [one.arg for one in each.args.args] for each in functions} == kernels_of(module)
     numbers = [ast.unparse(node.target) for node in declared.body if isinstance(node, ast.AnnAssign)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +13,16 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from binlane.errors import BinlogError, ConfigError
+from binlane.binlog.wire import EventType
+from binlane.errors import BinlogError, ConfigError, EncryptedLogError
 from binlane.model import LogPosition
 from binlane.orchestration.commands.inspection.events import Detail, inspect_files
 from binlane.orchestration.terminal import Terminal
 from binlane.source.archive import ArchiveSource
-from tests.unit.plan.logs import rows, segment_of
+from tests.unit.binlog.cases import crc, wire
+from tests.unit.plan.logs import HEAD, rows, segment_of
 
+START_ENCRYPTION = crc(wire(EventType.START_ENCRYPTION, bytes(17)))
 LOG = segment_of([rows(number, "a", "b", count=9) for number in range(1, 200)])[0]
 LARGE = 96 << 20
 
@@ -95,3 +99,56 @@ def test_memory_does_not_grow_with_the_file(suffix: str, pack: Callable[[bytes],
         assert tracemalloc.get_traced_memory()[1] < LARGE // 2
     finally:
         tracemalloc.stop()
+
+
+def listed(*files: Path) -> tuple[list[str], list[str], str]:
+    """The places of the transactions that were listed, what was said of the files, and the error."""
+    out, said, error = io.StringIO(), io.StringIO(), ""
+    try:
+        inspect_files(files, as_json=True, out=Terminal(file=out), err=Terminal(file=said))
+    except BinlogError as exc:
+        error = str(exc)
+    return [json.loads(line)["file"] for line in out.getvalue().splitlines()], said.getvalue().splitlines(), error
+
+
+def log_of(folder: Path, number: int, *seqnos: int) -> Path:
+    path = folder / f"binlog.{number:06d}"
+    path.write_bytes(segment_of([rows(seqno, "a", "b", count=1) for seqno in seqnos])[0])
+    return path
+
+
+def test_files_that_do_not_follow_each_other_are_listed_with_a_warning(tmp_path: Path) -> None:
+    first, third, fourth = log_of(tmp_path, 1, 1, 2), log_of(tmp_path, 3, 5, 6), log_of(tmp_path, 4, 7, 8)
+    names, said, error = listed(first, third, fourth)
+    assert (names, error) == ([path.name for path in (first, third, fourth) for _ in range(2)], "")
+    assert said[0].startswith(
+        "warning: read as one log: binlog.000001 is not followed by its next file: expected binlog.000002, found "
+        "binlog.000003"
+    )
+    assert not any("binlog.000004" in line and "binlog.000003 is not followed" in line for line in said)
+
+
+def test_a_file_alone_and_files_without_a_number_have_no_order(tmp_path: Path) -> None:
+    first, later = log_of(tmp_path, 1, 1, 2), log_of(tmp_path, 5, 7, 8)
+    assert listed(later)[1:] == ([], "")
+    for name, path in (("one.binlog", first), ("two.binlog", later)):
+        path.rename(tmp_path / name)
+    assert listed(tmp_path / "two.binlog", tmp_path / "one.binlog")[1:] == ([], "")
+
+
+def test_a_file_that_is_encrypted_ends_no_other_one(tmp_path: Path) -> None:
+    first, second, third = (log_of(tmp_path, number, number) for number in (1, 2, 3))
+    for data, place in (
+        (b"\xfdbin" + bytes(600), "binlog.000002:0: the file is encrypted"),
+        (HEAD + START_ENCRYPTION + bytes(600), f"binlog.000002:{len(HEAD)}: all events from here on are encrypted"),
+    ):
+        second.write_bytes(data)
+        names, said, error = listed(first, second, third)
+        assert names == [first.name, third.name]
+        assert [line for line in said if line.startswith("EncryptedLogError: ")] == [
+            line for line in said if place in line
+        ]
+        assert len(said) == 1
+        assert error.startswith("1 of 3 files cannot be read to the end: binlog.000002: ")
+        with pytest.raises(EncryptedLogError, match=place):
+            shown(second)

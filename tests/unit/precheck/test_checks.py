@@ -386,6 +386,8 @@ def test_one_thing_that_is_wrong_is_found_by_its_check_alone(name: str) -> None:
     assert [(one.check, one.where, one.severity) for one in found] == [(name, where, Severity.FATAL)]
     with pytest.raises(PrecheckError, match=rf"^precheck failed: 1 finding; nothing was written:\n.* \[{name}\]$"):
         raise_if_fatal(found)
+    with pytest.raises(PrecheckError, match=rf"^precheck failed: 1 finding; the window has begun, .*:\n.* \[{name}\]$"):
+        raise_if_fatal(found, begun=True)
 
 
 @pytest.mark.parametrize("name", TARGETS)

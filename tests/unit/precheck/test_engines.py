@@ -91,7 +91,7 @@ def test_only_named_tables_are_compared_where_nothing_is_behind_them() -> None:
 def test_a_table_without_transactions_behind_them_is_the_channels_to_allow() -> None:
     [text] = said(of(failed(ANY_TABLE), (MYISAM, MYISAM), allowed=False), CHECK)
     assert "other.log: engine: expected a transactional one, found MyISAM" in text
-    assert "let the channel allow non-transactional tables" in text
+    assert "or apply.allow_nontransactional = true in the channel's file" in text
 
 
 def test_another_key_behind_them_would_end_the_statement_at_another_row() -> None:
@@ -132,40 +132,6 @@ def test_a_table_that_the_source_does_not_have_any_more_is_named_with_what_to_do
     [text] = said(of(failed(ANY_TABLE), (replace(INNODB, tables=PLAIN.tables), INNODB)), CHECK)
     assert text.startswith("other.log: engine: expected a kind as on the source (unknown: no such table now)")
     assert "apply up to the statement (--until), then the statement by hand, and skip it" in text
-
-
-@pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize(
-    ("ends", "carried_out", "is_named"),
-    [
-        pytest.param({}, (), False, id="no-xa-transaction"),
-        pytest.param({5: 4}, (), False, id="directly-behind-its-prepare"),
-        pytest.param({5: None}, (), False, id="on-the-target-already"),
-        pytest.param({5: 3}, (), True, id="late"),
-        pytest.param({}, (GROUP,), True, id="not-ended"),
-    ],
-)
-def test_ends_of_xa_transactions_that_were_planned_by_other_engines_are_named(
-    tmp_path: Path, ends: dict[int, int | None], carried_out: tuple[PreparedGroup, ...], is_named: bool, hidden: bool
-) -> None:
-    prepared = {end: None if begin is None else replace(GROUP, seqno=begin) for end, begin in ends.items()}
-    plans = WorkFolder(str(tmp_path)).child("plan")
-    plans.write_once(files.CONTEXT, Routing(1, {}, {}, (), prepared=prepared).to_json())
-    now = schema(Table(NAMED, "MyISAM", ()), Table(HIDDEN, "MyISAM", ()), databases=frozenset({"shop", "other"}))
-    made = of(failed(ANY_TABLE if hidden else NAMED, carried_out=carried_out), (now, now), now, source=now)
-    made = replace(made, plans=plans, planned=INNODB)
-    vars(made).update(everything=(now, now), source_as_named=now)
-    keys = ["other.log", "shop.t"] if hidden else ["shop.t"]
-    found = said(made, CHECK)
-    assert [text.partition(":")[0] for text in found] == (keys if is_named else [])
-    assert all(f"found MyISAM; remove {tmp_path} and run again" in text for text in found)
-    assert said(replace_planned(made, MYISAM), CHECK) == ([found[-1]] if is_named else [])
-
-
-def replace_planned(made: Situation, planned: Schema) -> Situation:
-    changed = replace(made, planned=planned)
-    vars(changed).update({name: vars(made)[name] for name in ("everything", "source_as_named")})
-    return changed
 
 
 def text(sql: str) -> LoggedText:
@@ -223,23 +189,6 @@ def test_engines_that_the_window_gives_to_tables_are_named(
     said_of = [line for line in said(made, CHECK) if line.startswith("shop.t: engine")]
     assert len(said_of) == (1 if found and undone != HIDDEN else 0)
     assert all(found in line for line in said_of)
-
-
-@pytest.mark.parametrize(("begin", "is_named"), [(3, True), (4, False)])
-def test_a_default_without_transactions_is_named_where_xa_transactions_end_late(
-    tmp_path: Path, begin: int, is_named: bool
-) -> None:
-    plans = WorkFolder(str(tmp_path)).child("plan")
-    plans.write_once(files.CONTEXT, Routing(1, {}, {}, (), prepared={5: replace(GROUP, seqno=begin)}).to_json())
-    server = schema(Table(NAMED, "MyISAM", ()))
-    made = replace(
-        of(failed(NAMED), (server, schema()), schema(), source=server),
-        target=target_of(grants=ALL, makes_temporary_tables=False, variables={"default_storage_engine": "MyISAM"}),
-        read_statements=lambda: ParserAnswers(texts=[text(NEW)]),
-        plans=plans,
-    )
-    vars(made).update(everything=(server, schema()), source_as_named=server)
-    assert ["found MyISAM, by default" in line for line in said(made, CHECK)] == ([True] if is_named else [])
 
 
 @dataclass

@@ -46,12 +46,16 @@ TABLES = {
         table("two", key("PRIMARY", "v", "w")),
         table("text", key("PRIMARY", "c")),
         Table(TableKey("a", "only"), "InnoDB", (text("c", 1, "utf8mb4_general_ci"),), ()),
+        Table(TableKey("a", "numbers"), "InnoDB", (Column("v", 1, "int"), Column("w", 2, "decimal")), ()),
         table("long", key("PRIMARY", "l")),
         table("bytes", key("PRIMARY", "y")),
         table("made", key("PRIMARY", "made")),
         table("prefix", Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("c", 3),))),
     )
 }
+_SUM = "SUM() of floating-point numbers"
+_DISTINCT = "DISTINCT of equal values that may differ"
+_UNION = "UNION of equal values that may differ"
 _JOINED = "an UPDATE by a join that may find several rows for one"
 OPEN = [
     ("DELETE FROM k ORDER BY v LIMIT 3", "LIMIT"),
@@ -70,6 +74,9 @@ OPEN = [
     ("INSERT INTO t SELECT p.v, k.w FROM p JOIN k ON p.id = k.v ORDER BY p.id LIMIT 1", "LIMIT"),
     ("INSERT INTO t SELECT v, w FROM p ORDER BY v FETCH FIRST 2 ROWS ONLY", "LIMIT"),
     ("INSERT INTO t SELECT v, w FROM p UNION SELECT v, w FROM q ORDER BY id LIMIT 3", "LIMIT"),
+    ("UPDATE joined SET h = o", _JOINED),
+    ("UPDATE a.joined AS j SET j.h = j.h + o WHERE h = 3", _JOINED),
+    ("UPDATE above SET m = o", _JOINED),
     ("INSERT IGNORE INTO t SELECT v, w FROM k ORDER BY v", "INSERT IGNORE"),
     ("REPLACE INTO t SELECT v, w FROM k ORDER BY v", "REPLACE ... SELECT"),
     ("REPLACE INTO t (SELECT v, w FROM k ORDER BY v)", "REPLACE ... SELECT"),
@@ -89,18 +96,60 @@ OPEN = [
     ("INSERT INTO t SELECT v, w FROM k GROUP BY v", "a column beside GROUP BY"),
     ("INSERT INTO t SELECT w, MAX(v) FROM k", "a column beside GROUP BY"),
     ("INSERT INTO t SELECT SUM(d) FROM k", "SUM() of floating-point numbers"),
-    ("INSERT INTO t SELECT DISTINCT c FROM k", "DISTINCT of texts"),
-    ("INSERT INTO t SELECT MAX(c) FROM k", "MAX() of texts"),
-    ("INSERT INTO t SELECT c, COUNT(*) FROM k GROUP BY c", "GROUP BY of texts"),
+    ("INSERT INTO t SELECT DISTINCT c FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT MAX(c) FROM k", "MAX() of equal values that may differ"),
+    ("INSERT INTO t SELECT c, COUNT(*) FROM k GROUP BY c", "GROUP BY of equal values that may differ"),
+    ("INSERT INTO t SELECT c AS y, COUNT(*) FROM k GROUP BY y", "GROUP BY of equal values that may differ"),
+    ("INSERT INTO t SELECT c, COUNT(*) FROM k GROUP BY 1", "GROUP BY of equal values that may differ"),
+    ("INSERT INTO t SELECT d, COUNT(*) FROM k GROUP BY d", "GROUP BY of equal values that may differ"),
+    ("INSERT INTO t SELECT MAX(d) FROM k", "MAX() of equal values that may differ"),
+    ("INSERT INTO t SELECT DISTINCT d FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT d FROM k ORDER BY d LIMIT 1", "LIMIT"),
+    ("INSERT INTO t SELECT c FROM k UNION SELECT s FROM k", _UNION),
+    ("INSERT INTO t SELECT s FROM k UNION (SELECT d FROM k)", _UNION),
+    ("INSERT INTO t SELECT c FROM k UNION ALL SELECT v FROM k UNION SELECT v FROM k", _UNION),
+    ("INSERT INTO t SELECT * FROM k UNION SELECT * FROM k", _UNION),
+    ("INSERT INTO t SELECT MAX(x) FROM (SELECT c AS x FROM k) q", "MAX() of equal values that may differ"),
+    ("INSERT INTO t SELECT SUM(y) FROM (SELECT x AS y FROM (SELECT d AS x FROM k) r) q", _SUM),
+    ("INSERT INTO t WITH q AS (SELECT c FROM k) SELECT MIN(c) FROM q", "MIN() of equal values that may differ"),
+    ("INSERT INTO t SELECT DISTINCT * FROM (SELECT c FROM k) q", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT * FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT v, k.* FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT v * 0e0 FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT v * '0' FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT MAX(v / 1E5) FROM k", "MAX() of equal values that may differ"),
+    ("INSERT INTO t SELECT MIN(CAST(v AS DOUBLE)) FROM k", "MIN() of equal values that may differ"),
+    ("INSERT INTO t SELECT v * 0e0, COUNT(*) FROM k GROUP BY v * 0e0", "GROUP BY of equal values that may differ"),
+    ("INSERT INTO t SELECT v * 0e0 AS y, COUNT(*) FROM k GROUP BY y", "GROUP BY of equal values that may differ"),
+    ("INSERT INTO t SELECT v * 0e0 FROM k UNION SELECT v FROM k", _UNION),
+    ("INSERT INTO t SELECT DISTINCT x FROM (SELECT v * 0e0 AS x FROM k) q", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT * FROM (SELECT v * 0e0 FROM k) q", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT IF(v = 1, 'a', 'A') FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT CASE v WHEN 1 THEN 'a' ELSE 'A' END FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT SUBSTRING('aA', v, 1) FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT s COLLATE utf8mb4_general_ci FROM k", _DISTINCT),
+    ("INSERT INTO t SELECT MAX(CONVERT(x USING utf8mb4)) FROM k", "MAX() of equal values that may differ"),
+    ("INSERT INTO t TABLE k UNION TABLE k", _UNION),
+    ("INSERT INTO t (SELECT v FROM k) UNION (TABLE only)", _UNION),
+    ("INSERT IGNORE INTO t TABLE k ORDER BY v", "INSERT IGNORE"),
+    ("INSERT INTO t (a) TABLE k ORDER BY v LIMIT 1", "LIMIT"),
+    ("CREATE TABLE t AS TABLE k ORDER BY v LIMIT 1", "LIMIT"),
+    ("INSERT INTO t SELECT MAX(e) FROM shown", "MAX() of equal values that may differ"),
+    ("INSERT INTO t SELECT DISTINCT e FROM nested AS n", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT * FROM nested", _DISTINCT),
+    ("INSERT INTO t SELECT DISTINCT f FROM shown", _DISTINCT),
+    ("INSERT INTO t SELECT e FROM shown UNION SELECT e FROM shown", _UNION),
+    ("INSERT INTO t SELECT SUM(n) FROM (SELECT g AS n FROM shown) q", _SUM),
+    ("INSERT INTO t SELECT c FROM k INTERSECT SELECT c FROM q", _UNION),
     ("UPDATE p JOIN k ON p.id = k.v SET p.w = k.w", _JOINED),
     ("UPDATE p, k SET p.w = k.w", _JOINED),
     ("INSERT INTO t (a) SELECT b FROM k ORDER BY b LIMIT 1", "LIMIT"),
     ("INSERT INTO t (a) SELECT j FROM k ORDER BY j LIMIT 1", "LIMIT"),
     ("INSERT INTO t (a) SELECT made FROM k ORDER BY made LIMIT 1", "LIMIT"),
     ("INSERT INTO t (a) SELECT y FROM k ORDER BY y LIMIT 1", "LIMIT"),
-    ("INSERT INTO t (a) SELECT DISTINCT b FROM k", "DISTINCT of texts"),
-    ("INSERT INTO t (a) SELECT DISTINCT j FROM k", "DISTINCT of texts"),
-    ("INSERT INTO t (a) SELECT MIN(made) FROM k", "MIN() of texts"),
+    ("INSERT INTO t (a) SELECT DISTINCT b FROM k", _DISTINCT),
+    ("INSERT INTO t (a) SELECT DISTINCT j FROM k", _DISTINCT),
+    ("INSERT INTO t (a) SELECT MIN(made) FROM k", "MIN() of equal values that may differ"),
     ("INSERT INTO t (a) SELECT c FROM only ORDER BY c LIMIT 1", "LIMIT"),
     ("INSERT INTO t (a) SELECT c, 1 FROM only ORDER BY c LIMIT 1", "LIMIT"),
     ("DELETE FROM only ORDER BY c LIMIT 1", "LIMIT"),
@@ -159,11 +208,50 @@ SETTLED = [
     "INSERT INTO t SELECT p.id, p.w, COUNT(*) FROM p JOIN k ON k.v = p.id GROUP BY p.id",
     "INSERT INTO t SELECT SUM(d), MAX(c) FROM p",
     "INSERT INTO t SELECT DISTINCT v FROM k",
+    "INSERT INTO t SELECT c FROM k UNION ALL SELECT d FROM k",
+    "INSERT INTO t SELECT * FROM numbers UNION SELECT * FROM numbers",
+    "INSERT INTO t SELECT DISTINCT v * 2, COUNT(*) FROM k GROUP BY v",
+    "INSERT INTO t SELECT DISTINCT * FROM p",
+    "INSERT INTO t SELECT DISTINCT c FROM (SELECT c FROM p) q",
+    "INSERT INTO t SELECT DISTINCT * FROM (SELECT v, COUNT(*) FROM k GROUP BY v) q",
+    "INSERT INTO t SELECT SUM(n) FROM (SELECT v AS n FROM k) q",
+    "INSERT INTO t SELECT MAX(n) FROM (SELECT COUNT(c) AS n FROM k GROUP BY v) q",
+    "INSERT INTO t WITH q AS (SELECT v FROM k) SELECT DISTINCT v FROM q",
+    "INSERT INTO t SELECT c FROM p UNION SELECT c FROM q",
+    "INSERT INTO t SELECT v FROM k UNION SELECT s FROM k",
+    "INSERT INTO t SELECT MAX(d), MIN(c) FROM p",
     "UPDATE p JOIN q ON q.id = p.v SET p.w = q.w",
     "UPDATE p, q SET p.w = p.w + 1 WHERE q.v = p.v",
     "UPDATE p JOIN (SELECT v, COUNT(*) AS n FROM k GROUP BY v) x ON x.v = p.v SET p.w = x.n",
     "DELETE p FROM p JOIN k ON k.v = p.id",
+    "INSERT INTO t SELECT DISTINCT v * 0e0 FROM p",
+    "INSERT INTO t SELECT DISTINCT v * 0e0 FROM (SELECT v FROM p) q",
+    "INSERT INTO t SELECT DISTINCT v * 2 FROM k",
+    "INSERT INTO t SELECT DISTINCT CONCAT(v, '-', w) FROM k",
+    "INSERT INTO t SELECT DISTINCT CAST(v AS CHAR) FROM k",
+    "INSERT INTO t SELECT SUM(v) * 1e0 FROM k",
+    "INSERT INTO t SELECT v, SUM(v) * 1e0 FROM k GROUP BY v",
+    "INSERT INTO t TABLE p UNION TABLE p",
+    "INSERT INTO t TABLE numbers UNION TABLE numbers",
+    "INSERT INTO t (a) TABLE p ORDER BY id LIMIT 1",
+    "INSERT INTO t SELECT MAX(e) FROM keyed",
+    "INSERT INTO t SELECT DISTINCT h FROM shown",
+    "INSERT INTO t SELECT MAX(n) FROM shown",
+    "UPDATE joined SET h = h + 1",
+    "UPDATE joined SET h = o WHERE h = 3 AND i = 4 AND o = 7",
+    "UPDATE joined SET o = h",
+    "CREATE TABLE t LIKE k",
 ]
+VIEWS = {
+    TableKey("a", name): text
+    for name, text in (
+        ("shown", "SELECT c AS e, v * 0e0 AS f, d AS g, v AS h, COUNT(*) AS n FROM a.k"),
+        ("nested", "SELECT e AS e, h AS h FROM a.shown"),
+        ("keyed", "SELECT c AS e FROM a.p"),
+        ("joined", "SELECT `p`.`id` AS `i`,`p`.`v` AS `h`,`k`.`w` AS `o` FROM (`p` JOIN `k` ON(`k`.`v` = `p`.`id`))"),
+        ("above", "SELECT i AS i, h AS m, o AS o FROM a.joined"),
+    )
+}
 
 
 def tokens_of(sql: str) -> Sequence[Token]:
@@ -174,7 +262,10 @@ def tokens_of(sql: str) -> Sequence[Token]:
 
 
 def felt(sql: str) -> list[str]:
-    parts = order_felt(tokens_of(sql), "a", full_group_by=False)
+    def view_of(key: TableKey) -> Sequence[Token] | None:
+        return tokens_of(VIEWS[key]) if key in VIEWS else None
+
+    parts = order_felt(tokens_of(sql), "a", full_group_by=False, view_of=view_of)
     return [part.what for part in parts if not is_settled(part, TABLES.get)]
 
 

@@ -10,6 +10,7 @@ import pytest
 from binlane.errors import StateSchemaError
 from binlane.state.stored_values import VALUES, CheckedColumn, checked
 from binlane.state.tables import channels, metadata, temporary, windows
+from tests.parsing import parsed
 
 BINLANE = Path(__file__).parents[3] / "plugins" / "binlane"
 
@@ -50,7 +51,7 @@ def test_the_place_of_a_windows_files_is_not_taken_from_the_state() -> None:
     found = [
         f"{file.relative_to(BINLANE)}:{node.lineno}: {ast.unparse(node)}"
         for file in BINLANE.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in ast.walk(parsed(file.read_text("utf-8")))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "WorkFolder"
         for text in map(ast.unparse, node.args)
         if (".work" in text or "record" in text) and text not in allowed

@@ -121,9 +121,10 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
         "and its outcome is unknown; the definitions on the target have "
         f"{'changed' if changed else 'not changed'} since, which proves neither outcome. Look at the target, "
-        "record whether the statement has run (`binlane decide`), and run the lane again (a target with a "
-        "binlog, on MySQL with GTIDs, shows the outcome of most statements on tables of InnoDB by itself; so do its "
-        "tables' ids, for which the account needs PROCESS):\n" + statement[:1000].decode("utf-8", "backslashreplace")
+        f"record whether the statement has run (`binlane decide {place.key.channel} {place.seqno} --ran`, or "
+        "--not-run), and run the lane again (a target with a binlog, on MySQL with GTIDs, shows the outcome of most "
+        "statements on tables of InnoDB by itself; so do its tables' ids, for which the account needs PROCESS):\n"
+        + statement[:1000].decode("utf-8", "backslashreplace")
     )
 
 

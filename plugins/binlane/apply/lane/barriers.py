@@ -247,6 +247,6 @@ class LaneAttempt:
             raise StopRequestedError(
                 f"{self.state.where(lane)}: a stop was requested at seqno {goal}, but seqnos "
                 f"{barrier.first}..{barrier.last}, where temporary tables are open, are one transaction on the "
-                f"target; cancel the request (`binlane resume`), and stop at {barrier.first - 1} or "
+                f"target; cancel the request (`binlane resume CHANNEL`), and stop at {barrier.first - 1} or "
                 f"{barrier.last}"
             )

@@ -33,7 +33,7 @@ _CHOICES: Final = (
 )
 _CHOICES_AS_A_WHOLE: Final = (
     "all lanes stop. {show}Choices: {overwrite}correct the target{how} and run the lane again; or load the target "
-    "anew. `binlane skip` cannot help: {whole}"
+    "anew. `binlane skip {channel}` cannot help: {whole}"
 )
 """A rename of tables that are not temporary may have run already (``divided_rename``)."""
 _OVERWRITE: Final = (
@@ -60,10 +60,13 @@ def with_place(
     *,
     may_overwrite: bool,
     how: str = "",
+    outside: str = "",
 ) -> str:
     """The message with the block's place and the operator's choices. ``whole``: the indivisible barrier that it is
     in. ``may_overwrite``: rows have drifted, and the channel does not overwrite such rows yet. ``how``: the statement
-    that corrects the target, if it is known."""
+    that corrects the target, if it is known. ``outside``: the next step, where the transaction is not the cause."""
+    if outside:
+        return f"{at(where, header)}: {message}; the block was rolled back and all lanes stop: {outside}"
     single = header.transactions == 1
     choices = (_CHOICES if whole is None else _CHOICES_AS_A_WHOLE).format(
         show=f"`binlane show {channel} {header.last_seqno}` shows the transaction. " if single else "",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from binlane.apply.block import undo
 from binlane.apply.lane.block_writers import LogFacts, block_writer
 from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.lane.replayed_items import require_plain
 from binlane.apply.session.connection import LaneSession
 from binlane.binlog.reader import LogReader
 from binlane.binlog.rows_payload import payload_limit
@@ -35,7 +36,8 @@ def replay_skipped(
 
     ``rules``: the channel's filter, renames and collations. ``options``: how its lanes write.
 
-    Raises PositionError if the transaction is not a skipped one or was replayed already; ApplyError for a DDL;
+    Raises PositionError if the transaction is not a skipped one or was replayed already; ApplyError for a DDL,
+    and for more than changes of rows;
     DriftError and the driver's errors if the target refuses the transaction, and then nothing has changed.
     """
     with engine.connect() as connection:
@@ -65,6 +67,7 @@ def replay_skipped(
             )
         catalog = stack.enter_context(engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
         source = LogReader(memoryview(log), skip.source.file).format.flavor
+        require_plain(items, catalog, source, session.flavor, f"channel {channel}, seqno {seqno}")
         writer = block_writer(session, catalog, options, LogFacts(source, last_seqno=seqno, complete_images=False))
         writer.begin_block(block.format)
         session.begin()

@@ -26,7 +26,7 @@ from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallbac
 from binlane.apply.lane.peers import Peers
 from binlane.apply.lane.readers import ReaderLock
 from binlane.apply.lane.run_state import AttemptState, RunState
-from binlane.apply.refusals import transient_advice
+from binlane.apply.refusals import space_advice, transient_advice
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.errors import (
@@ -37,6 +37,7 @@ from binlane.errors import (
     PositionError,
     TargetUnavailableError,
     UndecidableError,
+    with_channel,
 )
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
@@ -201,7 +202,9 @@ class _Runner:
         """Add the place to the error's text and store it, so that the other lanes stop at their next block."""
         state = self.state
         lane, header = (state.lane, None) if state.current is None else state.current[:2]
-        if header is not None and isinstance(error, ApplyError | DriftError) and self._is_worth_bisecting(header, code):
+        outside = space_advice(code, str(error))
+        is_of_rows = isinstance(error, ApplyError | DriftError) and not outside
+        if header is not None and is_of_rows and self._is_worth_bisecting(header, code):
             header = self._bisected(error, header)
         if header is not None and isinstance(error, UndecidableError):
             # it has its own choices
@@ -211,9 +214,10 @@ class _Runner:
             may_overwrite = isinstance(error, DriftError) and not state.options.on_conflict.overwrites
             placed = with_place(
                 str(error), state.where(lane), header, state.plan.channel, whole,
-                may_overwrite=may_overwrite, how=correction(code, str(error), state.engine),
+                may_overwrite=may_overwrite, how=correction(code, str(error), state.engine), outside=outside,
             )  # fmt: skip
             error.args = (placed,)
+        error.args = (with_channel(str(error), state.plan.channel),)
         if error.retryable:
             return
         # if this fails, the error itself matters more than its record

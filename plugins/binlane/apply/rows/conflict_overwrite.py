@@ -130,7 +130,7 @@ class OverwritingRows(SqlRows):
         return _refused(
             ", ".join(map(str, tables)),
             f"its triggers would fire ({names}): drop them on the target until the window is finished ({drops}); "
-            "`binlane verify --full --repair` makes them again",
+            "`binlane verify CHANNEL --full --repair` makes them again",
         )
 
     def _check_writable(self, table: KnownTable) -> None:

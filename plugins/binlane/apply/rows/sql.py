@@ -263,6 +263,8 @@ class SqlRows:
         if allowed:
             self.session.execute(f"SET SESSION sql_mode = '{_MODE}'")
         try:
+            if statement.first:
+                self.session.execute(statement.first)
             affected = self.session.execute(statement.sql)
             warnings = self.session.rows("SHOW WARNINGS") if self.session.cursor.warning_count else []
         finally:

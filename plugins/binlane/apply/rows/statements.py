@@ -14,7 +14,8 @@ from binlane.binlog.row_values import Absent, Change, Image
 from binlane.binlog.rows import RowsKind
 from binlane.binlog.types.column_types import AS_BYTES, AS_DIGITS, AS_NUMBER, LOGGED_TYPES
 from binlane.binlog.types.columns import Column
-from binlane.binlog.types.literals import identifier, literal
+from binlane.binlog.types.json_binary import JsonDiffs
+from binlane.binlog.types.literals import identifier, literal, other_documents
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.lazy_dataclass import dataclass
@@ -46,6 +47,8 @@ class RowStatement:
     """Stores an ENUM's number 0, which strict mode refuses."""
     by_default: bool = False
     """Leaves columns that the source filled in to the target's defaults: the session's clock must be the source's."""
+    first: str = ""
+    """A statement that runs before it, and finds a row where this one would change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,20 @@ class StatementBuilder:
             sets += [f"{name} = {name}" for number in sorted(kept) for name in [self._column_name(number)]]
             limit = "" if by_key else " LIMIT 1"
             sql = f"UPDATE {self.name} SET {', '.join(sets)} WHERE {condition}{limit}"
-            yield RowStatement(self.table.key, sql, RowsKind.UPDATE, 1, _is_lenient(pairs))
+            first = self._first(pairs, condition) if by_key and self.flavor is Flavor.MYSQL else ""
+            yield RowStatement(self.table.key, sql, RowsKind.UPDATE, 1, _is_lenient(pairs), first=first)
+
+    def _first(self, pairs: Iterable[tuple[Column, Value]], condition: str) -> str:
+        documents = [
+            (identifier(column.label), self.literal(column, value))
+            for column, value in pairs
+            if column.data_type == "json" and value is not None and not isinstance(value, JsonDiffs)
+        ]
+        if not documents:
+            return ""
+        sets, where = other_documents(documents)
+        kept = "".join(f", {name} = {name}" for name in map(self._column_name, sorted(self.table.renewed)))
+        return f"UPDATE {self.name} SET {sets}{kept} WHERE {condition} AND {where}"
 
     @property
     def name(self) -> str:

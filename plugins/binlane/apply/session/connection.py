@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.apply.session.event_variables import BINLOG_OF_VARIABLES, EventVariables
-from binlane.binlog.rows_payload import encoded, statement_of
+from binlane.binlog.rows_payload import announced, encoded, statement_of
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
@@ -214,11 +214,11 @@ class LaneSession:
         """Send the FORMAT_DESCRIPTION that the next events need, unless this session has it; outside of a transaction.
 
         The servers demand this order: without a FORMAT_DESCRIPTION BINLOG fails with 1609, and on MySQL any statement
-        after it fails with 1782 until ``gtid_next`` is AUTOMATIC.
+        after it fails with 1782 until ``gtid_next`` is AUTOMATIC. Raises PlanError for one that cannot be read.
         """
         if format_event == self._format:
             return
-        self.binlog(format_event)
+        self.binlog(announced(format_event))
         if self.flavor is Flavor.MYSQL:
             self.next_gtid(AUTOMATIC)
             self.act_as_replica()

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.session.cached_state import UNLOGGED_VARIABLES
+from binlane.apply.session.cached_state import NEUTRAL_DATABASE, UNLOGGED_VARIABLES
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.binlog.variables import value_collation, with_collation
 from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
-from binlane.plan.transaction.decode import statement_facts
+from binlane.plan.transaction.decode import ASKS_FOR_DATABASE, statement_facts
 from binlane.schema.normalize import collation_name as full_name
 from binlane.servers.catalog import column_of_collations
 from binlane.servers.catalog_queries import COLLATIONS
@@ -40,8 +40,6 @@ _PLAIN_DML: Final = re.compile(rb"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.I)
 """Statements that depend on nothing of the default database but its name."""
 _NEEDS_NO_DATABASE: Final = re.compile(rb"\s*(?:CREATE(?:\s+OR\s+REPLACE)?|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b", re.I)
 """Statements whose default database may be the one that they create or drop."""
-
-_ASKS_FOR_DATABASE: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(", re.I)
 
 SUBSTITUTES: Final[Mapping[str, str]] = {
     "utf8mb4_0900_ai_ci": "utf8mb4_uca1400_nopad_ai_ci",
@@ -229,14 +227,15 @@ class ContextSetter:
 
         Only plain DML after another statement of its block needs no renewal: no statement runs with stale state.
         """
-        if self._is_renewed and context.database in (None, self._database) and _PLAIN_DML.match(statement):
+        # without one of its own, a statement must not run in the one of a statement before it
+        database = NEUTRAL_DATABASE if context.database is None else context.database
+        if self._is_renewed and database == self._database and _PLAIN_DML.match(statement):
             return ()
         if self._unlogged is None:
             names = ", ".join(f"'{name}'" for name in UNLOGGED_VARIABLES)
             found = self.session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})")
             self._unlogged = tuple(str(name) for name, _ in found)
-        if context.database is not None:
-            self._use(context, context.database, statement)
+        self._use(context, database, statement)
         self._is_renewed = True
         return tuple(f"{name} = {UNLOGGED_VARIABLES[name]}" for name in self._unlogged)
 
@@ -247,7 +246,8 @@ class ContextSetter:
         except pymysql.err.MySQLError as exc:
             if error_code(exc) != _UNKNOWN_DATABASE or not self._needs_no_database(context, statement):
                 raise
-            return
+            database = NEUTRAL_DATABASE
+            self.session.select_database(database)
         self._database = database
 
     def _needs_no_database(self, context: SessionContext, statement: bytes) -> bool:
@@ -258,7 +258,7 @@ class ContextSetter:
         """
         if _NEEDS_NO_DATABASE.match(statement) is not None:
             return True
-        if _ASKS_FOR_DATABASE.search(statement) is not None:
+        if ASKS_FOR_DATABASE.search(statement) is not None:
             return False
         facts = statement_facts(statement, replace(context, database=None), self.session.flavor)
         return facts.kind is not StatementKind.UNKNOWN and not facts.routines_used
@@ -361,7 +361,9 @@ class ContextSetter:
         if not pairs and context.default_collation_for_utf8mb4 is not None:
             pairs = ((UTF8MB4_GENERAL_CI, context.default_collation_for_utf8mb4),)
         defaults = ",".join(
-            f"{charset_name(self._collation(default))}={self._collation(chosen)}" for default, chosen in pairs
+            f"{charset_name(self._collation(default))}={self._collation(chosen)}"
+            # a target without the variable need not have the collations, which no statement needs there
+            for default, chosen in (pairs if _CHARSET_COLLATIONS in self._newer else ())
         )
         values = {
             _INSERT_HISTORY: _ON if context.system_versioning_insert_history else _OFF,

@@ -6,7 +6,7 @@ Both are exact: a FLOAT or DOUBLE reads back as the same number, undecodable byt
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -135,3 +135,18 @@ _FUNCTIONS: Final[Mapping[DiffKind, Callable[[JsonDiff], str]]] = {
     DiffKind.INSERT: lambda diff: "JSON_ARRAY_INSERT" if diff.path.endswith("]") else "JSON_INSERT",
     DiffKind.REMOVE: lambda _diff: "JSON_REMOVE",
 }
+
+
+def other_documents(documents: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """The SET list and the condition of an UPDATE that gives MySQL's JSON columns another document where the one that
+    they have equals the new one and is not the same, as 1.0 and 1: MySQL would take an UPDATE to the new one for none.
+
+    ``documents``: each column's quoted name, and its new value as SQL.
+    """
+    tests = {
+        column: f"({column} = CAST({value} AS JSON) AND CAST(CAST({column} AS CHAR) AS BINARY) <> "
+        f"CAST(CAST(CAST({value} AS JSON) AS CHAR) AS BINARY))"
+        for column, value in documents
+    }
+    sets = (f"{column} = IF({test}, JSON_QUOTE('-'), {column})" for column, test in tests.items())
+    return ", ".join(sets), f"({' OR '.join(tests.values())})"

@@ -11,6 +11,7 @@ exact: MySQL prints six digits of a FLOAT. Strings are copied as stored bytes, w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -83,7 +84,9 @@ class ValueKind:
     compared: Callable[[DefinedColumn, bool], str]
     """The SQL expression of a column's value; True: large values in full, in hexadecimal."""
     literal: Callable[[DefinedColumn, str, Flavor], str]
-    """The literal of a key's compared value, for a condition on its column."""
+    """The literal of a key's compared value, for a condition on its column. It is SQL of a text of ``keys`` alone."""
+    keys: re.Pattern[str]
+    """The texts that ``compared`` gives of a key's value: none of them ends a literal."""
     copied: Callable[[DefinedColumn], tuple[str, Literal]] | None
     """The expression to select and what makes a literal of its text; None: binlane cannot copy them exactly."""
     is_exact: bool
@@ -94,6 +97,14 @@ def _sign(column: DefinedColumn) -> str:
     return "UNSIGNED" if column.unsigned else "SIGNED"
 
 
+_INTEGERS: Final = re.compile(r"-?[0-9]+")
+_DECIMALS: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_DOUBLES: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_BYTES: Final = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_QUOTED: Final = re.compile(r"(?s:.*)")
+"""``literals.quoted`` writes any text."""
+
+
 def _number(sign: Callable[[DefinedColumn], str]) -> ValueKind:
     def number(column: DefinedColumn) -> str:
         return f"CAST({identifier(column.name)} AS {sign(column)})"
@@ -101,6 +112,7 @@ def _number(sign: Callable[[DefinedColumn], str]) -> ValueKind:
     return ValueKind(
         lambda column, _whole: f"CAST({number(column)} AS CHAR)",  # ZEROFILL is display only
         lambda _column, text, _flavor: text,
+        _INTEGERS,
         lambda column: (number(column), _PLAIN),
         is_exact=True,
     )
@@ -194,21 +206,26 @@ _DOCUMENT: Final = Literal(b"CAST(_utf8mb4'", b"' AS JSON)", escapes=True)
 INTEGER: Final = _number(_sign)
 NUMBERED: Final = _number(lambda _column: "UNSIGNED")
 """ENUM by number: its text is the same for the empty string and the error value 0."""
-DECIMAL: Final = ValueKind(_decimal, INTEGER.literal, _copied(_PLAIN), is_exact=True)
+DECIMAL: Final = ValueKind(_decimal, INTEGER.literal, _DECIMALS, _copied(_PLAIN), is_exact=True)
 FLOAT: Final = ValueKind(
     _double,
     _key_double,
+    _DOUBLES,
     lambda column: (f"{identifier(column.name)} * 1e0", _WITH_EXPONENT),
     is_exact=False,
 )
 TEXT: Final = ValueKind(
-    lambda column, _whole: f"CAST({identifier(column.name)} AS CHAR)", _key_text, _copied(_TEXT), is_exact=True
+    lambda column, _whole: f"CAST({identifier(column.name)} AS CHAR)",
+    _key_text,
+    _QUOTED,
+    _copied(_TEXT),
+    is_exact=True,
 )
 """Types that every server casts to the same text: dates, times, addresses."""
-STRING: Final = ValueKind(_digits, _key_bytes, _copied(_BINARY), is_exact=True)
-LARGE: Final = ValueKind(_large, _key_bytes, _copied(_BINARY), is_exact=True)
-JSON: Final = ValueKind(_json, _key_text, _copied_json, is_exact=False)
+STRING: Final = ValueKind(_digits, _key_bytes, _BYTES, _copied(_BINARY), is_exact=True)
+LARGE: Final = ValueKind(_large, _key_bytes, _BYTES, _copied(_BINARY), is_exact=True)
+JSON: Final = ValueKind(_json, _key_text, _QUOTED, _copied_json, is_exact=False)
 """JSON: MySQL's has no character set, MariaDB's is text."""
-OPAQUE: Final = ValueKind(_hashed_digits, _key_text, _copied(_BINARY), is_exact=False)
-NOT_COPIED: Final = ValueKind(_hashed_digits, _key_text, None, is_exact=False)
+OPAQUE: Final = ValueKind(_hashed_digits, _key_text, _QUOTED, _copied(_BINARY), is_exact=False)
+NOT_COPIED: Final = ValueKind(_hashed_digits, _key_text, _QUOTED, None, is_exact=False)
 """Types without a known exact text: the temporal layouts before MySQL 5.6, and types that have no row."""

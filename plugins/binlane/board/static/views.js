@@ -15,8 +15,8 @@ export function channel(data, where, tools) {
     ...notices(data, tools),
     card.mark ? figures(data, finished) : null,
     data.lanes.length || card.progress || card.stage ? running(data, tools) : null,
-    data.history.length ? history(data, finished, where, tools) : card.mark ? h("section", { class: "panel" }, empty("No window yet", "The first run applies the log from the watermark on.")) : null,
     card.mark ? verifications(data) : null,
+    data.history.length ? history(data, finished, where, tools) : card.mark ? h("section", { class: "panel" }, empty("No window yet", "The first run applies the log from the watermark on.")) : null,
     data.skips.length ? skips(data, tools) : null,
     card.mark || card.state === "new" ? h("p", { class: "links" }, h("a", { href: tools.href({ c: card.name, r: "all" }) }, "Repairs and first copy")) : null,
     data.errors.length ? errors(data, where, tools) : null,
@@ -54,15 +54,19 @@ function channelTitle(data, tools) {
     h("div", { class: "actions" }, actions), card.mark ? finder("*", tools, card.name) : null);
 }
 
+/** Lines of a list that are shown at once, and servers of a GTID set. */
+const LINES = 10, SERVERS = 2;
+
 const TITLES = {
   unreachable: "The state is unknown", new: "Not on the target yet", failed: "Failed", drifted: "Source and target differ",
-  behind: "Behind", stalled: "Airflow does not work", stopping: "Stopping", stopped: "Stopped", unverified: "Not verified", unfinished: "Unfinished",
+  behind: "Behind", stalled: "Airflow does not work", stopping: "Stopping", stopped: "Stopped", unverified: "Not verified", undrilled: "Restores not proved", unfinished: "Unfinished",
 };
 
 /** What holds of the channel and what to do, the most serious first. */
 function notices(data, tools) {
   const { card } = data;
   const found = card.findings.filter((each) => each.next_step).map((each) => banner(each, data, tools));
+  if (!card.may_act) found.push(h("div", { class: "notice", "data-key": "reader" }, h("p", {}, "You may read this channel's DAG and not edit it. So this page leaves out statements, values of rows, texts of errors and accounts, and has no buttons that act; who manages Airflow's roles can give the permission to edit ", h("code", {}, card.dag_id), ".")));
   if (card.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: scheduled runs do not start.")));
   for (const question of data.undecided) found.push(undecided(question, card, tools));
   return found;
@@ -108,10 +112,20 @@ function figures(data, finished) {
   return h("dl", { class: "figures" },
     figure("Behind now", span(mark.behind), mark.source_time ? ["last applied commit ", h("span", { class: "nowrap" }, moment(mark.source_time))] : "nothing applied yet"),
     figure("Watermark", number(mark.seqno), `${mark.file}:${mark.offset}`),
-    figure("GTID set", h("span", { class: "mono", title: mark.gtid_set }, clipped(mark.gtid_set || "–")), `source ${clipped(data.source_identity, 40)}`),
+    figure("GTID set", h("span", { class: "mono gtids", title: mark.gtid_set }, gtids(mark.gtid_set)), `source ${clipped(data.source_identity, 40)}`),
     figure("Last window", last ? number(last.transactions) : "–", last ? `transactions in #${last.number}, ${span(last.seconds)}${rate ? `, ${number(rate)}/s` : ""}` : "none has ended"),
     figure("Row changes written", whole[1] ? ratio(whole[0] / whole[1]) : "–", whole[1] ? `${number(whole[0])} read, ${number(whole[1])} written` : "nothing folded yet"),
-    figure("Last run", card.run ? pill(card.run.state) : "–", card.run ? (card.run.started_at ? moment(card.run.started_at) : "not started") : "never"));
+    figure("Last run", card.run ? pill(card.run.state) : "–", card.run ? [card.run.started_at ? moment(card.run.started_at) : "not started", runBefore(card)] : "never"));
+}
+
+/** A failed run stays to be seen while the next one runs. */
+const runBefore = ({ run_before: before }) => before === null ? null : h("span", { "data-key": "before" }, "; before it ", pill(before.state), before.failed_tasks.length ? ` at ${before.failed_tasks.join(", ")}` : null, before.ended_at === null ? null : [" ", h("span", { class: "nowrap" }, moment(before.ended_at))]);
+
+/** The numbers of a GTID set: of each server the last characters of its UUID and what follows it. */
+function gtids(text) {
+  const all = text.split(",").map((each) => each.trim()).filter(Boolean);
+  const brief = all.map((each) => each.replace(/^[0-9a-f]{8}-[0-9a-f-]{23}([0-9a-f]{4}):/i, "…$1:"));
+  return brief.length === 0 ? "–" : [...brief.slice(0, SERVERS), brief.length > SERVERS ? `and ${brief.length - SERVERS} more` : null].filter(Boolean).map((each) => h("span", { class: "one" }, clipped(each, 40)));
 }
 
 function running(data, tools) {
@@ -161,7 +175,7 @@ function history(data, finished, where, tools) {
       panel("Barriers by cause", sorted.length ? "transactions that need a barrier, all windows shown" : null, sorted.length
         ? h("div", { class: "body" }, bars(sorted))
         : data.heat.shards.length ? empty("No barrier", "Every transaction stayed in its lane.") : unplanned)),
-    panel("Windows", null, h("div", { class: "scroll" }, windowTable(data.history, where, tools))),
+    panel("Windows", `the last ${data.history.length}`, ...folded("windows", data.history, "window", (rows) => h("div", { class: "scroll" }, windowTable(rows, where, tools)))),
   ];
 }
 
@@ -187,7 +201,7 @@ const KINDS = { full: "all tables", window: "a window's rows" };
 function verifications(data) {
   const { coverage } = data;
   const through = coverage.through ? `every change through seqno ${number(coverage.through)} compared` : "";
-  if (data.verifications.length === 0) return panel("Verification", "never verified", h("p", { class: "body quiet" }, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched; so do the button above and a run with Verify in the DAG's form."));
+  if (data.verifications.length === 0) return panel("Verification", "never verified", h("p", { class: "body quiet" }, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched; so do the button above and a run with Verify in the DAG's form."), drifted(data));
   return panel("Verification", through || "not every change compared", h("div", { class: "body" }, proved(coverage)), h("div", { class: "scroll" }, h("table", { class: "cards" },
     head(["Began (UTC)"], ["What"], ["Result"], ["Through seqno", "num"], ["Drift", "num"], ["Pending", "num"], ["Tables", "num"], ["Rows", "num"], ["Took", "num"]),
     h("tbody", {}, data.verifications.map((each) => h("tr", { "data-key": each.id },
@@ -197,8 +211,31 @@ function verifications(data) {
       cell("Through seqno", "num", number(each.through_seqno)),
       cell("Drift", "num", number(each.drift)), cell("Pending", "num", number(each.pending)),
       cell("Tables", "num", number(each.tables)), cell("Rows", "num", number(each.rows)),
-      cell("Took", "num", each.ended_at === null ? "–" : span(each.ended_at - each.started_at))))))), repairHint(data));
+      cell("Took", "num", each.ended_at === null ? "–" : span(each.ended_at - each.started_at))))))), drifted(data), repairHint(data));
 }
+
+/** The rows that are known to differ, with the values of both servers. */
+function drifted({ drifted: rows, more_drifted: more, card }) {
+  const known = card.findings.some((each) => each.state === "drifted");
+  if (rows === null) return known ? h("p", { class: "body quiet" }, "Which rows differ is shown to those who may edit the DAG.") : null;
+  if (!rows.length) return null;
+  return [h("div", { class: "head" }, h("h2", {}, "Known to differ"), more ? h("span", { class: "faint" }, `the first ${rows.length}`) : null),
+    ...folded("drifted", rows.flatMap(driftedLines), "line", (lines) => h("div", { class: "scroll" }, h("table", { class: "cards" },
+      head(["Table"], ["Key"], ["Column"], ["Source"], ["Target"]), h("tbody", {}, lines))))];
+}
+
+function driftedLines(row) {
+  const key = row.key.map(([name, value]) => `${name} = ${value ?? "NULL"}`).join(", ") || "–";
+  const first = (column) => [h("th", { scope: "row", class: "mono break" }, visible(row.table)), cell("Key", "mono break", visible(key)), cell("Column", "mono break", column)];
+  if (row.note) return [h("tr", {}, ...first("–"), h("td", { class: "text", "data-label": "What", colspan: 2 }, visible(row.note)))];
+  const side = (where, value) => (row.missing_on === where ? h("em", { class: "faint" }, "no such row") : value === null ? h("em", { class: "faint" }, "NULL") : visible(value));
+  const columns = row.columns.length ? row.columns : [{ name: "–", source: "", target: "" }];
+  return columns.map((each) => h("tr", {}, ...first(visible(each.name)), cell("Source", "mono text value", side("source", each.source)), cell("Target", "mono text value", side("target", each.target))));
+}
+
+/** Ten rows, and the others behind a line that opens them. */
+const folded = (key, rows, what, shown) => [rows.length ? shown(rows.slice(0, LINES)) : null,
+  rows.length > LINES ? h("details", { class: "more", "data-key": key }, h("summary", {}, plural(rows.length - LINES, `more ${what}`)), shown(rows.slice(LINES))) : null];
 
 /** What verifications have proved, how old the oldest open question is, and how far the round over all rows is. */
 function proved(found) {
@@ -208,8 +245,10 @@ function proved(found) {
     found.rows_through > found.through ? ["Rows of windows", `seqno ${number(found.rows_after + 1)} to ${number(found.rows_through)} compared; a full verification closes the gap before them`] : null,
     ["All tables", found.full_at === null ? "never" : `through seqno ${number(found.full_through)}, at ${moment(found.full_at)}`],
     found.pending ? ["Pending", `${plural(found.pending, "row")}${found.pending_without_key ? `, ${number(found.pending_without_key)} of them in tables without a primary key` : ""}, the oldest since ${moment(found.pending_since)}`] : null,
-    ...found.unshown.map((line) => ["Pending because", line]),
+    ...found.unshown.slice(0, LINES).map((line) => ["Pending because", line]),
+    found.unshown.length > LINES ? ["Pending because", h("details", { "data-key": "unshown" }, h("summary", {}, `${plural(found.unshown.length - LINES, "more reason")}`), found.unshown.slice(LINES).map((line) => h("p", {}, line)))] : null,
     round ? ["Full round", roundText(round)] : null,
+    found.drilled ? ["Drills", `the last one ${found.drilled}; restores proved ${found.drilled_at === null ? "never" : `at ${moment(found.drilled_at)}`}`] : null,
   ].filter(Boolean);
   return h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", { title: meaning(name) }, name), h("dd", {}, value)]));
 }
@@ -223,7 +262,7 @@ function roundText(round) {
 function repairHint({ card, verifications: [last] }) {
   if (last.state !== "drift") return null;
   const command = `binlane verify ${card.name}${last.kind === "full" ? " --full" : ""} --repair`;
-  return h("p", { class: "body quiet" }, "Which rows: ", h("code", {}, "binlane.suspects"), " on the target. ", h("code", {}, command), " shows the changes that would correct them, and asks first.");
+  return h("p", { class: "body quiet" }, h("code", {}, command), " shows the changes that would correct them, and asks first.");
 }
 
 // ---- skipped transactions
@@ -255,14 +294,25 @@ function skips(data, tools) {
 }
 
 function errors(data, where, tools) {
-  return panel("Errors that stopped a lane or a window", "newest first; errors of past windows are kept", h("div", { class: "scroll" }, h("table", { class: "cards" },
+  return panel("Errors that stopped a lane or a window", "newest first", ...errorLists(data, where, tools));
+}
+
+/** Errors of the open window, then those that are solved, closed. */
+function errorLists(data, where, tools) {
+  const open = data.errors.filter((each) => each.current), solved = data.errors.filter((each) => !each.current);
+  return [...folded("errors", open, "error", (some) => errorTable(some, where, tools)),
+    solved.length ? h("details", { class: "more", "data-key": "solved" }, h("summary", {}, plural(solved.length, "solved error")), errorTable(solved, where, tools)) : null];
+}
+
+function errorTable(rows, where, tools) {
+  return h("div", { class: "scroll" }, h("table", { class: "cards" },
     head(["At (UTC)"], ["Lane", "num"], ["Seqno", "num"], ["Source"], ["Error and next step"]),
-    h("tbody", {}, data.errors.map((error) => h("tr", { "data-key": error.id },
+    h("tbody", {}, rows.map((error) => h("tr", { "data-key": error.id },
       cell("At", "nowrap", moment(error.at)),
       cell("Lane", "num", error.lane ?? "–"),
       cell("Seqno", "num", error.seqno ? h("a", { href: tools.href({ c: where.c, w: error.window_id, l: error.lane, s: error.seqno }), title: "the transaction and its rows" }, number(error.seqno)) : "–"),
       cell("Source", "nowrap mono", error.file ? `${error.file}:${error.offset}` : "–"),
-      cell("Error", "wide break", error.text, h("div", { class: "quiet" }, error.way_out))))))));
+      cell("Error", "wide break", coded(error.text), h("div", { class: "quiet" }, error.way_out)))))));
 }
 
 // ---- one window
@@ -359,7 +409,7 @@ const changes = (table) =>
 
 export function rows(data) {
   return [
-    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Transaction ${number(data.seqno)}`), h("p", { class: "quiet" }, data.rows.some((row) => row.columns[0]?.startsWith("@")) ? "The transaction's row changes from the source's log, which contains column names only with binlog_row_metadata = FULL." : "The transaction's row changes with their values, from the source's log."),
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Transaction ${number(data.seqno)}`), h("p", { class: "quiet" }, data.rows.some((row) => row.columns[0]?.startsWith("@")) ? "The transaction's row changes from the source's log, which has column names only with binlog_row_metadata = FULL; the target's table is not defined as the rows were logged, so that its names are not taken." : data.target_names ? "The transaction's row changes with their values, from the source's log. The columns' names are those of the target's table today: the log has them only with binlog_row_metadata = FULL." : "The transaction's row changes with their values, from the source's log."),
       h("p", { class: "faint break" }, [data.gtid ? `GTID ${data.gtid}` : null, `shard ${data.shard}`].filter(Boolean).join(" · ")))),
     data.rows.length === 0 ? h("section", { class: "panel" }, empty("No row", "No row change for this channel: the filter leaves the rows out, or the transaction has none.")) : data.rows.map((row, n) => rowPanel(row, n)),
     more(data),

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, Param, get_current_context
 
 from binlane.orchestration.airflow.dag_shape import RETRIES, bootstrap_dag_id, dag_id
 from binlane.orchestration.airflow.notify import asset_of, tell_asset
-from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note
+from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, endpoints_of, note
 from binlane.orchestration.airflow.task_watch import StepOperator
 from binlane.orchestration.run_forms import BootstrapForm
 
@@ -70,8 +70,10 @@ def _task(channel: ChannelConfig) -> StepOperator:
         from binlane.orchestration.commands.copies import bootstrap
 
         context = get_current_context()
-        with airflow_errors():
-            outcome = bootstrap.first_copy(channel, endpoints_of(channel), options_of(context), bootstrap.LogLines())
+        with airflow_errors(channel.name):
+            outcome = bootstrap.first_copy(
+                channel, endpoints_of(channel), options_of(context), bootstrap.LogLines(), by=author_of(context)
+            )
         text = bootstrap.outcome_text(outcome)
         log.info("%s", text)
         note(context, text)

@@ -21,6 +21,11 @@ def bootstrap_dag_id(channel: str) -> str:
     return f"bootstrap_{channel}"
 
 
+def restore_dag_id(channel: str) -> str:
+    """The id of the DAG of a channel's restores."""
+    return f"restore_{channel}"
+
+
 NOTE_KEY: Final = "binlane_note"
 """XCom key of a task's text for the run's note; the plugin writes these texts when the run has ended."""
 ERROR_KEY: Final = "binlane_error"

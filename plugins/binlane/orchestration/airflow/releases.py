@@ -13,6 +13,8 @@ from binlane.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from binlane.config import ChannelConfig
+
 RELEASE: Final = tuple(int(part) for part in __version__.split(".")[:2])
 
 if RELEASE >= (3, 2):
@@ -48,8 +50,20 @@ __all__ = [
     "AirflowSkipException",
     "CronDataIntervalTimetable",
     "Stats",
+    "cron_timetable",
     "deadline_alert",
 ]
+
+
+def cron_timetable(cron: str, channel: ChannelConfig, name: str) -> CronDataIntervalTimetable:
+    """Intervals that end as a cron expression says, in the channel's time zone. Raises ConfigError, with the key's
+    ``name``, for an expression that Airflow cannot read."""
+    try:
+        timetable = CronDataIntervalTimetable(cron, timezone=channel.window.timezone)
+        timetable.validate()
+    except Exception as exc:  # Airflow's error classes are not public
+        raise ConfigError(f"{channel.file}: {name}: expected a cron expression: {exc}") from exc
+    return timetable
 
 
 def deadline_alert(file: str, seconds: int, callback: str, arguments: Mapping[str, Any]) -> DeadlineAlert:

@@ -19,18 +19,20 @@ from binlane.errors import ConfigError, StopRequestedError
 from binlane.model import plural
 from binlane.orchestration.airflow.bootstrap_dag import build_bootstrap_dag
 from binlane.orchestration.airflow.channels_folder import channels_folder
-from binlane.orchestration.airflow.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
+from binlane.orchestration.airflow.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe, restore_dag_id
 from binlane.orchestration.airflow.notify import announce, asset_of, measure_health
 from binlane.orchestration.airflow.releases import (
     BACKOFF,
     AirflowFailException,
     AirflowSkipException,
-    CronDataIntervalTimetable,
+    cron_timetable,
     deadline_alert,
 )
+from binlane.orchestration.airflow.restore_dag import build_restore_dag
 from binlane.orchestration.airflow.spark_operator import ENGINE_KEY, MADE_KEY, PlanJobOperator
-from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note, resolve_connection
+from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, endpoints_of, note, resolve_connection
 from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
+from binlane.orchestration.commands.copies.restore_form import has_form
 from binlane.orchestration.plan_job.spark_submit import PLAN_JOB, spark_properties
 from binlane.orchestration.plan_job.window_engine import engine_for
 from binlane.orchestration.run_forms import RunForm
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
     from binlane.config import ChannelConfig
+    from binlane.orchestration.airflow.releases import CronDataIntervalTimetable
     from binlane.orchestration.plan_job.window_engine import WindowEngine
     from binlane.orchestration.request import WindowRequest
 
@@ -68,7 +71,8 @@ _INTERRUPTED: Final = threading.Event()
 
 
 def build_dags(folder: Path | None = None) -> dict[str, DAG]:
-    """The DAGs of every channel of ``folder``, by id: its windows and, from a live source, its first copy.
+    """The DAGs of every channel of ``folder``, by id: its windows, from a live source its first copy, and
+    its restores where its file has ``[restore]``.
 
     ``folder``: None for the one that Airflow's configuration names. A wrong channel has no DAG: it is a warning here,
     and an import error where ``require_right_channels`` is called.
@@ -93,8 +97,15 @@ def _dags_and_problems(folder: Path | None) -> tuple[dict[str, DAG], list[str]]:
         try:
             channel = load_channel(each)
             dags[dag_id(each.name)] = build_dag(channel)
+            if channel.drill.base is not None:
+                # a folder without drills loads nothing for them
+                from binlane.orchestration.airflow.drill_dag import build_drill_dag, drill_dag_id
+
+                dags[drill_dag_id(each.name)] = build_drill_dag(channel)
             if channel.source.connection is not None:
                 dags[bootstrap_dag_id(each.name)] = build_bootstrap_dag(channel)
+            if has_form(channel):
+                dags[restore_dag_id(each.name)] = build_restore_dag(channel)
         except ConfigError as exc:
             problems.append(str(exc))
         # a DAG that Airflow refuses must not cost the others theirs
@@ -144,12 +155,7 @@ def _timetable(channel: ChannelConfig) -> CronDataIntervalTimetable | str | None
         return None
     if channel.window.is_continuous:
         return "@continuous"
-    try:
-        timetable = CronDataIntervalTimetable(channel.window.schedule, timezone=channel.window.timezone)
-        timetable.validate()
-    except Exception as exc:  # Airflow's error classes are not public
-        raise ConfigError(f"{channel.file}: window.schedule: expected a cron expression: {exc}") from exc
-    return timetable
+    return cron_timetable(channel.window.schedule, channel, "window.schedule")
 
 
 def _doc(channel: ChannelConfig) -> str:
@@ -175,7 +181,7 @@ def _request(context: Context) -> WindowRequest:
     run = context["dag_run"]
     # for a triggered run, Airflow may set an interval from the present time
     interval_end = None if run.run_type == _BY_HAND else run.data_interval_end
-    return request_of(_form(context), interval_end, run.run_after)
+    return request_of(_form(context), interval_end, run.run_after, author_of(context))
 
 
 def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
@@ -187,7 +193,7 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             log.info("this run only verifies: no log is read and no window is applied")
             context["ti"].xcom_push(WINDOW_KEY, {})
             return False
-        with airflow_errors():
+        with airflow_errors(channel.name):
             try:
                 window = steps.extract(channel, endpoints_of(channel), _request(context))
             except StopRequestedError as exc:
@@ -250,12 +256,12 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         context = get_current_context()
         if _is_of_stopped_channel(context):
             raise AirflowSkipException(_STOPPED)
-        with airflow_errors():
+        with airflow_errors(channel.name):
             work, stop_at = _window(context)["work"], _form(context).stop_at
             # empty if the window had its plan already
             engine = context["ti"].xcom_pull(task_ids=Kind.FILTER.value, key=ENGINE_KEY) or ""
             made = context["ti"].xcom_pull(task_ids=Kind.FILTER.value, key=MADE_KEY)
-            adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at, engine, made)
+            adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at, engine, made, author_of(context))
         context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
         if adopted["plan"] is None:
             note(context, f"a dry run: the plan is in the log of {step.task_id}")
@@ -269,7 +275,7 @@ def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
         from binlane.orchestration import steps
 
         log.info("%s", name)
-        with airflow_errors():
+        with airflow_errors(channel.name):
             applied: dict[str, Any] = steps.apply_lane(channel, endpoints_of(channel), plan, lane, _INTERRUPTED)
         return applied
 
@@ -297,7 +303,7 @@ def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
         context = get_current_context()
         plan = context["ti"].xcom_pull(task_ids=Kind.ADOPT.value, key=PLAN_KEY)
-        with airflow_errors():
+        with airflow_errors(channel.name):
             summary: dict[str, Any] = steps.advance(channel, endpoints_of(channel), plan)
         log.info("%s", summary["note"])
         note(context, summary["note"])
@@ -322,7 +328,7 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         # imported only if needed
         from binlane.orchestration.commands import verify
 
-        with airflow_errors():
+        with airflow_errors(channel.name):
             found: dict[str, Any] = verify.verify_after(
                 channel, endpoints_of(channel), form.verify, accounts=form.verify_accounts
             )
@@ -351,7 +357,7 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         )
         problem = outcome.problem()
         if problem is None and outcome.undecided is not None:
-            with airflow_errors():
+            with airflow_errors(channel.name):
                 problem = run_outcome.open_window(channel.name, endpoints_of(channel), outcome.undecided)
         failed = None if problem is None else run_outcome.failed_run(run.run_id, outcome)
         health = run_outcome.health_after(channel, resolve_connection, failed)
@@ -375,7 +381,7 @@ def _follow(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration.airflow import follow_task
 
         context = get_current_context()
-        with airflow_errors():
+        with airflow_errors(channel.name):
             return follow_task.follow_source(channel, _form(context), context, _INTERRUPTED)
 
     return LaneOperator(**_arguments(step), python_callable=follow_source, outlets=[asset_of(channel.name)])

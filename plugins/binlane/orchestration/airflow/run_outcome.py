@@ -42,9 +42,14 @@ class RunOutcome:
     verifies_only: bool
 
     def failed(self) -> list[str]:
-        """The names of tasks that failed or were marked failed."""
+        """The names of tasks that failed or were marked failed, and of those that were not begun for that."""
         failed = {_task(name) for name, state in self.states.items() if state in _FAILED}
         return sorted(failed - {Kind.CONFIRM.value})
+
+    def first_failed(self) -> list[str]:
+        """The same without tasks that were not begun, if there are others."""
+        failed = {_task(name) for name, state in self.states.items() if state == "failed"} - {Kind.CONFIRM.value}
+        return sorted(failed) or self.failed()
 
     @property
     def is_of_stopped_channel(self) -> bool:
@@ -99,7 +104,7 @@ def _task(name: str) -> str:
 
 def failed_run(run_id: str, outcome: RunOutcome) -> AirflowRuns:
     """A run that is about to fail, as the health sees it."""
-    return AirflowRuns(ended=(Run(run_id, "failed", None, None, tuple(outcome.failed())),))
+    return AirflowRuns(ended=(Run(run_id, "failed", None, None, tuple(outcome.first_failed())),))
 
 
 def health_after(channel: ChannelConfig, resolve: Resolver, failed: AirflowRuns | None) -> Health:

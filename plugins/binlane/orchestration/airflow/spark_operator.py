@@ -73,7 +73,7 @@ class _PlanJob(SparkSubmitOperator):
         name = f"{engine}, {by}"
         self.log.info("plan job by %s", name)
         context["ti"].xcom_push(ENGINE_KEY, name)
-        with airflow_errors():
+        with airflow_errors(self._channel.name):
             run(context)
         # imported only if needed, as below
         from binlane.orchestration.plan_job import engines

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseHook, get_current_context
 
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, naming
 from binlane.orchestration.airflow.dag_shape import ERROR_KEY, NOTE_KEY
 from binlane.orchestration.airflow.releases import AirflowFailException
 
@@ -48,6 +48,12 @@ def endpoints_of(channel: ChannelConfig) -> Endpoints:
     return knowing_target(resolve_endpoints(channel, resolve_connection))
 
 
+def author_of(context: Context) -> str | None:
+    """Who has triggered the run, as it is recorded on the target; None: nobody, or Airflow does not say."""
+    user = getattr(context["dag_run"], "triggering_user_name", None)
+    return f"{user}, in Airflow" if user else None
+
+
 def note(context: Context, text: str) -> None:
     """Store a text for the run's note; the plugin writes the texts of all tasks when the run has ended."""
     context["ti"].xcom_push(NOTE_KEY, text)
@@ -67,10 +73,12 @@ def _note_of(exc: BinlaneError) -> None:
 
 
 @contextmanager
-def airflow_errors() -> Iterator[None]:
-    """Turns binlane's errors into Airflow's retry or no retry. The run's note gets the error of the last try."""
+def airflow_errors(channel: str = "") -> Iterator[None]:
+    """Turns binlane's errors into Airflow's retry or no retry. The run's note gets the error of the last try.
+    ``channel``: as ``naming``; empty: of a form."""
     try:
-        yield
+        with naming(channel) if channel else nullcontext():
+            yield
     except BinlaneError as exc:
         _note_of(exc)
         if exc.retryable:

@@ -8,6 +8,7 @@ from pathlib import Path
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
 from binlane.connections import Resolver
+from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
 from binlane.server_proof import TargetProof
 from binlane.servers.engines import engine_of
@@ -30,15 +31,18 @@ def adopt_target(name: str, folder: Path, *, yes: bool, resolve: Resolver | None
         if yes:
             forget_target(proof)
     else:
-        with target_state(target) as engine, engine.begin() as connection:
-            state = read_channel(connection, name, for_update=True, of_any_server=True)
+        with target_state(target) as engine:
+            with engine.connect() as connection:
+                state = read_channel(connection, name, of_any_server=True)
             lines.append(_found(target.name, here, state))
             doing = (
                 f"it is the target from now on: what the source has logged behind seqno {state.watermark.seqno:,} is "
                 "applied to it, and the former target is refused"
             )
             if yes:
-                state = adopt(connection, name)
+                with audited(target, name, "adopt-target"), engine.begin() as connection:
+                    read_channel(connection, name, for_update=True, of_any_server=True)
+                    state = adopt(connection, name)
         # behind the COMMIT, or a record could name a server that is none
         if yes:
             record_target(channel.work.uri, state)

@@ -213,7 +213,7 @@ def _head(source: str, counts: Counts) -> Grid:
 
 
 def _shards(counts: Counts) -> Grid:
-    grid = Grid("shards").columns("shard", fold=True)
+    grid = Grid("shards").columns("shard")
     grid.columns("lane", "transactions", "row changes", "bytes", "share", justify="right", no_wrap=True)
     total = max(counts.total.bytes, 1)
     for shard in counts.shards[:_TOP]:
@@ -256,7 +256,7 @@ def _tables(counts: Counts) -> Grid | None:
     found = counts.divided
     if found is None:
         return None
-    grid = Grid(f"row changes of {found.shard} by placement, if it is divided").columns("table", fold=True)
+    grid = Grid(f"row changes of {found.shard} by placement, if it is divided").columns("table")
     grid.columns("lane", "row changes", justify="right").columns("because")
     for table in found.tables[:_TOP]:
         grid.row(table.table, "by key" if table.lane is None else str(table.lane), f"{table.rows:,}", table.reason)
@@ -287,7 +287,7 @@ def _blocks(counts: Counts) -> Grid:
 def _hot_keys(counts: Counts) -> Grid | None:
     if not counts.hot_keys:
         return None
-    grid = Grid("hot keys").columns("table", "primary key", fold=True).columns("row changes", "share", justify="right")
+    grid = Grid("hot keys").columns("table", "primary key").columns("row changes", "share", justify="right")
     total = max(counts.total.rows, 1)
     for each in counts.hot_keys:
         grid.row(each.table, each.key, f"{each.changes:,}", f"{each.changes / total:.1%}")

@@ -31,6 +31,7 @@ def check(
             own.max_unverified if max_unverified is None else seconds_of("--max-unverified", max_unverified),
             own.max_full_age,
             own.max_pending,
+            own.max_drill_age,
         )
         health = look_at(channel, environment_resolver() if resolve is None else resolve, limits=limits).health
     except Exception as exc:
@@ -55,6 +56,9 @@ def _performance(facts: Facts, limits: Limits) -> str:
     values = [f"lag={facts.age:.0f}s;;{age};0"]
     if facts.is_comparable:
         values.append(f"unverified={facts.unverified:.0f}s;{unverified};;0")
+    if facts.is_drilled:
+        limit = f"{limits.max_drill_age:.0f}" if limits.max_drill_age else ""
+        values.append(f"drill={facts.drill_age:.0f}s;{limit};;0")
     return " ".join((*values, f"drifted={facts.drifted};;0;0", f"pending={facts.pending};;;0", *_seqnos(facts)))
 
 

@@ -24,7 +24,7 @@ def view(name: str, folder: Path) -> View:
     caption = f"the newest {_SHOWN:,}; --json lists all" if len(found) == _SHOWN else ""
     grid = Grid(f"corrected rows of {name}, newest first", caption=caption)
     grid.columns("seqno", justify="right", no_wrap=True).columns("change", "met", no_wrap=True)
-    grid.columns("table", "key", "the target had", "at (UTC)", fold=True)
+    grid.columns("table", "key", "the target had", "at (UTC)")
     for each in found:
         one = each.conflict
         row = (f"{one.seqno:,}", one.change, one.kind.value, str(one.table), _text(one.key), _text(one.found))

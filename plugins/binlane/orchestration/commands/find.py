@@ -67,7 +67,7 @@ def _object(channel: str, database: Database) -> dict[str, Any]:
 
 def _table(rows: Sequence[tuple[str, Database]], count: int) -> Grid:
     more = f", the first {len(rows):,} shown" if count > len(rows) else ""
-    grid = Grid(f"{plural(count, 'database')}{more}").columns("channel", "database", fold=True, no_wrap=True)
+    grid = Grid(f"{plural(count, 'database')}{more}").columns("channel", "database", no_wrap=True)
     grid.columns("lane", justify="right").columns("last applied", "verified")
     grid.columns("row changes by window", justify="right")
     for channel, each in rows:

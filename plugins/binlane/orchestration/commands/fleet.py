@@ -73,7 +73,7 @@ def _table(looks: Sequence[Look], declared: Sequence[DeclaredChannel], tag: str 
     of = f" of {len(declared):,}, tag {tag}" if tag is not None else ""
     grid = Grid(f"{plural(len(looks), 'channel')}{of}: {told or 'none'}")
     grid.columns("channel", "state", no_wrap=True).columns("behind", "unverified", "watermark", justify="right")
-    grid.columns("what was found", fold=True)
+    grid.columns("what was found")
     for look in looks:
         facts = look.health.facts
         age, unverified = ("-", "-") if facts is None else (span(facts.age), span(facts.unverified))

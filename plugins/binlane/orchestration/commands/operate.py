@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from binlane.health.first_copy import beginning_copy, read_first_copy
 from binlane.health.health import health_of
 from binlane.model import plural
 from binlane.orchestration import report
+from binlane.orchestration.audited import audited, whoami
 from binlane.orchestration.commands.channel import load, read_channel_status
 from binlane.orchestration.commands.copy_status import copy_json, copy_view
 from binlane.orchestration.commands.status import status_json, status_view
@@ -32,11 +31,6 @@ from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.history import read_snapshot
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
-
-
-def whoami() -> str:
-    """The author of a request: account and machine."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def stop(
@@ -62,7 +56,7 @@ def stop(
         raise ConfigError(f"stop: expected one of {', '.join((*places, '--now'))} at most, got {len(given) + now}")
     channel, endpoints = load(named, folder, resolve)
     name = channel.name
-    with target_state(endpoints.target) as engine:
+    with target_state(endpoints.target) as engine, audited(endpoints.target, name, "stop", {"--now": now, **given}, by):
         with engine.connect() as connection:
             window = read_open_window(connection, name)
         at = None
@@ -93,11 +87,13 @@ def stop(
         return f"channel {name}: is stopped at seqno {asked.seqno:,}; {back}"
 
 
-def resume(named: str | DeclaredChannel, folder: Path, *, resolve: Resolver | None = None) -> str:
+def resume(
+    named: str | DeclaredChannel, folder: Path, *, by: str | None = None, resolve: Resolver | None = None
+) -> str:
     """Cancel a stop request."""
     channel, endpoints = load(named, folder, resolve)
     name = channel.name
-    with target_state(endpoints.target) as engine:
+    with target_state(endpoints.target) as engine, audited(endpoints.target, name, "resume", by=by):
         clear_stop(engine, name)
     return (
         f"channel {name}: is resumed; `binlane run {name}`, or the next run in Airflow, continues from the "
@@ -105,10 +101,16 @@ def resume(named: str | DeclaredChannel, folder: Path, *, resolve: Resolver | No
     )
 
 
-def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver | None = None) -> str:
+def decide(
+    name: str, folder: Path, seqno: int, *, ran: bool, by: str | None = None, resolve: Resolver | None = None
+) -> str:
     """Record an operator's answer to UndecidableError."""
     _, endpoints = load(name, folder, resolve)
-    with target_state(endpoints.target) as engine:
+    answered = "--ran" if ran else "--not-ran"
+    with (
+        target_state(endpoints.target) as engine,
+        audited(endpoints.target, name, "decide", {"seqno": seqno, "answer": answered}, by),
+    ):
         decide_ddl(engine, name, seqno, ran=ran)
     answer = "is recorded as done" if ran else "will be executed again"
     return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"
@@ -121,7 +123,8 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
         raise ConfigError("--done and --forget: expected only one of them, got both")
     xid = done if done is not None else forget
     if xid is not None:
-        with target_state(endpoints.target) as engine:
+        option = "--forget" if done is None else "--done"
+        with target_state(endpoints.target) as engine, audited(endpoints.target, name, f"xa {option}", {"XID": xid}):
             decide_xa(engine, name, xid, done=done is not None)
     lines = report.open_xa_text(read_channel_status(endpoints, name).prepared)
     return "\n".join(
@@ -129,8 +132,9 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
     )
 
 
-def status(name: str, folder: Path, *, as_json: bool, resolve: Resolver | None = None) -> View:
-    """Health and state of the channel, or how far its first copy has come, from the target alone."""
+def status(name: str, folder: Path, *, as_json: bool, errors: bool = False, resolve: Resolver | None = None) -> View:
+    """Health and state of the channel, or how far its first copy has come, from the target alone. ``errors``: solved
+    errors as well, which JSON always has."""
     channel, endpoints = load(name, folder, resolve)
     try:
         with target_state(endpoints.target) as engine:
@@ -147,8 +151,7 @@ def status(name: str, folder: Path, *, as_json: bool, resolve: Resolver | None =
             f"`binlane init {name}` begins it (if the schema was lost: docs/recovery.md, The schema binlane is lost)"
         ) from exc
     health = health_of(facts_of(snapshot, channel, None), Limits.of(channel))
-    show = status_json if as_json else status_view
-    return show(snapshot, health)
+    return status_json(snapshot, health) if as_json else status_view(snapshot, health, solved=errors)
 
 
 def _first_copy(connection: Any, name: str, *, as_json: bool) -> View | None:

@@ -82,7 +82,7 @@ def _rest(reader: TargetReader, wait: int) -> ConsistentState:
             raise SnapshotError(
                 f"channel {reader.channel}: the target was at no known place of the source's log within {wait} s: in a "
                 'window it is only at the ends of epochs (lanes.consistency = "epoch"), and lanes that were stopped at '
-                "different seqnos stay there; look at `binlane status`, and run again; nothing was run"
+                "different seqnos stay there; look at `binlane status CHANNEL`, and run again; nothing was run"
             )
         time.sleep(_PAUSE)
     return state

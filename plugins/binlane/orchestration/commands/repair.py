@@ -16,8 +16,8 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PlanError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
+from binlane.orchestration.audited import audited, whoami
 from binlane.orchestration.commands.channel import load
-from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.commands.verify import ComparedServers, compared_servers, verify_channel
 from binlane.orchestration.effective_rules import rules_of, selection_of
 from binlane.orchestration.extraction.window_reading import source_of
@@ -95,7 +95,14 @@ def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver
     channel, endpoints = load(name, folder, resolve)
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to repair from, the channel has an archive")
-    with driver_errors(), compared_servers(channel, endpoints) as found, contextlib.ExitStack() as stack:
+    digest = stored.plan.digest
+    with (
+        target_state(endpoints.target),
+        audited(endpoints.target, name, "verify --repair", digest=digest),
+        driver_errors(),
+        compared_servers(channel, endpoints) as found,
+        contextlib.ExitStack() as stack,
+    ):
         proven = found.endpoints.source
         assert proven is not None
         source = stack.enter_context(contextlib.closing(read_session(proven)))

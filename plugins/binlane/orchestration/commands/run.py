@@ -73,6 +73,8 @@ class Call:
 def init(name: str, folder: Path, start: str) -> str:
     """Create state tables and channel, or upgrade the tables. An existing channel is not changed. Returns a message
     with its watermark."""
+    from binlane.orchestration.audited import audited
+
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
     with target_errors(str(endpoints.target)):
@@ -93,7 +95,8 @@ def init(name: str, folder: Path, start: str) -> str:
         create(engine, channel.work.uri)
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         older = highest_older_session(source, found.position) if is_new else 0
-        state = create_channel(engine, channel.name, found.identity, mark, older_sessions=older)
+        with audited(endpoints.target, name, "init", {"--start": start}):
+            state = create_channel(engine, channel.name, found.identity, mark, older_sessions=older)
         if is_new:
             record_target(channel.work.uri, state)
     mark = state.watermark

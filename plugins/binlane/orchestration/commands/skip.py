@@ -15,8 +15,8 @@ from binlane.config import ChannelConfig
 from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
+from binlane.orchestration.audited import audited, whoami
 from binlane.orchestration.commands.channel import load
-from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.plan_file import read_plan
@@ -97,7 +97,8 @@ def skip(
             "--reason: expected the reason why the transaction is skipped, got nothing; the reason is stored with it"
         )
     channel, endpoints = load(name, folder, resolve)
-    with target_state(endpoints.target) as engine:
+    given = {"--seqno": which.seqno, "--gtid": which.gtid, "--range": which.range}
+    with target_state(endpoints.target) as engine, audited(endpoints.target, name, "skip", given, by):
         work, window, lanes = _open_window(endpoints, channel)
         first, last = which.seqnos(work)
         found = _events(work, first, last)
@@ -143,12 +144,15 @@ def _events(work: WorkFolder, first: int, last: int) -> dict[int, FoundTransacti
     return found
 
 
-def cancel(name: str, folder: Path, which: Which, *, resolve: Resolver | None = None) -> str:
+def cancel(name: str, folder: Path, which: Which, *, by: str | None = None, resolve: Resolver | None = None) -> str:
     """Cancel orders that are not carried out yet."""
     if which.seqno is None:
         raise ConfigError("--cancel: expected --seqno; `--list` shows the seqnos")
     _, endpoints = load(name, folder, resolve)
-    with target_state(endpoints.target) as engine:
+    with (
+        target_state(endpoints.target) as engine,
+        audited(endpoints.target, name, "skip --cancel", {"--seqno": which.seqno}, by),
+    ):
         cancel_skip(engine, name, which.seqno)
     return f"channel {name}: seqno {which.seqno:,} will be applied"
 
@@ -182,7 +186,11 @@ def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> View:
 def replay(name: str, folder: Path, seqno: int) -> str:
     """Apply a skipped transaction after all, once."""
     channel, endpoints = load(name, folder)
-    with target_state(endpoints.target) as engine, driver_errors():
+    with (
+        target_state(endpoints.target) as engine,
+        driver_errors(),
+        audited(endpoints.target, name, "replay-skipped", {"seqno": seqno}),
+    ):
         with engine.connect() as connection:
             # only for the setting that decides whether the case of names counts
             schema = read_schema(connection, ())

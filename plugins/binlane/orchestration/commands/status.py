@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -86,6 +87,7 @@ def state_object(snapshot: Snapshot) -> dict[str, Any]:
                 "offset": error.source.offset,
                 "code": error.code,
                 "text": error.text,
+                "solved": error.id not in status.unsolved,
             }
             for error in status.errors
         ],
@@ -135,8 +137,9 @@ def _lanes(status: ChannelStatus) -> list[dict[str, Any]]:
     ]
 
 
-def status_view(snapshot: Snapshot, health: Health) -> View:
-    """Health, progress, watermark, unfinished window, lanes and errors of a channel."""
+def status_view(snapshot: Snapshot, health: Health, *, solved: bool = False) -> View:
+    """Health, progress, watermark, unfinished window, lanes and errors of a channel; ``solved``: past errors as
+    well."""
     status = snapshot.status
     mark = status.channel.watermark
     seconds, transactions = lag(status, snapshot.clock)
@@ -155,9 +158,8 @@ def status_view(snapshot: Snapshot, health: Health) -> View:
         head.row("stopped", f"{status.channel.stopped}; `binlane resume {status.channel.name}` cancels this")
     for name, value in _window_rows(status, transactions):
         head.row(name, value)
-    head.row("verified", _verified(status))
-    if (found := coverage_of(snapshot).round) is not None:
-        head.row("full round", found.told)
+    for proof in _proofs(snapshot):
+        head.row(*proof)
     if status.prepared:
         head.row("prepared XA", few(open_xa_text(status.prepared)))
     if status.conflicts:
@@ -167,7 +169,10 @@ def status_view(snapshot: Snapshot, health: Health) -> View:
         head.row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {one_line(intent.statement[:200])}")
     for skip in status.skips:
         head.row("to skip", f"seqno {skip.seqno:,}, by {one_line(skip.by)}: {one_line(skip.reason)}")
-    return [head, *_positions(status), *_errors(status)]
+    past = sum(error.id not in status.unsolved for error in status.errors)
+    if past and not solved:
+        head.row("errors", f"{past:,} solved; `binlane status {status.channel.name} --errors` lists them")
+    return [head, *_positions(status), *_errors(status, solved=solved)]
 
 
 def _verified_json(status: ChannelStatus) -> dict[str, Any]:
@@ -184,6 +189,16 @@ def _verified_json(status: ChannelStatus) -> dict[str, Any]:
         "pending_without_key": without_key(status.unshown),
         "unshown": [asdict(each) for each in status.unshown],
     }
+
+
+def _proofs(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """What verifications and drills have proved."""
+    yield "verified", _verified(snapshot.status)
+    if (found := coverage_of(snapshot).round) is not None:
+        yield "full round", found.told
+    if (last := snapshot.drills) is not None:
+        at = "never" if last.equal_at is None else f"at {last.equal_at.partition('.')[0]} UTC"
+        yield "drills", f"the last one {last.state}; restores proved {at}"
 
 
 def _round_json(snapshot: Snapshot) -> dict[str, Any] | None:
@@ -247,11 +262,12 @@ def _positions(status: ChannelStatus) -> list[Grid]:
     return [grid]
 
 
-def _errors(status: ChannelStatus) -> list[Grid]:
-    if not status.errors:
+def _errors(status: ChannelStatus, *, solved: bool) -> list[Grid]:
+    shown = [error for error in status.errors if solved or error.id in status.unsolved]
+    if not shown:
         return []
-    grid = Grid("last errors", lines=True).columns("at (UTC)", "lane", "seqno", "error")
-    for error in status.errors:
+    grid = Grid("last errors" if solved else "errors", lines=True).columns("at (UTC)", "lane", "seqno", "error")
+    for error in shown:
         lane = "-" if error.lane == WHOLE_WINDOW else str(error.lane)
         grid.row(error.at, lane, f"{error.seqno:,}" if error.seqno else "-", error.text)
     return [grid]

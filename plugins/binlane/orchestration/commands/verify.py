@@ -38,6 +38,7 @@ from binlane.state.records.verifications import DRIFT, INCOMPLETE, PENDING, RUNN
 from binlane.state.window_folders import WindowFolders
 from binlane.verify.definitions.visibility import UnseenObjects, Visibility, without_unseen
 from binlane.verify.outcome import Options, Outcome
+from binlane.verify.rows.pairing import with_way_out
 from binlane.verify.rows.row_text import changed_values, key_values, words
 from binlane.verify.rows.sides import Pair, source_side, target_side
 from binlane.verify.verification import Verifier
@@ -234,16 +235,16 @@ def _drift_texts(outcome: Outcome, drift: Sequence[Suspect]) -> Iterator[str]:
     """A text for each; statements that mend several parts of one object stand behind the last of them."""
     mends = {str(each): (each.schema_object, str(each.mend)) for each in outcome.differences}
     for one, following in itertools.zip_longest(drift, drift[1:]):
-        text = _suspect_text(one, outcome.target.table(one.table))
+        text = _suspect_text(one, outcome.target.table(one.table), outcome.channel)
         mend = mends.get(one.note)
         if mend is not None and following is not None and mends.get(following.note) == mend:
             text = text.removesuffix(f"; {mend[1]}")
         yield text
 
 
-def _suspect_text(one: Suspect, table: Table | None) -> str:
+def _suspect_text(one: Suspect, table: Table | None, channel: str) -> str:
     if one.note:
-        return one.note if one.of_definition else f"{one.table}: {one.note}"
+        return one.note if one.of_definition else f"{one.table}: {with_way_out(one.note, one.table, channel)}"
     key = key_values(table, one.key) or tuple(("key", text) for text in one.key)
     named = f"{one.table}, primary key {words(key)}" if key else str(one.table)
     changes = changed_values(table, one.source, one.target, one.columns)

@@ -25,6 +25,7 @@ from binlane.source.session_end import SessionEnd
 from binlane.source.stream import ServerSource
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
+from binlane.source.xa_statements import XaStatements
 from binlane.state.carried.files import with_carried
 from binlane.state.carried.prepared import read_open_xa
 from binlane.state.channels import forgetting_channel
@@ -98,7 +99,7 @@ class WindowReading:
         with engine.connect() as connection:
             prepared = read_open_xa(connection, channel.name)
         xa, temporary, loads = (
-            XaTracker(each.xid for each in prepared),
+            XaTracker((each.xid for each in prepared), self.selection),
             TemporaryTracker(self.selection, map(SessionEnd.of, channel.source.ended_sessions), self.older_sessions),
             LoadFileTracker(),
         )
@@ -119,7 +120,7 @@ class WindowReading:
                 epochs=EpochStarts(level_of(lanes.consistency, lanes.epoch_seconds), lanes.epoch_transactions or None),
                 told=None if self.told is None else partial(self.told, folder),
             )
-        for tracker in (temporary, loads):
+        for tracker in (temporary, xa.statements, loads):
             end = tracker.open_since
             if end is not None and tracker is temporary:
                 # few windows need it
@@ -171,7 +172,7 @@ class WindowReading:
             ) from exc
 
 
-def _without_asking(tracker: TemporaryTracker | LoadFileTracker) -> str:
+def _without_asking(tracker: TemporaryTracker | XaStatements | LoadFileTracker) -> str:
     """The way on for connections that have ended unseen, for a message."""
     ends = tracker.possible_ends() if isinstance(tracker, TemporaryTracker) else ()
     if not ends:

@@ -20,7 +20,7 @@ from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
 from binlane.choices import Divide
 from binlane.lazy_dataclass import dataclass
-from binlane.model import RowCounts, TableKey
+from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.bound_statements import StatementRules
 from binlane.plan.block.builder import BlockBuilder, BlockLimits
@@ -67,8 +67,6 @@ class ScanSummary:
     """Halves of XA transactions. An XA COMMIT is not in ``members``: the merge finds its class."""
     temporary: tuple[TemporaryStep, ...] = ()
     """Statements that depend on the state of their connection."""
-    kept: frozenset[TableKey] = frozenset()
-    """Tables of definitions that name an engine without transactions."""
     tables: Mapping[TableKey, LoggedTable] = field(default_factory=dict)
     """The tables with row events; empty unless divided shards are dealt by key."""
     hides_rows: bool = False
@@ -119,7 +117,7 @@ def scan_columns(
         if loads is not None:
             loads.add_run(columns, step)
         _scan_run(columns, step, critical, databases, (numbers, members))
-    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary), frozenset(halves.kept))
+    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
     by_key = settings.divide == Divide.KEY
     logged = (logged_tables(columns), hides_rows(columns)) if by_key else ({}, False)
     changes = changes_of(columns, settings.lanes) if settings.chooses_size else None
@@ -210,7 +208,7 @@ class _Map:
             else None
         )
         meter = _meter_of(settings, columns.log)
-        self._tally, self._activity = Tally(meter=meter), WindowActivity()
+        self._tally, self._activity = Tally(target=Flavor(settings.target), meter=meter), WindowActivity()
         self._measured_from = (
             None if meter is None else np.array([meter.limit(table) for table in columns.tables] or [0], np.int64)
         )

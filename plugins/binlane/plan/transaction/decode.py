@@ -51,9 +51,16 @@ from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
+from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
 from binlane.sql.parse.lexer import NAMES_A_FILE, Unreadable, names_a_file
 from binlane.sql.plain_statement import parted, plain
-from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
+from binlane.sql.server_composed import (
+    hidden_clause,
+    in_its_charset,
+    is_composed_table,
+    spelled_twice,
+    without_transaction_clause,
+)
 from binlane.sql.shared_reading import Reader, as_read_by_source
 from binlane.sql.sql_modes import translated, untranslatable, without_folders
 from binlane.sql.words import words_of
@@ -306,6 +313,7 @@ class _Dissection:
             return FilteredPart(rule, None, RowCounts())
         self._check_kind(event, query, facts, context)
         self._check(event, query, facts)
+        self._check_database(event, query, facts, context)
         facts = error_outcome.with_open_order(facts, query, context, source.flavor)
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if _precedes_its_rows(facts) else query.sql
@@ -373,6 +381,8 @@ class _Dissection:
         spelled = spelled_twice(query.sql, query.context, self.log.format.flavor, composed=composed)
         if spelled is not None:
             _refuse(event, self.log, spelled)
+        if (hidden := hidden_clause(query.sql, query.context, self.log.format.flavor)) is not None:
+            _refuse(event, self.log, hidden)
         if read_under_another_mode(query.sql, query.context, self.log.format.flavor):
             what = (
                 'a text with ", \\ or || after SET STATEMENT sql_mode, parsed in a mode that the log does not contain,'
@@ -382,6 +392,15 @@ class _Dissection:
             _refuse(event, self.log, "a statement that releases all locks of its session, also the lane's lease,")
         if query.unknown_status is not None:
             _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
+
+    def _check_database(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
+        """A session of the target has a default database for ever, once a statement has needed one."""
+        if context.database is not None:
+            return
+        if facts.reason == NAMES_NO_DATABASE:
+            _refuse(event, self.log, f"a statement with {NAMES_NO_DATABASE}, which no server logs,")
+        if facts.kind is not StatementKind.DDL and _asks_for_database(query, self.log.format.flavor):
+            _refuse(event, self.log, "DATABASE() in a session without a default database (run USE there)")
 
     def _variable(self, event: RawEvent) -> None:
         variable = self.log.parse(event)
@@ -414,6 +433,7 @@ _DIRECTORY: Final = re.compile(rb"\b(?:DATA|INDEX)\s+DIRECTORY\b", re.IGNORECASE
 _XA_START: Final = re.compile(rb"XA\s+START\b", re.IGNORECASE)
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
+ASKS_FOR_DATABASE: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(", re.I)
 _GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
 _SHOWN: Final = 200
 """Bytes of a refused statement shown in a message."""
@@ -481,6 +501,20 @@ def _gives_up_locks(query: Query, flavor: Flavor) -> bool:
         return never_in_lane(words_of(query.sql, query.context, flavor).tokens, is_body=False) is not None
     except Unreadable:
         return True
+
+
+def _asks_for_database(query: Query, flavor: Flavor) -> bool:
+    """Whether the statement itself has DATABASE() or SCHEMA()."""
+    if ASKS_FOR_DATABASE.search(query.sql) is None:
+        return False
+    try:
+        tokens = words_of(query.sql, query.context, flavor).tokens
+    except Unreadable:
+        return True
+    return any(
+        word.upper in ("DATABASE", "SCHEMA") and is_symbol(begin, "(") and is_symbol(end, ")")
+        for word, begin, end in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
 
 
 def _precedes_its_rows(facts: StatementFacts) -> bool:

@@ -6,8 +6,10 @@ statements.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from typing import Final
 
 from binlane.binlog.rows_payload import with_body
 from binlane.binlog.table_map import TableMap
@@ -23,6 +25,12 @@ from binlane.shards.selection import Selection
 
 __all__ = ["Unsafe", "renamed_parts"]
 
+_NAME: Final = r"`(?:[^`]|``)+`"
+_ALIAS: Final = re.compile(rf"(?:{_NAME}|\))\s+(?P<alias>{_NAME})")
+"""Of a table in a printed query: ``from `d`.`t` `alias```; a column's stands behind AS."""
+_IN_FRONT_OF_TABLE: Final = re.compile(r"\b(?:from|\w*join|references)[\s(]*\Z", re.IGNORECASE)
+_OF_DATABASE: Final = re.compile(rf"\s*{_NAME}\s*[.(]")
+"""Behind the dot: ``database.table.column``, or a call of a function."""
 _NAME_AT = 8
 """Offset of the database's length in a TABLE_MAP's body, behind table id and flags."""
 
@@ -112,6 +120,28 @@ def renamed_schema(schema: Schema, names: Names) -> Schema:
 def name_of(renaming: Renaming, database: str) -> str | None:
     """The target's name of a source database; None if it has no valid name of its own there."""
     return renaming.target(database) if renaming.refusal(database) is None else None
+
+
+def meant(renaming: Renaming, name: str, *, on_target: bool) -> str:
+    """What a text that a server stores means by the name of a database, in the target's names.
+
+    The target's own texts mean what they say: a rule is none for them. A name of the source's that another of its
+    databases has on the target becomes one that no database has.
+    """
+    if on_target:
+        return name
+    found = name_of(renaming, name)
+    return f"{name}, which has no name on the target" if found is None else found
+
+
+def is_alias(text: str, qualifier: re.Match[str]) -> bool:
+    """Whether the name in front of a dot is a table's alias there, in a query that a server prints: it names every
+    database in front of its tables, and puts no comma between these."""
+    name = qualifier[0].rstrip(". \t\n")
+    if all(found["alias"] != name for found in _ALIAS.finditer(text)):
+        return False
+    is_database = _IN_FRONT_OF_TABLE.search(text[: qualifier.start()]) or _OF_DATABASE.match(text[qualifier.end() :])
+    return is_database is None
 
 
 def sources_of(renaming: Renaming, databases: Iterable[str]) -> frozenset[str]:

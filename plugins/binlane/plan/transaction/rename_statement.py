@@ -97,7 +97,14 @@ class _Words(StatementWords):
         edits: dict[int, bytes] = {}
         for number in self._qualifiers(own):
             token = self.tokens[number]
-            if not renaming.changes(token.text) or (number > body and token.upper in _ROWS):
+            if number > body and token.upper in _ROWS:
+                continue
+            if number > body and not renaming.changes(token.text) and renaming.refusal(token.text) is not None:
+                raise Unsafe(
+                    f"the body of a stored program that names {token.text}, a name that the channel gives to another "
+                    "database"
+                )
+            if not renaming.changes(token.text):
                 continue
             if number > body:  # names in a body are not parsed: it may be a variable or the database
                 raise Unsafe(f"the body of a stored program that names {token.text}, which the channel renames")

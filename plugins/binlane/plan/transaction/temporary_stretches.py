@@ -63,7 +63,7 @@ class _Cut:
     def stretches(self) -> Iterator[Stretch]:
         if self.life.by_routine:
             raise self._refused(self.life.where, "a routine created it, and the log does not contain its definition")
-        # a prepared transaction is applied elsewhere
+        # one that has not ended is applied in another window
         steps = (step for step in self.steps if not step.prepared)
         own = [step for step in steps if self.life.first <= step.seqno <= self.life.last]
         own.sort(key=lambda step: step.seqno)

@@ -10,8 +10,7 @@ cut it into several transactions: ``temporary_stretches``.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Final
 
@@ -114,9 +113,9 @@ class TemporaryStep:
     not_copied: str | None = None
     """Why the created table cannot be copied."""
     prepared: bool = False
-    """It is in a prepared XA transaction, whose changes are applied at its XA COMMIT."""
+    """It is in a prepared XA transaction that has not ended in the window."""
     in_xa: bool = False
-    """It was in one, wherever it is applied."""
+    """It is in one, wherever that ends."""
     part: int = 0
     """Its number among the parts of its transaction."""
     names: NamedTables = field(default_factory=NamedTables)
@@ -305,32 +304,17 @@ class OpenTables:
         return next((key for key in self.tables if key[0] == session and str(key[1]).casefold() == name), None)
 
 
-def where_they_end(
-    found: Iterable[TemporaryStep], ends: Mapping[int, int], restarts: Sequence[int]
-) -> tuple[list[TemporaryStep], set[int]]:
-    """The steps in order, those of prepared XA transactions at their ends, where they are applied; and the ends of the
-    transactions whose connection has temporary tables.
+def with_prepared(found: Iterable[TemporaryStep], ended: Container[int]) -> tuple[list[TemporaryStep], set[int]]:
+    """The steps in order, and the seqnos of the prepared XA transactions whose connection has temporary tables.
 
-    ``ends``: the seqno of the end of an XA transaction, commit or rollback, by that of its XA PREPARE. A rollback
-    undoes neither CREATE and DROP TEMPORARY nor changes of tables without transactions. Between XA PREPARE and end the
-    connection can do nothing; if it or the server has ended there, so have its temporary tables, and the steps stay at
-    the XA PREPARE, where ``lives`` refuses them.
+    ``ended``: the seqnos of the XA PREPAREs whose transactions end in the window, by commit or rollback. They are
+    applied there: a rollback undoes neither CREATE and DROP TEMPORARY nor changes of tables without transactions.
+    ``lives`` refuses the others.
     """
     ordered = sorted(found, key=lambda each: each.seqno)
-    by_session: dict[Session, list[int]] = {}
-    for step in ordered:
-        by_session.setdefault(step.session, []).append(step.seqno)
-
-    def is_waiting(step: TemporaryStep) -> bool:
-        if not step.prepared or step.seqno not in ends:
-            return False
-        end, seqnos = ends[step.seqno], by_session[step.session]
-        is_quiet = bisect_right(seqnos, step.seqno) == bisect_left(seqnos, end)
-        return is_quiet and not any(step.seqno < restart <= end for restart in restarts)
-
-    moved = [replace(step, seqno=ends[step.seqno], prepared=False) if is_waiting(step) else step for step in ordered]
-    moved.sort(key=lambda each: each.seqno)
-    return moved, set(_with_tables(moved)).intersection(ends.values())
+    steps = [replace(step, prepared=step.prepared and step.seqno not in ended) for step in ordered]
+    in_xa = {step.seqno for step in steps if step.in_xa}
+    return steps, in_xa.intersection(_with_tables(steps))
 
 
 def _with_tables(steps: Iterable[TemporaryStep]) -> Iterator[int]:
@@ -368,7 +352,9 @@ def lives(
             done += _lost(tables, first, starts.pop(0), where)
             _check_dropped(calls)
         was_open = bool(tables.tables)
-        if step.prepared and (step.makes_or_drops or tables.has(step.session) or not all(map(is_known, step.used))):
+        if step.prepared and (
+            step.makes_or_drops or step.calls or tables.has(step.session) or not all(map(is_known, step.used))
+        ):
             raise in_prepared(step.where)
         if not tables.has(step.session):
             _check_known(step, is_known, calls)

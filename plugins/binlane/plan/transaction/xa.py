@@ -1,10 +1,11 @@
 """XA transactions in two halves: their changes are logged at XA PREPARE and take effect at XA COMMIT.
 
-A prepared transaction is applied at the seqno of its XA COMMIT, as if it had been logged there: until then its locks
-kept other transactions from its rows. What an XA ROLLBACK does not undo is applied there (``plan.window.xa_ends``). The
-XID joins the two halves, across segments and, through the ``binlane`` schema of the target, across windows. The scan
-lists both halves, the merge of scans pairs them, and the map of a segment reads the parts from the segment that holds
-the XA PREPARE.
+A prepared transaction of rows is applied at the seqno of its XA COMMIT, as if it had been logged there: until then its
+locks kept other transactions from its rows. One with statements is applied at its XA PREPARE, by what its end says:
+from then on other transactions may change what its statements have read (``plan.window.xa_ends``). The XID joins the
+two halves, across segments and, through the ``binlane`` schema of the target, across windows. The scan lists both
+halves, the merge of scans pairs them, and the map of a segment reads the rows of an XA COMMIT from the segment that
+holds the XA PREPARE.
 """
 
 from __future__ import annotations
@@ -19,14 +20,12 @@ from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, LogPosition, TableKey
+from binlane.model import Flavor, LogPosition
 from binlane.plan.transaction import error_outcome
 from binlane.plan.transaction.decode import LogFormat, Part, RowsPart, dissect
-from binlane.plan.transaction.parts import FilteredPart, StatementPart
+from binlane.plan.transaction.parts import FilteredPart
 from binlane.plan.transaction.route_key import TransactionClass, classify
-from binlane.plan.transaction.temporary_tables import TemporaryStep, in_prepared, named_engine, steps
-from binlane.schema.model import TRANSACTIONAL_ENGINES
-from binlane.sql.parse.facts import StatementKind
+from binlane.plan.transaction.temporary_tables import TemporaryStep, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +67,9 @@ class XaPrepareScan:
     name: XaName
     group: PreparedGroup
     described: TransactionClass
-    """Decides the route of the XA COMMIT."""
+    """Decides the route if it is committed."""
     undone: TransactionClass
-    """Decides the route of an XA ROLLBACK that leaves changes."""
+    """Decides the route if an XA ROLLBACK leaves changes."""
     hidden: str | None = None
     """Why it is unknown what an XA ROLLBACK leaves."""
     at_once: AtOnce = AtOnce.ANYTHING
@@ -93,8 +92,6 @@ class Halves:
     prepared: list[XaPrepareScan] = field(default_factory=list)
     resolved: list[XaEnd] = field(default_factory=list)
     temporary: list[TemporaryStep] = field(default_factory=list)
-    kept: set[TableKey] = field(default_factory=set)
-    """Tables of definitions that name an engine without transactions: no XA ROLLBACK undoes their changes."""
 
     def classify(
         self, seqno: int, transaction: Transaction, log: LogFormat, file: str
@@ -109,10 +106,7 @@ class Halves:
         if transaction.ending is Ending.XA_PREPARE:
             # a server also marks statements that only might use a temporary table
             found = [replace(step, prepared=True, in_xa=True) for step in found]
-            if any(step.calls for step in found):
-                raise in_prepared(str(log.position(transaction)))
         self.temporary += found
-        self.kept |= _of_other_engines(parts)
         if transaction.ending not in _HALVES or (transaction.ending is Ending.XA_ROLLBACK and parts):
             return described, True
         name = transaction.xa
@@ -126,10 +120,9 @@ class Halves:
                 str(name), seqno, transaction.gtid, log.position(transaction), rows,
                 file, log.segment_offset(transaction.start), log.segment_offset(transaction.end),
             )  # fmt: skip
-            undone, hidden = rolled_back(parts)
-            self.prepared.append(
-                XaPrepareScan(name, group, described, classify(undone), hidden, _at_once(transaction, log))
-            )
+            at_once = _at_once(transaction, log)
+            undone, hidden = rolled_back(parts, keeps_engines_apart=at_once is AtOnce.NOTHING)
+            self.prepared.append(XaPrepareScan(name, group, described, classify(undone), hidden, at_once))
             return NOTHING, True
         commits = transaction.ending is Ending.XA_COMMIT
         self.resolved.append(XaEnd(name, seqno, commits, log.position(transaction)))
@@ -143,17 +136,6 @@ def _at_once(transaction: Transaction, log: LogFormat) -> AtOnce:
     return AtOnce.BESIDE_OTHERS if can_be_undone else AtOnce.ANYTHING
 
 
-def _of_other_engines(parts: Iterable[Part]) -> set[TableKey]:
-    """The tables of definitions that name an engine without transactions."""
-    return {
-        table
-        for part in parts
-        if isinstance(part, StatementPart) and part.facts.kind is StatementKind.DDL and not part.facts.temporary
-        if (engine := named_engine(part.sql)) is not None and engine.decode().lower() not in TRANSACTIONAL_ENGINES
-        for table in part.facts.tables
-    }
-
-
 class Groups(Protocol):
     """The parts of prepared transactions, which other segments may hold."""
 
@@ -161,8 +143,8 @@ class Groups(Protocol):
         """The changes that the XA COMMIT at ``seqno`` commits."""
         ...
 
-    def undone(self, seqno: int) -> tuple[Part, ...]:
-        """The changes that the XA ROLLBACK at ``seqno`` undoes, with their undoing; empty if it leaves nothing."""
+    def is_committed(self, seqno: int) -> bool | None:
+        """Of an XA transaction that is applied at its XA PREPARE, whether it is committed; None for any other."""
         ...
 
 
@@ -173,37 +155,37 @@ class NoGroups:
         """Raises PlanError: the scan has seen no XA COMMIT."""
         raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the plan job again")
 
-    def undone(self, seqno: int) -> tuple[Part, ...]:
-        """Nothing: an XA ROLLBACK without an XA PREPARE."""
-        return ()
+    def is_committed(self, seqno: int) -> bool | None:
+        """None: no XA PREPARE is applied."""
+        return None
 
 
-def rolled_back(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], str | None]:
-    """The parts of a prepared transaction and what undoes them, as ``error_outcome.undone``.
-
-    A stored routine is a reason to refuse it: transactions before its end may have changed the same tables.
-    """
+def rolled_back(parts: tuple[Part, ...], *, keeps_engines_apart: bool) -> tuple[tuple[Part, ...], str | None]:
+    """The parts of a prepared transaction and what undoes them, as ``error_outcome.undone``."""
     changes = [part for part in parts if not isinstance(part, FilteredPart)]
-    undone, hidden = error_outcome.undone(changes, keeps_engines_apart=False)
-    if hidden is None and any(isinstance(part, StatementPart) and part.facts.routines_used for part in changes):
-        hidden = "a statement that was rolled back, whose changes cannot be determined,"
+    undone, hidden = error_outcome.undone(changes, keeps_engines_apart=keeps_engines_apart)
     return (*undone, *(part for part in parts if isinstance(part, FilteredPart))), hidden
 
 
 def parts_at(seqno: int, transaction: Transaction, log: LogFormat, groups: Groups) -> tuple[Part, ...]:
-    """The parts to apply at ``seqno``: none at XA PREPARE, a prepared transaction's at its end.
+    """The parts to apply at ``seqno``: a prepared transaction's at its XA PREPARE or at its end.
 
     Raises UnsupportedEventError, as ``decode.dissect``.
     """
     match transaction.ending:
         case Ending.XA_PREPARE:
-            return ()
+            match groups.is_committed(seqno):
+                case None:
+                    return ()
+                case True:
+                    return dissect(transaction, log)
+                case False:
+                    # the scan has found no reason to refuse it
+                    return rolled_back(dissect(transaction, log), keeps_engines_apart=False)[0]
         case Ending.XA_COMMIT:
             return groups.parts(seqno)
-        case Ending.XA_ROLLBACK:
-            # without XA PREPARE it has its own changes
-            return dissect(transaction, log) or groups.undone(seqno)
         case _:
+            # an XA ROLLBACK without XA PREPARE has its own changes
             return dissect(transaction, log)
 
 

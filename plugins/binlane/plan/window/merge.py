@@ -20,7 +20,7 @@ from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.unseen_tables import judge
-from binlane.plan.transaction.xa import pair
+from binlane.plan.transaction.xa import Pairs, pair
 from binlane.plan.window.barrier_rules import BarrierRules
 from binlane.plan.window.filter_guard import check_views
 from binlane.plan.window.known_tables import may_be_permanent
@@ -29,7 +29,7 @@ from binlane.plan.window.placement import placements
 from binlane.plan.window.reduce import FoldedLane
 from binlane.plan.window.scanned import ScannedWindow
 from binlane.plan.window.size_choice import size_choice
-from binlane.plan.window.xa_ends import settle
+from binlane.plan.window.xa_ends import check_halves, settle
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
@@ -50,8 +50,10 @@ def merge_scans(
     schema: Schema,
     carried: Iterable[ScanSummary] = (),
 ) -> Routing:
-    """See ``merge_window``: without the tables."""
-    return merge_window(manifest, scans, settings, schema, carried)[0]
+    """See ``merge_window``: without the tables, and of any stretch of a log, which may end inside an XA transaction."""
+    window, earlier = ScannedWindow.of(scans), ScannedWindow.of(carried)
+    pairs = pair(window.prepared, window.resolved, earlier.prepared, manifest.done)
+    return _merged(manifest, window, earlier, pairs, settings, schema)[0]
 
 
 def merge_window(
@@ -70,7 +72,19 @@ def merge_window(
     """
     window, earlier = ScannedWindow.of(scans), ScannedWindow.of(carried)
     pairs = pair(window.prepared, window.resolved, earlier.prepared, manifest.done)
-    ends = settle(window, pairs, manifest.restarts, schema)
+    check_halves(window, pairs)
+    return _merged(manifest, window, earlier, pairs, settings, schema)
+
+
+def _merged(
+    manifest: Manifest,
+    window: ScannedWindow,
+    earlier: ScannedWindow,
+    pairs: Pairs,
+    settings: PlanSettings,
+    schema: Schema,
+) -> tuple[Routing, frozenset[TableKey]]:
+    ends = settle(window, pairs, schema)
     window.add(_ended(ends.classes, critical_databases(settings, schema)))
     routing = _Fold(manifest, window, settings, schema, earlier).routing()
     transactions = manifest.last_seqno - manifest.first_seqno + 1
@@ -78,6 +92,7 @@ def merge_window(
     routing = dataclasses.replace(
         routing,
         prepared=ends.groups,
+        at_prepare=ends.at_prepare,
         carried_in=pairs.carried_in,
         carried_out=tuple(each.group for each in pairs.carried_out),
         size=size,
@@ -86,7 +101,7 @@ def merge_window(
 
 
 def _ended(classes: Mapping[int, TransactionClass], is_critical: Callable[[str], bool]) -> ScanSummary:
-    """The scan of the ends of XA transactions, as if their changes had been logged there."""
+    """The scan of the halves of XA transactions at which their changes are applied."""
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []

@@ -31,7 +31,6 @@ class ScannedWindow:
     prepared: list[XaPrepareScan] = field(default_factory=list)
     resolved: list[XaEnd] = field(default_factory=list)
     temporary: list[TemporaryStep] = field(default_factory=list)
-    kept: set[TableKey] = field(default_factory=set)
     tables: dict[TableKey, LoggedTable] = field(default_factory=dict)
     hides_rows: bool = False
     changes: Changes = field(default_factory=Changes)
@@ -63,7 +62,6 @@ class ScannedWindow:
         self.prepared += scan.prepared
         self.resolved += scan.resolved
         self.temporary += scan.temporary
-        self.kept |= scan.kept
         for key, logged in scan.tables.items():
             self.tables[key] = self.tables[key] | logged if key in self.tables else logged
         self.hides_rows |= scan.hides_rows

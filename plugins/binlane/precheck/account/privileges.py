@@ -305,6 +305,9 @@ def routine_grants(lines: Iterable[str]) -> dict[tuple[str, str], frozenset[str]
     }
 
 
+_WITHOUT_SUPER: Final = (9, 0, 0)
+
+
 def global_needs(flavor: Flavor, version: tuple[int, int, int]) -> tuple[Need, ...]:
     """What sending row events and logged statements takes, by version (tried on MariaDB 10.11 and MySQL 9.7)."""
     if version < _NAMED_PRIVILEGES[flavor]:
@@ -317,9 +320,11 @@ def global_needs(flavor: Flavor, version: tuple[int, int, int]) -> tuple[Need, .
             Need("BINLOG ADMIN", substitutes, "binlog_annotate_row_events: the target's log would grow without bounds"),
         )
     session = "SESSION_VARIABLES_ADMIN" if version >= (8, 0, 14) else "SYSTEM_VARIABLES_ADMIN"
+    # 9.7 takes SUPER for most variables of a session, and not for max_error_count and innodb_strict_mode
+    supers = ("SUPER",) if version < _WITHOUT_SUPER else ()
     needs = (
         Need("BINLOG_ADMIN", ("SUPER",), "BINLOG statements"),
-        Need(session, ("SYSTEM_VARIABLES_ADMIN", "SUPER"), "the session context of statements"),
+        Need(session, ("SYSTEM_VARIABLES_ADMIN", *supers), "the session context of statements"),
     )
     applier = Need("REPLICATION_APPLIER", ("SUPER",), "gtid_next and pseudo_replica_mode")
     return (*needs, applier) if version >= (8, 0, 18) else needs

@@ -20,6 +20,8 @@ WITH WRITE XOR
 """
 _RESERVED: Final = frozenset(_RESERVED_WORDS.split())
 """Reserved words of both families. One of them, unquoted, in place of a name shows that the grammar was misread."""
+NAMES_NO_DATABASE: Final = "a name without a database, and no default database"
+"""The reason of Unreadable: no server executes such a statement."""
 END: Final = Token(TokenKind.SYMBOL, "")
 """The token that ``peek`` gives behind the last one."""
 
@@ -92,7 +94,7 @@ class FactsBuilder:
         """Note and return the database of a name; the default database if the name has none."""
         found = self.default if named is None else named
         if found is None:
-            raise Unreadable("a name without a database, and no default database")
+            raise Unreadable(NAMES_NO_DATABASE)
         self.databases.add(found)
         return found
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -41,6 +42,11 @@ class Token(NamedTuple):
     text: str
     upper: str = ""
     gap: bool = True
+
+
+def is_floating(number: str) -> bool:
+    """Whether a literal is a floating-point number: it has an exponent."""
+    return "e" in number.lower() and not number.lower().startswith("0x")
 
 
 class Dialect(NamedTuple):
@@ -172,6 +178,15 @@ def _tail(sql: str, at: int, into: list[Token], patterns: _Patterns) -> str | No
         return None
     match = patterns.tail.match(sql, at) if into[-2].kind in (TokenKind.WORD, TokenKind.NAME) else None
     return None if match is None else match.group()
+
+
+def every_token(sql: str, dialect: Dialect, begin: int) -> Iterator[str]:
+    """The text of each token from ``begin`` on, those of literal rows, too; ends where the text is not plain SQL."""
+    for match in _patterns(dialect).token.finditer(sql, begin):
+        if match.lastgroup in ("version", "open", "close"):
+            return
+        if match.lastgroup not in ("space", "comment", "line"):
+            yield match[0]
 
 
 def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patterns: _Patterns) -> int:

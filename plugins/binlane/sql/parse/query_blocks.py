@@ -6,6 +6,7 @@ Names are read, not resolved: which names are columns, and of which table, the d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from binlane.lazy_dataclass import dataclass
@@ -28,6 +29,7 @@ _CLAUSES: Final = (
 _BEFORE_NESTED: Final = frozenset({"SELECT", "FROM", "WHERE", "SET", "VALUES", "VALUE", "WITH", "DUPLICATE"})
 """Words before a query in parentheses that is not the statement's own."""
 _FACTOR_ENDS: Final = ("PARTITION", "USE", "FORCE", "IGNORE", "ON", "USING", "FOR", "TABLESAMPLE")
+_QUERIES: Final = ("SELECT", "WITH", "VALUES", "TABLE")
 _JOINS: Final = ("JOIN", "STRAIGHT_JOIN")
 _BEFORE_JOIN: Final = ("LEFT", "RIGHT", "INNER", "CROSS", "OUTER", "NATURAL", "FULL")
 _MODIFIERS: Final = (
@@ -79,6 +81,8 @@ class Block:
     """It is the query of a cursor, whose rows a body takes one after the other."""
     orders_all: bool = False
     """ORDER BY has every element of the select list."""
+    is_distinct: bool = False
+    """It is combined with others by UNION or its like, and of equal rows one remains."""
 
     @property
     def has_order(self) -> bool:
@@ -93,7 +97,7 @@ class Block:
 
 def blocks(tokens: Sequence[Token], database: str) -> Iterator[Block]:
     """Every block of a statement, a body or a query. ``database``: of names without one."""
-    depth = 0
+    depth, tokens = 0, _with_selects(tokens)
     for at, token in enumerate(tokens):
         depth += is_symbol(token, "(") - is_symbol(token, ")")
         before = tokens[at - 1] if at else None
@@ -107,7 +111,53 @@ def blocks(tokens: Sequence[Token], database: str) -> Iterator[Block]:
         behind = tokens[end].upper if end < len(tokens) else ""
         is_part = behind in _SET_OPERATORS or (before is not None and _is_combined(tokens, at))
         is_cursor = [each.upper for each in tokens[max(0, at - 2) : at]] in (["CURSOR", "FOR"], ["CURSOR", "IS"])
-        yield _block(tokens[at:end], database, (is_top, is_part, is_cursor))
+        block = _block(tokens[at:end], database, (is_top, is_part, is_cursor))
+        # a UNION without ALL takes equal rows away from all parts before it
+        is_distinct = (is_part or _is_combined_in_parentheses(tokens, at, end)) and _has_distinct(tokens)
+        yield replace(block, is_distinct=True) if is_distinct else block
+
+
+def _with_selects(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens with ``SELECT * FROM name`` for MySQL's ``TABLE name``."""
+    if not any(token.upper == "TABLE" for token in tokens[1:]) and not _is_table_query(tokens, 0):
+        return tokens
+    found = list[Token]()
+    for at, token in enumerate(tokens):
+        found += _SELECT_ALL if _is_table_query(tokens, at) else (token,)
+    return found
+
+
+def _is_table_query(tokens: Sequence[Token], at: int) -> bool:
+    if at + 1 >= len(tokens) or tokens[at].upper != "TABLE" or tokens[at + 1].kind not in _NAMES:
+        return False
+    return at == 0 or (tokens[at - 1].upper not in _BEFORE_TABLE and not is_symbol(tokens[at - 1], ".", ","))
+
+
+_SELECT_ALL: Final = (
+    Token(TokenKind.WORD, "SELECT", "SELECT"),
+    Token(TokenKind.SYMBOL, "*"),
+    Token(TokenKind.WORD, "FROM", "FROM"),
+)
+_BEFORE_TABLE: Final = frozenset(
+    {"CREATE", "TEMPORARY", "REPLACE", "ALTER", "DROP", "TRUNCATE", "RENAME", "LOCK", "ANALYZE", "CHECK", "OPTIMIZE"}
+    | {"REPAIR", "CHECKSUM", "FLUSH", "SHOW", "IGNORE", "INTO", "LOCAL", "NO_WRITE_TO_BINLOG", "ONLINE", "ON", "OF"}
+    | {"BACKUP", "END", "FOR"}
+)
+"""Words before a TABLE that is no query."""
+
+
+def _is_combined_in_parentheses(tokens: Sequence[Token], begin: int, end: int) -> bool:
+    while begin and is_symbol(tokens[begin - 1], "("):
+        begin -= 1
+    while end < len(tokens) and is_symbol(tokens[end], ")"):
+        end += 1
+    return _is_combined(tokens, begin) or (end < len(tokens) and tokens[end].upper in _SET_OPERATORS)
+
+
+def _has_distinct(tokens: Sequence[Token]) -> bool:
+    """Whether parts of a text are combined without ALL."""
+    operators = (at for at, token in enumerate(tokens) if token.upper in _SET_OPERATORS)
+    return any(at + 1 == len(tokens) or tokens[at + 1].upper != "ALL" for at in operators)
 
 
 def _is_combined(tokens: Sequence[Token], at: int) -> bool:
@@ -175,6 +225,16 @@ def _sources(tokens: Sequence[Token], database: str) -> tuple[list[Source], list
                     name = token.text.lower()
                     equalities.append(Equality(Column(found[-1].alias, name), Column("\0", name)))
         head = words[:at]
+        if _is_join_in_parentheses(head):
+            # as servers show the joins of views
+            inner, conditions = _sources(_unwrapped(head), database)
+            found += inner
+            # which of its tables has a column of USING, nothing tells
+            known = (
+                each for each in equalities if not (isinstance(each.other, Column) and each.other.qualifier == "\0")
+            )
+            equalities = [*known, *conditions]
+            continue
         source = _source(head, database)
         equalities = [
             each._replace(other=Column(source.alias, each.other.name))
@@ -184,6 +244,12 @@ def _sources(tokens: Sequence[Token], database: str) -> tuple[list[Source], list
         ]
         found.append(source)
     return found, equalities
+
+
+def _is_join_in_parentheses(tokens: Sequence[Token]) -> bool:
+    inner = _unwrapped(tokens)
+    first = next((token.upper for token in inner if not is_symbol(token, "(")), "")
+    return len(inner) < len(tokens) and first not in _QUERIES
 
 
 def _source(tokens: Sequence[Token], database: str) -> Source:
@@ -297,13 +363,13 @@ def aliases(tokens: Sequence[Token]) -> dict[str, Sequence[Token]]:
     """The names that a select list gives, each with the expression behind it."""
     found = dict[str, Sequence[Token]]()
     for item in items(tokens):
-        expression = _without_alias(item)
+        expression = without_alias(item)
         if len(expression) < len(item):
             found[item[-1].text.lower()] = expression
     return found
 
 
-def _without_alias(item: Sequence[Token]) -> Sequence[Token]:
+def without_alias(item: Sequence[Token]) -> Sequence[Token]:
     """An element of a select list without the name that it gets."""
     while item and item[0].upper in _MODIFIERS:
         item = item[1:]
@@ -328,7 +394,7 @@ def _ordered(clauses: Mapping[str, Sequence[Token]]) -> Iterator[Column]:
         if len(item) == 1 and item[0].kind is TokenKind.NUMBER:
             # by its place in the list, if the tokens tell that
             place = int(item[0].text) if item[0].text.isdigit() else 0
-            behind = plain_column(_without_alias(places[place - 1])) if 0 < place <= len(places) else None
+            behind = plain_column(without_alias(places[place - 1])) if 0 < place <= len(places) else None
         else:
             behind = plain_column(item)
             if behind is not None and not behind.qualifier and behind.name in named:
@@ -343,7 +409,7 @@ def _orders_all(clauses: Mapping[str, Sequence[Token]]) -> bool:
     texts = [[each[:2] for each in item if each.upper not in ("ASC", "DESC")] for item in ordered]
 
     def is_ordered(place: int, item: Sequence[Token]) -> bool:
-        plain = [each[:2] for each in _without_alias(item)]
+        plain = [each[:2] for each in without_alias(item)]
         return str(place) in numbers or plain in texts or [each[:2] for each in item[-1:]] in texts
 
     has_rows = any(is_symbol(each, "*") for item in chosen for each in item)

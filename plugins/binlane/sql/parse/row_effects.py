@@ -91,13 +91,13 @@ def _upsert(tokens: Sequence[Token], database: str) -> Upsert | None:
         return None
     at = begin + (3 if begin + 1 < len(tokens) and is_symbol(tokens[begin + 1], ".") else 1)
     behind = doubles if doubles is not None else len(tokens)
-    columns, values = _row(tokens[at:behind])
+    columns, values = row_of(tokens[at:behind])
     updates = () if doubles is None else tuple(_assigned(tokens[doubles + 4 :]))
     return Upsert(what, key, columns, values, updates)
 
 
-def _row(tokens: Sequence[Token]) -> tuple[tuple[str, ...], tuple[Sequence[Token], ...] | None]:
-    """Columns and values of an INSERT with one row."""
+def row_of(tokens: Sequence[Token]) -> tuple[tuple[str, ...], tuple[Sequence[Token], ...] | None]:
+    """Columns and values of an INSERT with one row, by the tokens behind its table."""
     columns, at = list[str](), 0
     if tokens and tokens[0].upper == "SET":
         assigned = list(_assigned(tokens[1:]))

@@ -7,18 +7,20 @@ BY, an UPDATE by a join that finds several rows. Whether the order is the same o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.lexer import Token, TokenKind, is_floating
 from binlane.sql.parse.query_blocks import (
     Block,
     Column,
+    Equality,
+    aliases,
     blocks,
     call_end,
     columns_in,
@@ -62,8 +64,25 @@ class OrderedPart:
     different values for equal."""
 
 
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 TEXT: Final = "text by a collation"
 FLOATS: Final = frozenset({"float", "double"})
+_DIFFERENT: Final = frozenset({TEXT, *FLOATS})
+"""Types whose equal values may differ: a collation takes texts for equal, and -0 equals 0."""
+COMPUTED: Final = "an expression that computes values which may be equal and not the same"
+_BYTES: Final = frozenset(
+    {"char", "varchar", "binary", "varbinary", "enum", "set"}
+    | {f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("text", "blob")}
+)
+_FLOATING: Final = frozenset(
+    {"DOUBLE", "FLOAT", "REAL", "POW", "POWER", "SQRT", "EXP", "LN", "LOG", "LOG2", "LOG10", "SIN", "COS", "TAN", "COT"}
+    | {"ASIN", "ACOS", "ATAN", "ATAN2", "RADIANS", "DEGREES", "PI", "RAND"}
+)
+"""Functions and types that make an expression a floating-point number."""
+_CHOOSES: Final = frozenset({"CASE", "IF", "ELT", "IFNULL", "COALESCE", "NVL", "NVL2", "MAKE_SET", "EXPORT_SET"})
+_CUTS: Final = frozenset({"SUBSTRING", "SUBSTR", "MID", "LEFT", "RIGHT", "SUBSTRING_INDEX", "REGEXP_SUBSTR"})
+_OTHER_TEXTS: Final = frozenset({"COLLATE", "USING", "CHAR", "NCHAR", "VARCHAR"})
+"""Words that make a text by another collation."""
 _PLACED: Final = frozenset({"ROW_NUMBER", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", "NTILE"})
 _LISTS: Final = frozenset({"GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG", "ST_COLLECT", "ANY_VALUE"})
 _FLOAT_SUMS: Final = frozenset(
@@ -75,14 +94,24 @@ _IN_TURN: Final = frozenset({"RAND", "NEXTVAL", "SETVAL"})
 _TAKES_ROWS: Final = ("INSERT", "REPLACE", "CREATE")
 
 
-def order_felt(tokens: Sequence[Token], database: str, *, full_group_by: bool) -> Iterator[OrderedPart]:
+ViewOf: TypeAlias = Callable[[TableKey], Sequence[Token] | None]
+
+
+def order_felt(
+    tokens: Sequence[Token], database: str, *, full_group_by: bool, view_of: ViewOf = lambda _: None
+) -> Iterator[OrderedPart]:
     """The parts of a statement, a query or a body. ``full_group_by``: its ``sql_mode`` takes no columns beside a GROUP
-    BY."""
+    BY. ``view_of``: the text of a view."""
     for block in blocks(tokens, database):
         if not block.sources:
             continue
         for find in _FINDERS:
-            yield from find(block)
+            for part in find(block):
+                yield part
+                if part.only_of_types:
+                    yield from _inside(part, tokens, database, view_of)
+        for joined in of_tables(block, view_of):
+            yield from _joined_update(joined)
         if not full_group_by:
             yield from _beside_group(block)
         if block.is_top and block.has_order and (sink := _sink(tokens)) is not None:
@@ -222,19 +251,167 @@ def _sums(block: Block) -> Iterator[OrderedPart]:
             yield OrderedPart(what, block, grouped(block), used, Proof.TABLES, only_of_types=FLOATS)
 
 
-def _equal_texts(block: Block) -> Iterator[OrderedPart]:
-    """One of the texts that a collation takes for equal, by GROUP BY, DISTINCT, MIN or MAX."""
+def _equal_values(block: Block) -> Iterator[OrderedPart]:
+    """One of the values that are equal and not the same, by GROUP BY, DISTINCT, UNION, MIN or MAX."""
     chosen = own_tokens(block.clauses.get("SELECT", ()))
-    kept = frozenset({TEXT})
     if chosen and chosen[0].upper in ("DISTINCT", "DISTINCTROW"):
-        yield OrderedPart("DISTINCT of texts", block, (), tuple(columns_in(chosen)), Proof.TABLES, only_of_types=kept)
+        yield _one_of_equal("DISTINCT", block, (), _taken(chosen), chosen)
+    if block.is_distinct:
+        yield _one_of_equal("UNION", block, (), _taken(chosen), chosen)
     for name, inner in _calls(chosen, _EXTREMES):
-        what = f"{name}() of texts"
-        yield OrderedPart(what, block, grouped(block), tuple(columns_in(inner)), Proof.TABLES, only_of_types=kept)
+        yield _one_of_equal(f"{name}()", block, grouped(block), tuple(columns_in(inner)), inner)
     if "GROUP" in block.clauses:
         given, outside = set(grouped(block)), tuple(_outside_aggregates(chosen))
         used = tuple(column for column in outside if column in given)
-        yield OrderedPart("GROUP BY of texts", block, (), used, Proof.TABLES, only_of_types=kept)
+        yield _one_of_equal("GROUP BY", block, (), (*used, *_grouped_items(block, chosen)))
+        computed = [each for each in items(chosen) if any(True for _ in _outside_aggregates(each)) and len(each) > 1]
+        for item in computed:
+            if COMPUTED in _may_differ(_without_aggregates(item)):
+                yield _one_of_equal("GROUP BY", block, (), tuple(_outside_aggregates(item)), item)
+
+
+def _inside(part: OrderedPart, tokens: Sequence[Token], database: str, view_of: ViewOf) -> Iterator[OrderedPart]:
+    """The same for the columns of queries whose rows the block takes: derived tables, those of a WITH clause, views."""
+    inner = _queries_behind(part.block, tokens, database, view_of)
+    names = None if part.used is None else {column.name for column in part.used}
+    lists, types = [each.clauses["SELECT"] for each in inner], part.only_of_types
+    for chosen in lists if names is None else ():
+        types |= _may_differ(own_tokens(chosen))
+    while names is not None:
+        found = set[str]()
+        for chosen in lists:
+            for name, behind in aliases(chosen).items():
+                if name in names and behind and behind[0].upper != "COUNT":
+                    found.update(column.name for column in columns_in(own_tokens(behind)))
+                    types |= _may_differ(own_tokens(behind))
+        if found <= names:
+            break
+        names |= found
+    for each, chosen in zip(inner, lists, strict=True):
+        used = _taken(own_tokens(chosen)) if names is None else tuple(Column("", name) for name in sorted(names))
+        yield replace(part, block=each, columns=(), used=used, only_of_types=types)
+
+
+def _queries_behind(block: Block, tokens: Sequence[Token], database: str, view_of: ViewOf) -> list[Block]:
+    named = {source.table.table.lower() for source in block.sources if source.table is not None}
+    texts = [block.clauses.get("FROM", ())]
+    texts += (body for name, body in _common_tables(tokens) if name in named)
+    found = [each for text in texts for each in blocks(text, database) if each.verb == "SELECT"]
+    views, taking = set[TableKey](), [block, *found]
+    for each in taking:
+        for key in (source.table for source in each.sources):
+            if key is None or key in views or (text := view_of(key)) is None:
+                continue
+            views.add(key)
+            behind = [one for one in blocks(text, key.database) if one.verb == "SELECT"]
+            found += behind
+            taking += behind
+    return found
+
+
+def _may_differ(expression: Sequence[Token]) -> frozenset[str]:
+    """Types of columns of which an expression may make values that are equal and not the same; ``COMPUTED``: any."""
+    words = {token.upper for token in expression}
+    strings = [at for at, token in enumerate(expression) if token.kind is TokenKind.STRING]
+    is_calculated = any(
+        is_symbol(each, "*", "/", "%", "+", "-")
+        for at in strings
+        for each in (*expression[max(0, at - 1) : at], *expression[at + 1 : at + 2])
+    )
+    is_cut = any(
+        token.upper in _CUTS and [each.kind for each in expression[at + 2 : at + 3]] == [TokenKind.STRING]
+        for at, token in enumerate(expression)
+    )
+    is_chosen = len(strings) > 1 and not _CHOOSES.isdisjoint(words)
+    if is_calculated or is_cut or is_chosen or not _FLOATING.isdisjoint(words) or any(map(_is_float, expression)):
+        return frozenset({COMPUTED})
+    return frozenset() if _OTHER_TEXTS.isdisjoint(words) else _BYTES
+
+
+def _is_float(token: Token) -> bool:
+    return token.kind is TokenKind.NUMBER and is_floating(token.text)
+
+
+def _common_tables(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token]]]:
+    """Each query of a WITH clause with its name."""
+    for at in range(1, len(tokens) - 2):
+        if tokens[at].upper == "AS" and is_symbol(tokens[at + 1], "(") and tokens[at + 2].upper in ("SELECT", "WITH"):
+            yield tokens[at - 1].text.lower(), tokens[at + 2 : call_end(tokens, at + 1)]
+
+
+def _taken(chosen: Sequence[Token]) -> tuple[Column, ...] | None:
+    """The columns of a select list; None if it has whole rows."""
+    has_rows = any(is_symbol(item[-1], "*") for item in items(chosen) if item)
+    return None if has_rows else tuple(columns_in(chosen))
+
+
+def _one_of_equal(
+    what: str,
+    block: Block,
+    columns: Sequence[Column],
+    used: tuple[Column, ...] | None,
+    expression: Sequence[Token] = (),
+) -> OrderedPart:
+    what = f"{what} of equal values that may differ"
+    types = _DIFFERENT | _may_differ(expression)
+    return OrderedPart(what, block, tuple(columns), used, Proof.TABLES, only_of_types=types)
+
+
+def _grouped_items(block: Block, chosen: Sequence[Token]) -> Iterator[Column]:
+    """The columns in elements of the select list that GROUP BY names by an alias, or by their place."""
+    named, places = aliases(chosen), list(items(chosen))
+    for item in items(list(block.clauses["GROUP"])[1:]):
+        if len(item) != 1:
+            continue
+        text = item[0].text
+        if text.lower() in named:
+            yield from columns_in(named[text.lower()])
+        elif item[0].kind is TokenKind.NUMBER and text.isdigit() and 0 < int(text) <= len(places):
+            yield from columns_in(places[int(text) - 1])
+
+
+def of_tables(block: Block, view_of: ViewOf, seen: frozenset[TableKey] = frozenset()) -> Iterator[Block]:
+    """A block; an UPDATE of a view as one of the tables of its query, with what the view's names are there in SET."""
+    key = block.sources[0].table if block.verb == "UPDATE" and len(block.sources) == 1 else None
+    text = None if key is None or key in seen else view_of(key)
+    if key is None or text is None:
+        yield block
+        return
+    for query in blocks(text, key.database):
+        if query.verb == "SELECT" and query.sources and query.is_top:
+            named = _named_columns(query.clauses["SELECT"])
+            changes = tuple(_replaced(block.clauses.get("SET", ()), named))
+            clauses = {**query.clauses, "UPDATE": query.clauses.get("FROM", ()), "SET": changes}
+            fixed = (*query.equalities, *_fixed(block.equalities, named))
+            joined = replace(query, verb="UPDATE", clauses=clauses, equalities=fixed)
+            yield from of_tables(joined, view_of, seen | {key})
+
+
+def _named_columns(chosen: Sequence[Token]) -> dict[str, Sequence[Token]]:
+    """The columns of a view by its select list, each with the expression behind it."""
+    plain = {column.name: item for item in items(chosen) if (column := plain_column(item)) is not None}
+    return {**plain, **aliases(chosen)}
+
+
+def _fixed(equalities: Sequence[Equality], named: Mapping[str, Sequence[Token]]) -> Iterator[Equality]:
+    """The columns behind those of a view that have the values of literals."""
+    for each in equalities:
+        behind = plain_column(named.get(each.column.name, ()))
+        if behind is not None and not isinstance(each.other, Column):
+            yield Equality(behind, each.other)
+
+
+def _replaced(tokens: Sequence[Token], named: Mapping[str, Sequence[Token]]) -> Iterator[Token]:
+    """Assignments with the expressions behind names, which may stand behind the name of a view."""
+    at = 0
+    while at < len(tokens):
+        end = at + 1
+        while tokens[at].kind in _NAMES and end + 1 < len(tokens) and is_symbol(tokens[end], "."):
+            end += 2
+        is_called = end < len(tokens) and is_symbol(tokens[end], "(") and tokens[at].kind is TokenKind.WORD
+        behind = None if is_called or tokens[at].kind not in _NAMES else named.get(tokens[end - 1].text.lower())
+        yield from tokens[at:end] if behind is None else behind
+        at = end
 
 
 def _joined_update(block: Block) -> Iterator[OrderedPart]:
@@ -250,6 +427,52 @@ def _joined_update(block: Block) -> Iterator[OrderedPart]:
     rows_of = tuple(sorted(changed)) if "" not in changed else tuple(each.alias for each in block.sources[:1])
     what = "an UPDATE by a join that may find several rows for one"
     yield OrderedPart(what, block, (), None, Proof.SCAN, rows_of, tuple(values))
+
+
+class AssignedAndRead(NamedTuple):
+    """A column that one assignment of an UPDATE sets, and another one reads."""
+
+    column: str
+    is_alone: bool
+    """The UPDATE names one table, beside those of the queries in it."""
+
+
+def assigned_and_read(
+    tokens: Sequence[Token], database: str, view_of: ViewOf = lambda _: None
+) -> Iterator[AssignedAndRead]:
+    """Of UPDATEs of several tables, and of those that a server may make such by a query in them.
+
+    MySQL changes the first table of its own order of joining row by row, so that the other reads the new value, and all
+    other tables behind the join. MariaDB reads the old values of several tables in any order, and of one table the new
+    ones. Both join the tables of IN and EXISTS where they think that cheaper, MariaDB since 11.1 (tried on 9.7, 10.5,
+    10.11 and 11.8). ``view_of``: the text of a view.
+    """
+    for block in (each for one in blocks(tokens, database) for each in of_tables(one, view_of)):
+        is_alone = len(block.sources) == 1
+        if block.verb != "UPDATE" or (is_alone and not _has_query(block)):
+            continue
+        found = list[tuple[Column, tuple[Column, ...]]]()
+        for item in items(block.clauses.get("SET", ())):
+            middle = next((at for at, token in enumerate(item) if is_symbol(token, "=", ":=")), len(item))
+            if (column := plain_column(item[:middle])) is not None:
+                found.append((column, tuple(columns_in(item[middle + 1 :]))))
+        for at, (own, read) in enumerate(found):
+            for place, (column, _) in enumerate(found):
+                # of one row the first assignments come first, on both families
+                is_own = is_alone or column.qualifier == own.qualifier != ""
+                if (place < at or (place > at and not is_own)) and any(_may_be_one(column, each) for each in read):
+                    yield AssignedAndRead(column.name, is_alone)
+
+
+def _has_query(block: Block) -> bool:
+    return any(token.upper == "SELECT" for tokens in block.clauses.values() for token in tokens)
+
+
+def _may_be_one(column: Column, other: Column) -> bool:
+    """Whether two names may be of one column: a name without its table may be of any."""
+    return column.name == other.name and (
+        column.qualifier == other.qualifier or "" in (column.qualifier, other.qualifier)
+    )
 
 
 def grouped(block: Block) -> tuple[Column, ...]:
@@ -292,6 +515,10 @@ def _without(item: Sequence[Token], expressions: Sequence[Sequence[Token]]) -> S
 
 
 def _outside_aggregates(tokens: Sequence[Token]) -> Iterator[Column]:
+    yield from columns_in(_without_aggregates(tokens))
+
+
+def _without_aggregates(tokens: Sequence[Token]) -> Sequence[Token]:
     found, at = list[Token](), 0
     while at < len(tokens):
         is_call = at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")
@@ -302,7 +529,7 @@ def _outside_aggregates(tokens: Sequence[Token]) -> Iterator[Column]:
         else:
             found.append(tokens[at])
             at += 1
-    yield from columns_in(found)
+    return found
 
 
 def _names(block: Block) -> tuple[Column, ...] | None:
@@ -313,15 +540,39 @@ def _names(block: Block) -> tuple[Column, ...] | None:
     return tuple(columns_in(chosen))
 
 
+class Inserted(NamedTuple):
+    """An INSERT or REPLACE of a body."""
+
+    key: TableKey
+    """The table."""
+    begin: int
+    """Of its tokens among the body's."""
+    behind: int
+    """Of those behind the table's name."""
+    end: int
+
+
+def inserted_in(tokens: Sequence[Token], database: str) -> Iterator[Inserted]:
+    """What a body inserts."""
+    for at, token in enumerate(tokens):
+        # AFTER INSERT ON is the event of a trigger, OR REPLACE a part of CREATE
+        if token.upper not in ("INSERT", "REPLACE") or (at > 0 and tokens[at - 1].upper in _NO_STATEMENT):
+            continue
+        begin = next((n for n in range(at + 1, len(tokens)) if tokens[n].upper not in _INSERT_WORDS), len(tokens))
+        if begin == len(tokens) or tokens[begin].kind not in (TokenKind.WORD, TokenKind.NAME):
+            continue
+        name = tokens[begin].text
+        if begin + 2 < len(tokens) and is_symbol(tokens[begin + 1], "."):
+            key, behind = TableKey(name, tokens[begin + 2].text), begin + 3
+        else:
+            key, behind = TableKey(database, name), begin + 1
+        end = next((n for n in range(behind, len(tokens)) if is_symbol(tokens[n], ";")), len(tokens))
+        yield Inserted(key, at, behind, end)
+
+
 def written_in(tokens: Sequence[Token], database: str) -> Iterator[TableKey]:
     """The tables into which a body inserts."""
-    for at, token in enumerate(tokens):
-        if token.upper not in ("INSERT", "REPLACE"):
-            continue
-        behind = [each for each in tokens[at + 1 : at + 8] if each.upper not in _INSERT_WORDS]
-        if behind and behind[0].kind in (TokenKind.WORD, TokenKind.NAME):
-            is_qualified = len(behind) > 2 and is_symbol(behind[1], ".")
-            yield TableKey(behind[0].text, behind[2].text) if is_qualified else TableKey(database, behind[0].text)
+    return (each.key for each in inserted_in(tokens, database))
 
 
 def sets_variable(tokens: Sequence[Token]) -> str | None:
@@ -337,6 +588,7 @@ def sets_variable(tokens: Sequence[Token]) -> str | None:
     return None
 
 
+_NO_STATEMENT: Final = frozenset({"BEFORE", "AFTER", "OR", "INSTEAD"})
 _INSERT_WORDS: Final = frozenset({"INTO", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"})
 _FINDERS: Final[tuple[Callable[[Block], Iterator[OrderedPart]], ...]] = (
     _limit,
@@ -345,6 +597,5 @@ _FINDERS: Final[tuple[Callable[[Block], Iterator[OrderedPart]], ...]] = (
     _windows,
     _lists,
     _sums,
-    _equal_texts,
-    _joined_update,
+    _equal_values,
 )

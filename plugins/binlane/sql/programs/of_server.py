@@ -7,6 +7,7 @@ of functions is complete for two families, so tables that only the lane's accoun
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -113,6 +114,10 @@ _HEAD: Final = 24
 """Tokens in which a definition has the kind of its object."""
 _BEGINS: Final = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})
 _CHANGES: Final = frozenset({"UPDATE", "INSERT", "REPLACE", "LOAD"})
+_CHANGES_ROWS: Final = frozenset({"UPDATE", "DELETE"})
+_CHANGES_OR_CALLS: Final = frozenset({"INSERT", "REPLACE"})
+"""Behind which a parenthesis makes them functions of strings."""
+_MOVES_SEQUENCES: Final = frozenset({"SETVAL", "NEXTVAL", "NEXT"})
 _ASSIGNS: Final = ("=", ":=")
 _PAYLOAD: Final = (TokenKind.STRING, TokenKind.VARIABLE)
 """Behind BINLOG."""
@@ -193,6 +198,18 @@ def server_statement(tokens: Sequence[Token]) -> str | None:
     """The statement of a body that changes the server, other sessions, or tables that it does not name."""
     tokens = (*tokens, _BODY_END)
     return next(filter(None, (_servers_verb(tokens, at) for at in range(len(tokens) - 1))), None)
+
+
+def changed_data(tokens: Sequence[Token]) -> str | None:
+    """The statement of a body that changes rows, or a sequence; None if there is none."""
+    tokens = (*tokens, _BODY_END)
+    for token, behind in itertools.pairwise(tokens):
+        is_call = is_symbol(behind, "(")
+        if token.upper in _CHANGES_ROWS or (token.upper in _CHANGES_OR_CALLS and not is_call):
+            return token.upper
+        if token.upper in _MOVES_SEQUENCES and (is_call or behind.upper == "VALUE"):
+            return token.upper
+    return None
 
 
 def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | None:

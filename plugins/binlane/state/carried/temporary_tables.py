@@ -111,24 +111,29 @@ def make_copy(cursor: Cursor, name: str, types: Sequence[str]) -> None:
     columns."""
     columns = "".join(f", `c{at}` {kind} NULL" for at, kind in enumerate(types))
     drop_copy(cursor, name)
-    cursor.execute(f"CREATE TABLE binlane.`{name}` (n BIGINT AUTO_INCREMENT PRIMARY KEY{columns}) ENGINE=InnoDB")
+    cursor.execute(f"CREATE TABLE {_place(name)} (n BIGINT AUTO_INCREMENT PRIMARY KEY{columns}) ENGINE=InnoDB")
 
 
 def fill_copy(cursor: Cursor, name: str, table: str, columns: Sequence[str]) -> int:
     """Fill a copy with a table's rows; the number of rows. ``table`` and ``columns``: quoted names."""
-    return cursor.execute(f"INSERT INTO binlane.`{name}` ({_copied(columns)}) SELECT {', '.join(columns)} FROM {table}")
+    return cursor.execute(f"INSERT INTO {_place(name)} ({_copied(columns)}) SELECT {', '.join(columns)} FROM {table}")
 
 
 def read_copy(cursor: Cursor, name: str, table: str, columns: Sequence[str]) -> int:
     """Fill a table with the rows of its copy, in their order; the number of rows. Arguments as for ``fill_copy``."""
     return cursor.execute(
-        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {_copied(columns)} FROM binlane.`{name}` ORDER BY n"
+        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {_copied(columns)} FROM {_place(name)} ORDER BY n"
     )
 
 
 def drop_copy(cursor: Cursor, name: str) -> None:
     """Drop the table that holds a copy's rows, if there is one."""
-    cursor.execute(f"DROP TABLE IF EXISTS binlane.`{name}`")
+    cursor.execute(f"DROP TABLE IF EXISTS {_place(name)}")
+
+
+def _place(name: str) -> str:
+    """A copy's table in a statement: of a stale one the name is any that somebody has given a table of the schema."""
+    return f"binlane.`{name.replace('`', '``')}`"
 
 
 def _copied(columns: Sequence[str]) -> str:

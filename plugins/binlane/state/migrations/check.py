@@ -102,7 +102,7 @@ def refuse_unless_current(connection: Connection, found: StoredSchema) -> None:
     if found.version < VERSION:
         raise StateSchemaError(
             f"target: the schema {SCHEMA} has version {found.version}, this binlane needs {VERSION}: stop all tasks "
-            f"and commands of the older binlane, then run `binlane init` with the channel's name, which upgrades the "
+            f"and commands of the older binlane, then run `binlane init CHANNEL`, which upgrades the "
             f"schema; see {_UPGRADING}"
         )
     refuse_problems(problems(found, connection.dialect))
@@ -220,8 +220,8 @@ def _table_problems(found: StoredSchema, table: Table, dialect: Dialect, coming:
     if engine is None or engine.lower() != "innodb":
         yield (
             f"{name} is {'a view' if engine is None else engine}, expected InnoDB: positions must roll back with their "
-            f"block; ALTER TABLE {name} ENGINE=InnoDB while nothing runs, `binlane verify --full` if a window has run "
-            "since it was changed, and check enforce_storage_engine"
+            f"block; ALTER TABLE {name} ENGINE=InnoDB while nothing runs, `binlane verify CHANNEL --full` if a window "
+            "has run since it was changed, and check enforce_storage_engine"
         )
     expected_columns = _expected(table, dialect)
     for column in table.columns:
@@ -246,7 +246,7 @@ def _view_problems(found: StoredSchema, coming: Collection[str]) -> Iterator[str
     has = f"with the columns {', '.join(found.views[CONSISTENT])}" if CONSISTENT in found.views else "no such view"
     yield (
         f"{SCHEMA}.{CONSISTENT}: expected a view with the columns {', '.join(CONSISTENT_COLUMNS)}, found {has}: it was "
-        "changed by hand, and holds no data; run `binlane init` with the channel's name, which creates it again"
+        "changed by hand, and holds no data; run `binlane init CHANNEL`, which creates it again"
     )
 
 

@@ -147,7 +147,8 @@ def _check_ahead(connection: Connection, window: Window, requests: Sequence[Skip
         if any(begun.get(lane) == request.seqno for lane in request.lanes):
             raise PositionError(
                 f"{where}: it is a DDL that runs now, or whose worker died while it ran, so it cannot be skipped: look "
-                "on the target whether it has run, and answer with `binlane decide` if the channel asks"
+                f"on the target whether it has run, and answer with `binlane decide {channel} {request.seqno}` if the "
+                "channel asks"
             )
 
 

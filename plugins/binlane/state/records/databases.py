@@ -11,7 +11,7 @@ from sqlalchemy.dialects.mysql import insert
 
 from binlane.lazy_dataclass import dataclass
 from binlane.plan.database_activity import DatabaseActivity, WindowActivity
-from binlane.state.channels import read_channel
+from binlane.state.channels import is_table, read_channel
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions
 from binlane.state.records.bootstraps import read_copied
@@ -116,6 +116,11 @@ def other_writers(connection: Connection, channel: str, names: Collection[str]) 
         .order_by(of.database_name, of.channel)
     )
     return tuple((row.database_name, row.channel) for row in connection.execute(query))
+
+
+def writers_of(connection: Connection, channel: str, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """As ``other_writers``; the target need not have the schema."""
+    return other_writers(connection, channel, names) if is_table(channels, connection) else ()
 
 
 def known_databases(connection: Connection, channel: str) -> frozenset[str]:

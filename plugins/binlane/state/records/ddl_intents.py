@@ -111,4 +111,6 @@ def decide_ddl(engine: Engine, channel: str, seqno: int, *, ran: bool) -> None:
         else:
             answered = connection.execute(delete(ddl).where(*this))
         if answered.rowcount != 1:
-            raise PositionError(f"channel {channel}: no undecided DDL with seqno {seqno}; `binlane status` lists them")
+            raise PositionError(
+                f"channel {channel}: no undecided DDL with seqno {seqno}; `binlane status {channel}` lists them"
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, Row, select, text
 
@@ -25,6 +25,9 @@ from binlane.state.records.verifications import (
     unfinished_round,
 )
 from binlane.state.tables import channels, windows
+
+if TYPE_CHECKING:
+    from binlane.state.records.drills import LastDrills
 
 DEFAULT_WINDOWS: Final = 24
 SKIPS: Final = 50
@@ -90,10 +93,17 @@ class Snapshot:
     """When the oldest of the pending rows was first found different."""
     full_at: float | None = None
     """When all rows of all tables had last been compared."""
+    drills: LastDrills | None = None
+    """The newest drills that have ended; None: there is none."""
     round: PastVerification | None = None
     """The unfinished verification of all rows, which the next one continues."""
     step: StepRow | None = None
     """The step that the channel's window is in; a killed run leaves the row behind."""
+
+    @property
+    def drilled_at(self) -> float | None:
+        """When the last drill ended that found everything equal."""
+        return None if self.drills is None else _optional_seconds(self.drills.equal_at)
 
     @property
     def open_window(self) -> PastWindow | None:
@@ -131,6 +141,9 @@ class Snapshot:
 def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS, rules: str = "") -> Snapshot:
     """The channel now. ``rules``: the digest of its filter and renames, under which verifications count; empty: any.
     Raises PositionError if there is no such channel."""
+    # a window reads no snapshot, and loads nothing for it
+    from binlane.state.records.drills import last_drills
+
     status = read_status(engine, channel, rules)
     with engine.connect() as connection:
         clock = clock_of(connection)
@@ -163,6 +176,7 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             uncovered_since=uncovered,
             pending_since=pending,
             full_at=_optional_seconds(covered.full_at),
+            drills=last_drills(connection, channel),
             round=unfinished_round(connection, channel),
             step=read_step(connection, channel),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Row, and_, delete, func, insert, select
+from sqlalchemy import Connection, Engine, Row, Select, and_, delete, func, insert, select
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import BlockHeader, LogPosition, plural
@@ -86,6 +86,8 @@ class ChannelStatus:
     """When the oldest pending row was first found different; UTC, by the target's clock."""
     unshown: tuple[Unshown, ...] = ()
     """Those of the pending rows that a later verification may find pending again."""
+    unsolved: frozenset[int] = frozenset()
+    """The ids of the errors that the open window still has (``standing_error``)."""
 
     @property
     def low_water(self) -> int:
@@ -115,13 +117,16 @@ def read_status(engine: Engine, channel: str, rules: str = "", *, last_errors: i
         beats = read_heartbeats(connection, channel)
         found = read_channel(connection, channel)
         lanes = lane_positions(connection, channel)
+        window = read_open_window(connection, channel)
+        errors_found = read_errors(connection, channel, limit=last_errors)
         held = {lane.lane: holder(connection, lease_name(found.uuid, lane.lane)) for lane in lanes}
         return ChannelStatus(
             channel=found,
-            window=read_open_window(connection, channel),
+            window=window,
             positions=lanes,
             heartbeats=tuple(beats[lane] for lane in sorted(beats)),
-            errors=read_errors(connection, channel, limit=last_errors),
+            errors=errors_found,
+            unsolved=_unsolved(connection, channel, window) if window is not None and errors_found else frozenset(),
             undecided=read_undecided(connection, channel),
             prepared=read_open_xa(connection, channel),
             holders={lane: connection_id for lane, connection_id in held.items() if connection_id is not None},
@@ -181,6 +186,16 @@ def standing_error(connection: Connection, channel: str, window: Window) -> Lane
     A block's error names the block's first seqno, and a stop or a skip can leave a lane inside the block: only a
     later move of the position says that the lane has passed it.
     """
+    query = _standing(select(errors), channel, window).order_by(errors.c.id.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _error(row)
+
+
+def _unsolved(connection: Connection, channel: str, window: Window) -> frozenset[int]:
+    return frozenset(connection.execute(_standing(select(errors.c.id), channel, window)).scalars())
+
+
+def _standing(query: Select[Any], channel: str, window: Window) -> Select[Any]:
     has_passed = select(positions.c.lane).where(
         positions.c.channel == errors.c.channel,
         positions.c.lane == errors.c.lane,
@@ -191,13 +206,7 @@ def standing_error(connection: Connection, channel: str, window: Window) -> Lane
     stands = ~has_passed.exists()
     if window.plan_digest is not None:
         stands = and_(stands, errors.c.lane != WHOLE_WINDOW)
-    row = connection.execute(
-        select(errors)
-        .where(errors.c.channel == channel, errors.c.window_id == window.bounds.window_id, stands)
-        .order_by(errors.c.id.desc())
-        .limit(1)
-    ).one_or_none()
-    return None if row is None else _error(row)
+    return query.where(errors.c.channel == channel, errors.c.window_id == window.bounds.window_id, stands)
 
 
 def read_errors(connection: Connection, channel: str, *, after: int = 0, limit: int = 10) -> tuple[LaneError, ...]:

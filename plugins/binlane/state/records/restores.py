@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
-from binlane.state.channels import is_named_in
+from binlane.state.channels import is_named_in, is_table
 from binlane.state.json_columns import optional_value_of, text_of, value_of
-from binlane.state.tables import NOW, metadata, restores
+from binlane.state.tables import NOW, OF_CHANNELS, restores
 
 LOADING: Final = "loading"
 """The base is being loaded; another attempt begins it again."""
 ROLLING: Final = "rolling"
 """Windows bring the databases to the end."""
+REPLACING: Final = "replacing"
+"""The databases that are there change places with the restored ones."""
 MOVING: Final = "moving"
 """The databases get their final names."""
+EXTENDING: Final = "extending"
+"""Windows bring the complete databases to a later end."""
 COMPLETE: Final = "complete"
 
 
@@ -32,12 +37,16 @@ class RestoreDefinition:
     """The archive's folder or URI, or the connection of a live server."""
     databases: tuple[tuple[str, str], ...]
     """Names in the log, and final names on the target."""
+    tables: tuple[str, ...]
+    """Of the only database, the tables that are restored; empty: all that it has."""
     begin: str
     """The place of the log that belongs to the base, as ``file:offset``."""
     end_file: str
     end_offset: int
     asked: str
     """The end as it was asked for."""
+    replaced: tuple[tuple[str, str], ...]
+    """Databases that are there under their final names, and the names under which they are kept."""
     digest: str
     """Of the dump's size and ends: a load that begins again needs the same dump. Empty without a dump."""
 
@@ -66,6 +75,8 @@ class RestorePrograms:
     """All of them, in the order in which they can be made."""
 
     texts: tuple[ProgramText, ...]
+    former: tuple[ProgramText, ...]
+    """Those of the databases that are replaced, with the names under which these are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +86,24 @@ class Restore:
     name: str
     definition: RestoreDefinition
     stage: str
-    programs: tuple[ProgramText, ...]
+    programs: RestorePrograms
     """Empty before they were read."""
 
 
 def has_restore(connection: Connection, name: str) -> bool:
     """Whether this target has the restore; it need not have the schema."""
     return is_named_in(restores, connection, name)
+
+
+def restores_of(connection: Connection, databases: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """The final names among ``databases`` that restores of this target have, each with the restore; it need not have
+    the schema."""
+    if not is_table(restores, connection):
+        return ()
+    rows = connection.execute(select(restores).order_by(restores.c.channel)).all()
+    return tuple(
+        (final, found.name) for found in map(_of, rows) for _, final in found.definition.databases if final in databases
+    )
 
 
 def create_restore(connection: Connection, name: str, definition: RestoreDefinition) -> None:
@@ -96,26 +118,33 @@ def read_restore(connection: Connection, name: str) -> Restore | None:
     return None if row is None else _of(row)
 
 
-def read_restores(connection: Connection) -> tuple[Restore, ...]:
-    """All restores of this target."""
-    return tuple(map(_of, connection.execute(select(restores).order_by(restores.c.channel))))
-
-
-def set_stage(connection: Connection, name: str, stage: str, programs: Sequence[ProgramText] | None = None) -> None:
+def set_stage(connection: Connection, name: str, stage: str, programs: RestorePrograms | None = None) -> None:
     """Record a stage, and the programs with it."""
-    values = {} if programs is None else {"programs": text_of(RestorePrograms(tuple(programs)))}
+    values = {} if programs is None else {"programs": text_of(programs)}
     stored = update(restores).where(restores.c.channel == name)
     connection.execute(stored.values(stage=stage, updated_at=NOW, **values))
 
 
+def extend_restore(connection: Connection, name: str, definition: RestoreDefinition) -> None:
+    """Record another end of a complete restore."""
+    stored = update(restores).where(restores.c.channel == name)
+    connection.execute(stored.values(stage=EXTENDING, definition=text_of(definition), updated_at=NOW))
+
+
+def forget_replaced(connection: Connection, found: Restore) -> None:
+    """Record that what a complete restore has replaced is kept no longer."""
+    definition = replace(found.definition, replaced=())
+    stored = update(restores).where(restores.c.channel == found.name)
+    connection.execute(stored.values(definition=text_of(definition), updated_at=NOW))
+
+
 def forget_restore(connection: Connection, name: str) -> None:
-    """Remove every row of the restore and of its channel."""
-    for table in metadata.sorted_tables:
-        if "channel" in table.c:
-            connection.execute(delete(table).where(table.c.channel == name))
+    """Remove every row of the restore and of its channel, but those of the audit."""
+    for table in OF_CHANNELS:
+        connection.execute(delete(table).where(table.c.channel == name))
 
 
 def _of(row: Row[tuple[object, ...]]) -> Restore:
     definition = value_of(RestoreDefinition, row.definition, restores.c.definition)
     programs = optional_value_of(RestorePrograms, row.programs, restores.c.programs)
-    return Restore(row.channel, definition, row.stage, () if programs is None else programs.texts)
+    return Restore(row.channel, definition, row.stage, RestorePrograms((), ()) if programs is None else programs)

@@ -378,10 +378,20 @@ def count_suspects(connection: Connection, channel: str) -> dict[str, int]:
     return {state: int(count) for state, count in rows}
 
 
+_KNOWN_TO_DIFFER: Final = or_(suspects.c.state == DRIFT, suspects.c.drifted_seqno.is_not(None))
+"""Was drift once, and has not been found equal since."""
+
+
 def count_drifted(connection: Connection, channel: str) -> int:
     """The rows and definitions that were drift once and have not been found equal since."""
-    known = or_(suspects.c.state == DRIFT, suspects.c.drifted_seqno.is_not(None))
-    return int(connection.execute(select(func.count()).where(suspects.c.channel == channel, known)).scalar_one())
+    counted = select(func.count()).where(suspects.c.channel == channel, _KNOWN_TO_DIFFER)
+    return int(connection.execute(counted).scalar_one())
+
+
+def read_drifted(connection: Connection, channel: str, limit: int) -> tuple[Suspect, ...]:
+    """The first of the rows and definitions that ``count_drifted`` counts."""
+    query = select(suspects).where(suspects.c.channel == channel, _KNOWN_TO_DIFFER).order_by(suspects.c.id)
+    return tuple(map(_suspect, connection.execute(query.limit(limit))))
 
 
 def oldest_pending(connection: Connection, channel: str) -> str | None:
@@ -442,22 +452,23 @@ def _most_first(found: Iterable[Unshown]) -> tuple[Unshown, ...]:
 def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
     """The channel's suspects, in the order in which they were stored."""
     rows = connection.execute(select(suspects).where(suspects.c.channel == channel).order_by(suspects.c.id))
-    return tuple(
-        Suspect(
-            table=TableKey(row.table_schema, row.table_name),
-            key=value_of(_Texts, row.row_key, suspects.c.row_key),
-            state=row.state,
-            seqno=row.seqno,
-            columns=value_of(_Texts, row.column_names, suspects.c.column_names),
-            source=optional_value_of(_Row, row.source_row, suspects.c.source_row),
-            target=optional_value_of(_Row, row.target_row, suspects.c.target_row),
-            note=row.note,
-            drifted=row.seqno if row.drifted_seqno is None and row.state == DRIFT else row.drifted_seqno,
-            since=str(row.at if row.since is None else row.since),
-            log_end=row.log_end,
-            shape=row.key_shape,
-        )
-        for row in rows
+    return tuple(map(_suspect, rows))
+
+
+def _suspect(row: Row[Any]) -> Suspect:
+    return Suspect(
+        table=TableKey(row.table_schema, row.table_name),
+        key=value_of(_Texts, row.row_key, suspects.c.row_key),
+        state=row.state,
+        seqno=row.seqno,
+        columns=value_of(_Texts, row.column_names, suspects.c.column_names),
+        source=optional_value_of(_Row, row.source_row, suspects.c.source_row),
+        target=optional_value_of(_Row, row.target_row, suspects.c.target_row),
+        note=row.note,
+        drifted=row.seqno if row.drifted_seqno is None and row.state == DRIFT else row.drifted_seqno,
+        since=str(row.at if row.since is None else row.since),
+        log_end=row.log_end,
+        shape=row.key_shape,
     )
 
 

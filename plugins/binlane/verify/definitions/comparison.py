@@ -20,7 +20,7 @@ from binlane.errors import SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
-from binlane.plan.transaction.rename import name_of, renamed_schema
+from binlane.plan.transaction.rename import is_alias, meant, name_of, renamed_schema
 from binlane.schema.compare import Rules
 from binlane.schema.letter_case import lower
 from binlane.schema.model import Schema, Table
@@ -47,7 +47,7 @@ from binlane.verify.definitions.definition_reader import (
 from binlane.verify.definitions.mend import Mend, nothing
 from binlane.verify.definitions.mend import one as one_statement
 from binlane.verify.definitions.object_mends import Creation, removal
-from binlane.verify.definitions.show_create import sequence_mend, table_mend, table_parts, without_collation
+from binlane.verify.definitions.show_create import parts_of_both, sequence_mend, table_mend, without_collation
 from binlane.verify.definitions.table_facts import TableFacts, differing_parts, read_table_facts
 from binlane.verify.definitions.table_mends import TableTexts
 from binlane.verify.definitions.visibility import Visibility
@@ -175,7 +175,7 @@ class Definitions:
             if exc.__cause__ is None or exc.__cause__.args[0] not in _GONE:
                 raise
             return  # dropped since the schema was read: the comparison of rows reports it
-        source, target = map(self._named, statements)
+        source, target = (self._named(text, on_target=place == 1) for place, text in enumerate(statements))
         if source == target:
             return
         name = f"{identifier(theirs.key.database)}.{identifier(theirs.key.table)}"
@@ -183,11 +183,11 @@ class Definitions:
             ours_text, theirs_text = (text.split("\n", 1)[0] for text in (source, target))
             yield from self._one(obj, "definition", ours_text, theirs_text, sequence_mend(name, statements[0]))
             return
-        parts = [table_parts(text) for text in (source, target)]
+        parts = parts_of_both(source, target)
         # in a statement the source's own text, which names other databases in foreign keys only
         spelled = [
-            dict(zip(named, table_parts(text).values(), strict=True))
-            for named, text in zip(parts, statements, strict=True)
+            dict(zip(named, plain.values(), strict=True))
+            for named, plain in zip(parts, parts_of_both(*statements), strict=True)
         ]
         alike = _of_one_collation(ours, theirs)
         for part in _of_either(*parts):
@@ -305,10 +305,10 @@ class Definitions:
     ) -> Iterator[DefinitionDifference]:
         """The difference between two texts of a fact, if it is one."""
         if what == "definition":
-            ours, theirs = self._named(ours), self._named(theirs)
+            ours, theirs = self._named(ours, on_target=False), self._named(theirs, on_target=True)
         elif what == "body":
             # as typed on both servers: only qualifying names differ, where databases are renamed
-            ours, theirs = self._renamed_in(ours), self._renamed_in(theirs)
+            ours, theirs = self._renamed_in(ours), self._renamed_in(theirs, on_target=True)
         elif what == "table":
             ours, theirs = self._cased(ours), self._cased(theirs)
         if ours == theirs or (self.depth is not Depth.EXACT and not self._equivalence.differs(what, ours, theirs)):
@@ -416,26 +416,25 @@ class Definitions:
     def _cased(self, name: str) -> str:
         return lower(name) if any(schema.folds_names for schema in self.schemas) else name
 
-    def _named(self, text: str) -> str:
+    def _named(self, text: str, *, on_target: bool) -> str:
         """A definition that a server has printed, with the target's names of databases, and with the names in backticks
         as the servers compare them. Strings stay as they are: defaults, comments, members."""
-        return _PRINTED.sub(lambda found: found[0] if found["string"] else self._cased(self._new_name(found)), text)
+        new_name = partial(self._new_name, on_target=on_target)
+        return _PRINTED.sub(lambda found: found[0] if found["string"] else self._cased(new_name(found)), text)
 
-    def _renamed_in(self, text: str) -> str:
-        return _QUALIFIER.sub(self._new_name, text) if self._new_names else text
+    def _renamed_in(self, text: str, *, on_target: bool = False) -> str:
+        return _QUALIFIER.sub(partial(self._new_name, on_target=on_target), text) if self._of_rules else text
 
-    def _new_name(self, match: re.Match[str]) -> str:
+    def _new_name(self, match: re.Match[str], *, on_target: bool) -> str:
         name = (match["quoted"] or match["plain"] or "").replace("``", "`")
-        new = self._new_names.get(name)
-        return match[0] if new is None else f"{identifier(new)}."
+        is_one = name in self._of_rules and not is_alias(match.string, match)
+        return f"{identifier(meant(self.renaming, name, on_target=on_target))}." if is_one else match[0]
 
     @cached_property
-    def _new_names(self) -> Mapping[str, str]:
-        """Names of both servers' databases -> the target's names."""
-        renamed = {
-            name: self.renaming.target(name) for name in self.schemas[0].databases if self.renaming.changes(name)
-        }
-        return {**{new: new for new in renamed.values()}, **renamed}
+    def _of_rules(self) -> frozenset[str]:
+        """The names of databases with which the channel's renames have to do, of both servers."""
+        renamed = [name for name in self.schemas[0].databases if self.renaming.changes(name)]
+        return frozenset((*renamed, *map(self.renaming.target, renamed)))
 
     @cached_property
     def _renamed(self) -> Schema:

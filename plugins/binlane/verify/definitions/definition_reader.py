@@ -6,17 +6,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+import pymysql
+
 from binlane.binlog.types.literals import identifier
+from binlane.errors import SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.normalize import charset_name, collation_name
+from binlane.schema.programs import QUERY
 from binlane.servers.names import among, literals
+from binlane.servers.programs import COLUMNS, VIEW_COLUMNS
+from binlane.servers.stored_bodies import CatalogBody, ProgramIsGone, program_error, stored_body
+from binlane.sql.parse.view_columns import named_by
 from binlane.verify.rows.sides import Side
 
 Facts = Mapping[str, str | None]
 """The parts of a definition by name; None: absent, or not visible to the account."""
 ORDER: Final = "order"
 """The fact of a trigger that says when it fires, among those of one table and event."""
+_BODY: Final = "body"
+_OF_CLIENT: Final = "character set of the client"
 DATABASE, VIEW, TRIGGER, EVENT = "database", "view", "trigger", "event"
 TABLE, SEQUENCE = "table", "sequence"
 _PRIVILEGES: Final = {
@@ -24,7 +33,7 @@ _PRIVILEGES: Final = {
     TRIGGER: "TRIGGER",
     EVENT: "EVENT",
 }
-_COLLATIONS: Final = frozenset({"character set of the client", "collation of the client", "collation of the database"})
+_COLLATIONS: Final = frozenset({_OF_CLIENT, "collation of the client", "collation of the database"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +57,45 @@ def read_objects(side: Side, flavor: Flavor, databases: Collection[str]) -> dict
         rows = side.texts(f"SELECT {columns} FROM {query.view} WHERE {among(query.database, chosen)}")
         for kind, database, name, *values in rows:
             obj = SchemaObject(str(kind).lower(), str(database), str(name))
-            found[obj] = dict(_spelled(zip(query.facts, values, strict=True)))
+            facts = _executed(side, flavor, obj, _named(dict(_spelled(zip(query.facts, values, strict=True)))))
+            if facts is not None:
+                found[obj] = facts
     parameters: dict[SchemaObject, list[str]] = {}
     for kind, database, name, text in side.texts(_PARAMETERS.format(databases=chosen)):
         parameters.setdefault(SchemaObject(str(kind).lower(), str(database), str(name)), []).append(str(text))
     for obj in parameters.keys() & found.keys():
         found[obj] = {**found[obj], "parameters": ", ".join(parameters[obj])}
     return found
+
+
+def _named(facts: Facts) -> Facts:
+    """Of a view, with its columns' names in its query."""
+    columns, definition = facts.get(COLUMNS), facts.get(QUERY)
+    found = {what: value for what, value in facts.items() if what != COLUMNS}
+    return found if columns is None or not definition else {**found, QUERY: named_by(definition, columns)}
+
+
+def _executed(side: Side, flavor: Flavor, obj: SchemaObject, facts: Facts) -> Facts | None:
+    """With the text that the server executes: the catalogue's has lost escapes, by each family's own rules, and MySQL's
+    ends at a NUL. None if somebody has dropped the object."""
+    if (body := facts.get(_BODY)) is None:
+        return facts
+
+    def ask(statement: str) -> list[tuple[str | None, ...]]:
+        try:
+            return side.texts(statement)
+        except (SourceError, pymysql.err.MySQLError) as exc:
+            cause = exc.__cause__ if isinstance(exc, SourceError) else exc
+            code = cause.args[0] if isinstance(cause, pymysql.err.MySQLError) and cause.args else 0
+            if (found := program_error(code)) is not None:
+                raise found from exc
+            raise
+
+    stored = CatalogBody(obj.kind, obj.database, obj.name, body, facts["sql_mode"] or "", facts[_OF_CLIENT] or "")
+    try:
+        return {**facts, _BODY: stored_body(stored, flavor, ask)}
+    except ProgramIsGone:
+        return None
 
 
 def privilege_to_see(kind: str) -> str:
@@ -98,11 +139,11 @@ def _queries(flavor: Flavor) -> Iterator[_Query]:
     yield _Query(
         "'view', table_schema, table_name",
         {
-            "definition": "view_definition",
+            QUERY: "view_definition",
             "CHECK OPTION": "check_option",
             "definer": "definer",
             "SQL SECURITY": "security_type",
-            **({"algorithm": "algorithm"} if mariadb else {}),
+            **({"algorithm": "algorithm"} if mariadb else {COLUMNS: VIEW_COLUMNS}),
             **_CLIENT,
         },
         "information_schema.views",
@@ -115,7 +156,7 @@ def _stored_programs() -> Iterator[_Query]:
     yield _Query(
         "routine_type, routine_schema, routine_name",
         {
-            "body": "routine_definition",
+            _BODY: "routine_definition",
             "returned type": "dtd_identifier",
             "DETERMINISTIC": "is_deterministic",
             "data access": "sql_data_access",
@@ -133,7 +174,7 @@ def _stored_programs() -> Iterator[_Query]:
             "table": "event_object_table",
             "time": "CONCAT(action_timing, ' ', event_manipulation)",
             ORDER: "action_order",
-            "body": "action_statement",
+            _BODY: "action_statement",
             "definer": "definer",
             **_STORED,
         },
@@ -144,7 +185,7 @@ def _stored_programs() -> Iterator[_Query]:
         "'event', event_schema, event_name",
         {
             # not the status: on the target an event is disabled, as on any replica
-            "body": "event_definition",
+            _BODY: "event_definition",
             "schedule": "CONCAT_WS(' ', execute_at, interval_value, interval_field, starts, ends)",
             "ON COMPLETION": "on_completion",
             "time zone": "time_zone",
@@ -158,7 +199,7 @@ def _stored_programs() -> Iterator[_Query]:
 
 
 _CLIENT: Final = {
-    "character set of the client": "character_set_client",
+    _OF_CLIENT: "character_set_client",
     "collation of the client": "collation_connection",
 }
 _STORED: Final = {"sql_mode": "sql_mode", **_CLIENT, "collation of the database": "database_collation"}

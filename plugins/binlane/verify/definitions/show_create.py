@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from binlane.sql.parse.shown_table import hidden_part, with_quoted_names
 from binlane.verify.definitions.mend import Mend, nothing, one, replaced
 
 _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
@@ -17,12 +18,11 @@ _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"`(?P<name>(?:[^`]|``)+)` ", "column"),
         (r"PRIMARY KEY", "primary key"),
         (r"(?:UNIQUE |FULLTEXT |SPATIAL |VECTOR )?KEY `(?P<name>(?:[^`]|``)+)`", "index"),
-        (r"CONSTRAINT `(?P<name>.+?)` FOREIGN KEY \(", "foreign key"),
+        (r"CONSTRAINT `(?P<name>(?:[^`]|``)+)` FOREIGN KEY \(", "foreign key"),
         (r"CONSTRAINT `(?P<name>(?:[^`]|``)+)` CHECK", "check"),
         (r"PERIOD FOR `?(?P<name>(?:[^`]|``)+?)`? ", "period"),
     )
 )
-_QUOTED: Final = re.compile(r"(?:[^`]|``)+")
 _OPTION: Final = re.compile(r"(?P<name>(?:[A-Z_]+ )*?[A-Z_]+)=(?P<value>'(?:[^'\\]|''|\\.)*'|\S+)", re.DOTALL)
 _PARTITIONS: Final = re.compile(r"\s*(?:/\*M?!\d+ )?PARTITION BY .*", re.DOTALL)
 _FOLDER: Final = re.compile(r"\s*\b(?:DATA|INDEX) DIRECTORY ?= ?'(?:[^'\\]|''|\\.)*'", re.DOTALL)
@@ -31,13 +31,21 @@ _NEXT_ID: Final = "AUTO_INCREMENT"
 OTHER: Final = "options"
 
 
+def parts_of_both(source: str, target: str) -> tuple[dict[str, str], dict[str, str]]:
+    """``table_parts`` of both servers; where one of them hides something, each is one part, which no statement changes:
+    a statement of its lines could be any."""
+    if any(hidden_part(with_quoted_names(text)) is not None for text in (source, target)):
+        return {OTHER: source}, {OTHER: target}
+    return table_parts(source), table_parts(target)
+
+
 def table_parts(statement: str) -> dict[str, str]:
     """The parts of a SHOW CREATE TABLE, by name: ``column `a```, ``index `k```, ``option ENGINE``, ``partitions`` ...
 
     The next AUTO_INCREMENT value is left out: it is not part of the definition, and folding may leave a lower one. So
     are the folders of a table and its partitions, which are of a server's own machine.
     """
-    body, _, tail = statement.partition("\n) ")
+    body, _, tail = with_quoted_names(statement).partition("\n) ")
     tail = _FOLDER.sub("", tail)
     parts = dict(_part(line.strip().removesuffix(",")) for line in body.split("\n")[1:])
     found = _PARTITIONS.search(tail)
@@ -56,11 +64,6 @@ def _part(line: str) -> tuple[str, str]:
         match = pattern.match(line)
         if match is not None:
             name = match.groupdict().get("name")
-            if name is not None and _QUOTED.fullmatch(name) is None:
-                # MariaDB up to 10.11.18 prints a foreign key's name as it is
-                begin, end = match.span("name")
-                name = name.replace("`", "``")
-                line = f"{line[:begin]}{name}{line[end:]}"
             return (what if name is None else f"{what} `{name}`"), line
     return f"line {line}", line
 

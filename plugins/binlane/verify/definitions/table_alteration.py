@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from binlane.verify.definitions.show_create import table_mend, table_parts
+from binlane.verify.definitions.show_create import parts_of_both, table_mend
 
 _COLUMN: Final = "column "
 _WHOLE: Final = ("primary key", "option ENGINE", "option DEFAULT CHARSET", "option COLLATE")
@@ -19,7 +19,7 @@ _WHOLE: Final = ("primary key", "option ENGINE", "option DEFAULT CHARSET", "opti
 def table_alteration(table: str, source: str, target: str) -> tuple[str, ...]:
     """``table``: its quoted name on the target. ``source`` and ``target``: SHOW CREATE TABLE of both servers, which are
     of one family."""
-    ours, theirs = table_parts(source), table_parts(target)
+    ours, theirs = parts_of_both(source, target)
     foreign = [part for part in dict.fromkeys((*theirs, *ours)) if part.startswith("foreign key ")]
     changed = [part for part in (*foreign, *_WHOLE) if ours.get(part) != theirs.get(part)]
     mends = {part: table_mend(table, part, ours, theirs).statements for part in changed}

@@ -15,7 +15,7 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.schema.normalize import comparable
 from binlane.verify.definitions.mend import Mend, nothing
-from binlane.verify.definitions.show_create import table_mend, table_parts
+from binlane.verify.definitions.show_create import parts_of_both, table_mend
 
 BY_HAND: Final = nothing("compare SHOW CREATE TABLE of both servers")
 OTHER_FAMILY: Final = "its text is that of the source's family: read it before you run it"
@@ -42,8 +42,7 @@ class TableTexts:
     @cached_property
     def parts(self) -> tuple[dict[str, str], dict[str, str]]:
         """The parts of source and target, by name."""
-        ours, theirs = map(table_parts, self.read())
-        return ours, theirs
+        return parts_of_both(*self.read())
 
     def mend(self, part: str) -> Mend:
         """The statement that gives the target the source's part, such as ``column `a```. It is for an operator where

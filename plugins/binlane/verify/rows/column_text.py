@@ -19,6 +19,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import Arguments, sql_type
 from binlane.binlog.types.sql_values import FLOAT, INTEGER, JSON, LARGE, NOT_COPIED, OPAQUE, STRING, TEXT, unsigned_zero
+from binlane.errors import DriftError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
@@ -183,8 +184,24 @@ def key_text(column: Column, value: Value) -> str:
             return str(value)
 
 
+def is_key(table: ComparedTable, key: Key) -> bool:
+    """Whether these texts can be those of a row's primary key: what was stored between two commands, or in a file, may
+    have been changed there."""
+    return len(key) == len(table.key) and all(map(_is_value, table.key, key))
+
+
+def _is_value(column: Column, text: str) -> bool:
+    return sql_type(column.data_type).values.keys.fullmatch(text) is not None
+
+
 def literal(column: Column, text: str, flavor: Flavor) -> str:
-    """A key's value as a literal for a condition on its column."""
+    """A key's value as a literal for a condition on its column. Raises DriftError for a text that is none: whoever
+    reads a stored key has asked ``is_key``, so a server has given it."""
+    if not _is_value(column, text):
+        raise DriftError(
+            f"column {column.name}: expected the text of a {column.data_type} in a primary key, found {text[:60]!r}: "
+            "nothing was read or written by it; look at what both servers answer to a SELECT of that column"
+        )
     return sql_type(column.data_type).values.literal(column, text, flavor)
 
 
@@ -254,7 +271,7 @@ def _one_of_texts(table: ComparedTable, column: Column, texts: Sequence[str], fl
         if begin == end:
             single.append(literal(column, begin, flavor))
         else:
-            conditions.append(f"{name} BETWEEN {begin} AND {end}")
+            conditions.append(f"{name} BETWEEN {literal(column, begin, flavor)} AND {literal(column, end, flavor)}")
     if single:
         conditions.append(f"{name} IN ({', '.join(single)})")
     if column.name in table.prefixed:

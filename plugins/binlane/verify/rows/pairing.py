@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from binlane.binlog.types.literals import identifier
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
@@ -12,10 +13,12 @@ from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
+from binlane.schema.shell_names import shell_name
 from binlane.servers.variables import version_number
 from binlane.verify.rows.column_text import ComparedTable, compared
 
-ONLY_ON_TARGET: Final = "the table exists on the target and not on the source"
+_ONLY_ON_TARGET: Final = "the table exists on the target and not on the source"
+_ONLY_ON_SOURCE: Final = "the table exists on the source and not on the target"
 _JSON_TABLE: Final = (8, 0, 14)
 """The first MySQL whose JSON_TABLE may name columns of an outer query."""
 
@@ -54,7 +57,7 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         named = renaming.table(ours.key)
         theirs = None if renaming.refusal(ours.key.database) is not None else target.table(named)
         if theirs is None:
-            not_comparable[named] = "the table exists on the source and not on the target"
+            not_comparable[named] = _ONLY_ON_SOURCE
             continue
         # renamed, since foreign keys name databases
         fatal = [one for one in compare(renamed.tables[named], theirs, rules) if one.severity is Severity.FATAL]
@@ -69,8 +72,18 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         if key is None or selection.table(key) is not None or table.key in both:
             continue
         if key.database in source.databases and source.table(key) is None:
-            not_comparable[table.key] = ONLY_ON_TARGET
+            not_comparable[table.key] = _ONLY_ON_TARGET
     return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(not_comparable.items(), key=_by_name)))
+
+
+def with_way_out(note: str, table: TableKey, channel: str) -> str:
+    """The note of a table that only one server has, with the next step; other notes as they are."""
+    if note == _ONLY_ON_TARGET:
+        name = f"{identifier(table.database)}.{identifier(table.table)}"
+        return f"{note}; DROP TABLE {name} on the target, unless somebody else needs it there"
+    if note == _ONLY_ON_SOURCE:
+        return f"{note}; `binlane recopy {channel} --table {shell_name(table)}` makes it with its rows"
+    return note
 
 
 def _by_name(entry: tuple[TableKey, object]) -> str:

@@ -113,7 +113,7 @@ class LocalProcesses:
         except BrokenProcessPool as exc:
             self.close()
             raise ExecutorsLostError(
-                f"a process of the plan job {self._context.how_ended}; nothing was written to the target: run it "
+                f"a process of the plan job {self._context.how_ended}; this step writes nothing to the target: run it "
                 "again, if memory was the cause with smaller segments.bytes"
             ) from exc
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from binlane.errors import PlanError
+from binlane.errors import NO_RECORD, PlanError
 from binlane.work.files import Digests, WorkFolder, digest_of
 
 TOKEN: Final = "spark.binlane.token"
@@ -51,7 +51,7 @@ def take_answer(uri: str, token: str) -> None:
     try:
         found = json.loads(folder.read(ANSWER))
         made, code = str(found["made"]), str(found["code"])
-    except (ValueError, TypeError, LookupError) as exc:
+    except NO_RECORD as exc:
         raise _foreign(uri, repr(exc)) from exc
     if not hmac.compare_digest(code.encode(), _code(made, token).encode()):
         raise _foreign(uri, "another code")

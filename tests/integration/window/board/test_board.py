@@ -129,8 +129,8 @@ def test_a_channel_from_its_first_day_to_its_transactions(channel: Channel) -> N
         assert row["read"] >= row["written"] > 0
         assert row["behind"] >= 0
         assert row["serialized"] >= row["barriers"] > 0
-    assert found["heat"]["windows"] == [1, 2]
-    assert [row[-1] for row in found["heat"]["transactions"] if row[-1]]
+    assert found["heat"]["windows"] == [2, 1]
+    assert [row[0] for row in found["heat"]["transactions"] if row[0]]
     assert get(client, f"{API}/windows?before=2")[0]["number"] == 1
     assert get(client, f"{API}/windows?limit=1")[0]["number"] == 2
 
@@ -338,6 +338,15 @@ def test_rows_are_for_those_who_may_edit_whole_in_pages_and_as_they_were_logged(
         after = part["next_after"]
     assert [row["kind"] for row in found] == ["insert", "insert", "update", "delete"]
     shown = get(client, f"{path}?after={seqno - 1}&limit=1")["transactions"][0]
+    # the log has no names: those of the target's table
+    assert [row["columns"] for row in found] == [["a", "note", "raw"]] * 4
+    run_on(channel.target, "ALTER TABLE renamed_x.t ADD COLUMN later INT", log=False)
+    changed = get(client, f"{path}/{seqno}/rows?limit=1", EDIT)["rows"]
+    assert changed[0]["columns"] == ["@1", "@2", "@3"]
+    # as many columns, and others
+    run_on(channel.target, "ALTER TABLE renamed_x.t DROP COLUMN later, DROP COLUMN raw, ADD raw DATETIME", log=False)
+    changed = get(client, f"{path}/{seqno}/rows?limit=1", EDIT)["rows"]
+    assert changed[0]["columns"] == ["@1", "@2", "@3"]
     assert {row["table"] for row in found} == {each["name"] for each in shown["tables"]} == {"renamed_x.t"}
     first, second, third, last = found
     assert (first["before"], last["after"]) == (None, None)
@@ -369,6 +378,71 @@ def test_verifications_are_shown_with_what_they_found(channel: Channel) -> None:
     assert full["rows"] >= window["rows"] > 0
     assert full["tables"] > 0
     assert found["verified_through"] == {"window": through}
+
+
+def test_rows_that_differ_are_listed_with_both_values_to_those_who_may_edit(channel: Channel) -> None:
+    run_on(
+        channel.source,
+        "CREATE DATABASE app",
+        "CREATE TABLE app.t (a INT, b VARCHAR(9) CHARACTER SET utf8mb4, n INT, note VARCHAR(2000), PRIMARY KEY (a, b))",
+        "INSERT INTO app.t VALUES (1, 'x', 10, 'one'), (2, 'y', 20, NULL), (3, 'z', 30, NULL)",
+    )
+    assert channel.run() is not None
+    client = client_of(channel)
+    assert get(client, API, EDIT)["drifted"] == []
+    run_on(
+        channel.target,
+        "UPDATE app.t SET n = 11, note = '<b>' WHERE a = 1",
+        "DELETE FROM app.t WHERE a = 2",
+        "INSERT INTO app.t VALUES (4, 'ä', NULL, REPEAT('x', 2000))",
+        "ALTER TABLE app.t ADD KEY mine (n)",
+        log=False,
+    )
+    verify_channel(channel.config, channel.endpoints, Options(full=True))
+    assert get(client, API)["drifted"] is None
+    found = get(client, API, EDIT)
+    [definition] = [each for each in found["drifted"] if each["note"]]
+    assert (definition["table"], "mine" in definition["note"]) == ("app.t", True)
+    rows = {tuple(map(tuple, each["key"])): each for each in found["drifted"] if not each["note"]}
+    changed, missing, extra = (
+        rows[("a", number), ("b", text)] for number, text in (("1", "'x'"), ("2", "'y'"), ("4", "'ä'"))
+    )
+    assert len(rows) == 3
+    assert (changed["missing_on"], missing["missing_on"], extra["missing_on"]) == (None, "target", "source")
+    assert changed["columns"] == [
+        {"name": "n", "source": "10", "target": "11"},
+        {"name": "note", "source": "'one'", "target": "'<b>'"},
+    ]
+    assert missing["columns"] == [
+        {"name": "n", "source": "20", "target": None},
+        {"name": "note", "source": None, "target": None},
+    ]
+    assert len(extra["columns"][1]["target"]) < 1_100
+    # a page asks every few seconds: definitions are read again when others are known to differ
+    run_on(channel.target, "ALTER TABLE app.t CHANGE n renamed INT", log=False)
+    assert get(client, API, EDIT)["drifted"] == found["drifted"]
+    back = ("ALTER TABLE app.t CHANGE renamed n INT", "UPDATE app.t SET n = 10, note = 'one' WHERE a = 1")
+    run_on(channel.target, *back, log=False)
+    verify_channel(channel.config, channel.endpoints, Options(full=True))
+    assert len(get(client, API, EDIT)["drifted"]) == len(found["drifted"]) - 1
+
+
+def test_a_failed_run_stays_to_be_seen_while_the_next_one_runs(channel: Channel) -> None:
+    failed = Run("manual__1", "failed", 1.0, 2.0, ("apply_lane",))
+    running = AirflowRuns(active=Run("manual__2", "running", 3.0, None), ended=(failed,))
+    card = get(client_of(channel, running), API)["card"]
+    assert (card["run"]["run_id"], card["run_before"]["run_id"]) == ("manual__2", "manual__1")
+    assert card["run_before"]["failed_tasks"] == ["apply_lane"]
+    card = get(client_of(channel, AirflowRuns(ended=(failed,))), API)["card"]
+    assert (card["run"]["run_id"], card["run_before"]) == ("manual__1", None)
+
+
+def test_the_heat_map_begins_with_the_newest_window(channel: Channel) -> None:
+    for seed in range(3):
+        channel.traffic(10, seed=seed, mix=Mix())
+        assert channel.run() is not None
+    found = get(client_of(channel), API)
+    assert found["heat"]["windows"] == [each["number"] for each in found["history"]] == [3, 2, 1]
 
 
 def test_a_verification_is_a_run_that_applies_nothing_and_no_window_may_be_left_open(channel: Channel) -> None:

@@ -341,6 +341,57 @@ def test_a_reader_has_no_button_that_acts(look: Look) -> None:
         assert acting == ["Find"]  # a search
 
 
+def test_a_reader_is_told_what_the_page_leaves_out_and_why(look: Look) -> None:
+    tab, _ = look.tab(READER)
+    look.open(tab, Page(f"#/c/{FAILED}", "You may read this channel's DAG and not edit it"))
+    assert f"permission to edit replicate_{FAILED}" in tab.locator("main").inner_text()
+    tab, _ = look.tab(EDITOR)
+    look.open(tab, Page(f"#/c/{FAILED}", "Busiest shards"))
+    assert "You may read" not in tab.locator("main").inner_text()
+
+
+def test_lists_show_ten_lines_and_what_is_solved_is_closed(look: Look) -> None:
+    """The scene's channel with longer lists, as it will have them after months."""
+
+    def longer(route: Route) -> None:
+        found = route.fetch().json()
+        [first, *_], [error, *_] = found["history"], found["errors"]
+        found["history"] = [{**first, "window_id": f"w{number}", "number": number} for number in range(26, 0, -1)]
+        found["errors"] = [{**error, "id": at, "current": at < 2, "text": f"error {at}"} for at in range(5)]
+        found["coverage"]["unshown"] = [f"reason {at}" for at in range(12)]
+        compared = {"through_seqno": 5, "tables": 1, "chunks": 1, "rows": 1, "drift": 11, "pending": 0}
+        times = {"started_at": 1.0, "ended_at": 2.0}
+        found["verifications"] = [{"id": 1, "kind": "full", "scope": [], "state": "drift", **compared, **times}]
+        pair = {"name": "<b>v", "source": "1", "target": None}
+        row = {"table": "app.t", "key": [["id", "1"]], "missing_on": None, "columns": [pair], "note": ""}
+        found["drifted"] = [{**row, "key": [["id", str(at)]]} for at in range(11)]
+        uuid = "3e11fa47-71ca-11e1-9e33-c80aa942956"
+        found["card"]["mark"]["gtid_set"] = ",".join(f"{uuid}{server}:1-{server}77" for server in range(3))
+        found["card"]["run_before"] = {**found["card"]["run"], "state": "failed", "failed_tasks": ["apply_lane"]}
+        route.fulfill(json=found)
+
+    tab, _ = look.tab(EDITOR)
+    address = re.compile(rf"/api/channels/{FAILED}$")
+    tab.route(address, longer)
+    look.open(tab, Page(f"#/c/{FAILED}", "Known to differ"))
+    for heading, closed in (
+        ("Windows", ["16 more windows"]),
+        ("Errors that stopped a lane or a window", ["3 solved errors"]),
+        ("Verification", ["2 more reasons", "1 more line"]),
+    ):
+        panel = tab.locator(f"section.panel:has(h2:text-is('{heading}'))")
+        assert panel.locator("details > summary").all_inner_texts() == closed
+        assert panel.locator("details[open]").count() == 0
+    text = tab.locator("main").inner_text()
+    assert ("error 1" in text, "error 2" in text) == (True, False)
+    assert ("reason 9" in text, "reason 10" in text) == (True, False)
+    assert "…9560:1-077" in text
+    assert "and 1 more" in text
+    assert "failed at apply_lane" in text
+    assert text.index("Known to differ") < text.index("\nWindows\n")
+    tab.unroute(address)
+
+
 def test_the_list_is_filtered_and_channels_are_stopped_and_resumed_together(look: Look) -> None:
     tab, watch = look.tab(EDITOR)
     look.open(tab, Page("#/", RUNNING))

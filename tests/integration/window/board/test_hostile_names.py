@@ -19,6 +19,8 @@ BOTH: Final = pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql"
 DATABASE: Final = "tenant_app[/x]"
 ODD: Final = "tenant_%s{0}:a\x1b[31m\u202e\x9b"
 TABLE: Final = "[/bold]%(n)s:t\n\x1b]0;x\x07\u2066"
+TABLE_OF: Final = {DATABASE: TABLE, ODD: TABLE.replace("\n", "")}
+"""The definition of a table with a line break in its name is not corrected: see tests/security/test_shown_tables.py."""
 COLUMN: Final = "n[/]\x1b%d:c"
 VALUE: Final = "[/x]\x1b[2J\u202e\x9b"
 REASON: Final = "because [/x] \x1b[2J\u202e%s{0}"
@@ -53,13 +55,13 @@ def strings(found: Any) -> list[str]:
 
 def fill(channel: Channel) -> None:
     """Create databases, tables, columns, views and rows with hostile names and values on the source."""
-    for database in (DATABASE, ODD):
+    for database, table in TABLE_OF.items():
         run_on(
             channel.source,
             f"CREATE DATABASE {name(database)}",
-            f"CREATE TABLE {name(database, TABLE)} (id INT PRIMARY KEY, {name(COLUMN)} VARCHAR(99), "
+            f"CREATE TABLE {name(database, table)} (id INT PRIMARY KEY, {name(COLUMN)} VARCHAR(99), "
             f"KEY k ({name(COLUMN)}))",
-            f"CREATE VIEW {name(database, 'v' + TABLE)} AS SELECT id FROM {name(database, TABLE)}",
+            f"CREATE VIEW {name(database, 'v' + table)} AS SELECT id FROM {name(database, table)}",
         )
     insert = f"INSERT INTO {name(DATABASE, TABLE)} VALUES (%s, %s)"
     with channel.source.connect(autocommit=True) as connection, connection.cursor() as cursor:
@@ -95,10 +97,10 @@ def test_every_command_shows_hostile_names_and_executes_none(
         assert DATABASE in shown
 
     run_on(channel.target, f"UPDATE {name(DATABASE, TABLE)} SET {name(COLUMN)} = 'x'", log=False)
-    run_on(channel.target, f"ALTER TABLE {name(ODD, TABLE)} DROP KEY k", log=False)
+    run_on(channel.target, f"ALTER TABLE {name(ODD, TABLE_OF[ODD])} DROP KEY k", log=False)
     text = said(channel, capsys, "verify", CHANNEL, "--full", code=1)
     assert one_line(f"{DATABASE}.{TABLE}") in text
-    assert one_line(f"{ODD}.{TABLE}") in text
+    assert one_line(f"{ODD}.{TABLE_OF[ODD]}") in text
     text = said(channel, capsys, "verify", CHANNEL, "--full", "--repair", "--yes")
     assert "3 updated" in text
 
@@ -112,7 +114,7 @@ def test_every_command_shows_hostile_names_and_executes_none(
     refused = channel.status.errors[0].text
     assert one_line(f"{DATABASE}.{TABLE}, primary key id=9: insert id=9 ") in one_line(refused)
     assert f"`binlane show {CHANNEL} {seqno}` shows the transaction" in refused
-    assert "insert @1=9 " in said(channel, capsys, "show", CHANNEL, seqno)
+    assert "insert id=9 " in said(channel, capsys, "show", CHANNEL, seqno)
     assert channel.cli("show", CHANNEL, seqno, "--sql") == 0
     assert f"INSERT INTO {name(DATABASE, TABLE)} " in capsys.readouterr().out  # for a pipe: exact
     pages = [get(channel, path) for path in ("/api/channels", API, f"{API}/windows")]

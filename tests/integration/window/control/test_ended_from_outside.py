@@ -51,13 +51,11 @@ def lanes(pid: int) -> list[int]:
 
 @pytest.fixture
 def begun(channel: Channel) -> Channel:
-    run_on(
-        channel.source,
+    channel.on_both(
         "CREATE DATABASE tenant_1",
         "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, n INT)",
         "INSERT INTO tenant_1.t VALUES (1, 0), (2, 0)",
     )
-    assert channel.run() is not None
     run_on(channel.source, "UPDATE tenant_1.t SET n = 1", "INSERT INTO tenant_1.t VALUES (3, 1)")
     return channel
 

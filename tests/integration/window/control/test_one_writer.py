@@ -9,7 +9,7 @@ from binlane.errors import ApplyError, DriftError
 from binlane.orchestration import steps
 from binlane.orchestration.plan_file import read_plan
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, last_gtid, run_on
 from tests.integration.window.control.test_stop import apply_all, planned
 
 pytestmark = requires_mysql
@@ -63,7 +63,7 @@ def test_the_search_blames_the_transaction_that_the_target_refuses(
     run_on(channel.target, "INSERT INTO tenant_1.plain VALUES (50, 50, 'mine')", log=False)
     _write_before(channel)
     run_on(channel.source, "INSERT INTO tenant_1.plain VALUES (49, 49, 'x'), (50, 50, 'theirs')")
-    guilty = _gtid(channel)
+    guilty = last_gtid(channel.source)
     run_on(channel.source, "INSERT INTO tenant_1.plain VALUES (51, 51, 'x')")
     with pytest.raises((ApplyError, DriftError)) as refused:
         channel.run()
@@ -104,10 +104,3 @@ def _write_before(channel: Channel) -> None:
         *_UPDATES,
         "DELETE FROM tenant_1.docs WHERE id = 11",
     )
-
-
-def _gtid(channel: Channel) -> str:
-    """Of the source's last transaction."""
-    ((executed,),) = channel.source.query("SELECT @@gtid_executed")
-    uuid, _, interval = str(executed).replace("\n", "").rpartition(":")
-    return f"{uuid.rpartition(',')[2]}:{interval.rpartition('-')[2]}"

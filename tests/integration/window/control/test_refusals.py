@@ -13,7 +13,8 @@ import zstandard
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from lab.refusals import refusal_of
-from tests.integration.window.conftest import CHANNEL, Channel, drop_accounts, run_on
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, drop_accounts, run_on
 
 
 def shop(channel: Channel, *statements: str) -> None:
@@ -71,7 +72,7 @@ def test_a_channel_that_was_never_initialised_says_so(channel: Channel, capsys: 
     channel.target.query("DELETE FROM binlane.channels")
     assert f"`binlane bootstrap {CHANNEL}` or `binlane init {CHANNEL}` begins it" in refused(channel, capsys)
     channel.target.query("DROP DATABASE binlane")
-    assert "run `binlane init` first" in refused(channel, capsys)
+    assert f"`binlane bootstrap {CHANNEL}` copies the data" in refused(channel, capsys)
 
 
 @pytest.mark.parametrize(
@@ -260,3 +261,22 @@ def test_a_database_that_another_channel_writes_is_refused_by_name(
     channel.target.query(mend)
     channel.run()
     channel.assert_equal()
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_spent_limit_of_the_account_is_one_error_without_a_traceback(
+    channel_of: ChannelOf, family: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server refuses the ROLLBACK behind the refused statement, too."""
+    channel = channel_of(family, family)
+    account = f"test_limited@'%' IDENTIFIED BY '{channel.target.password}' WITH MAX_QUERIES_PER_HOUR 60"
+    run_on(channel.target, f"CREATE USER {account}", "GRANT ALL PRIVILEGES ON *.* TO test_limited@'%'", log=False)
+    channel.connect("target_server", channel.target, user="test_limited")
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)")
+    capfd.readouterr()
+    assert channel.cli("run", CHANNEL) == 1
+    said = "".join(capfd.readouterr())
+    assert "'test_limited' has exceeded the 'max_que" in said
+    assert "Traceback" not in said + caplog.text
+    run_on(channel.target, "ALTER USER test_limited@'%' WITH MAX_QUERIES_PER_HOUR 0", log=False)
+    assert channel.cli("run", CHANNEL) == 0

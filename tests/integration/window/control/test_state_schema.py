@@ -57,10 +57,13 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     # a monitoring plugin: see below
     "check": (),
     # files alone
+    "archive": (),
+    "audit": ((), ("--json",)),
     "config": (),
     "conflicts": ((), ("--json",)),
     "decide": (("1", "--ran"),),
     "doctor": (),
+    "drill": (("--from", "dump.sql", "--log", "source_server"), ("--list",), ("--clean",)),
     "find": ((),),
     "follow": ((),),
     "grants": (),
@@ -188,7 +191,7 @@ def test_a_window_that_an_older_schema_holds_half_finished_is_finished(
         assert channel.cli(command, CHANNEL) == 1
         told = capsys.readouterr().err
         assert f"has version {OLDER}, this binlane needs {OLDER + 1}" in told
-        assert "run `binlane init` with the channel's name, which upgrades the schema" in told
+        assert f"run `binlane init {CHANNEL}`, which upgrades the schema" in told
     # lanes of the command are processes that know one version
     assert channel.run() is not None
     assert channel.status.window is None

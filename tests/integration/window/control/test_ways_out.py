@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shlex
+import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
+from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
+from binlane.work.plan_job.made import made_here
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.one_runner import apply_alone
 from tests.trials.test_each_privilege import ACCOUNT, documented, give
 from tests.waiting import wait_until
-from tests.ways_out import BEFORE, OVERWRITE, TROUBLES, Trouble
+from tests.ways_out import BEFORE, OVERWRITE, TROUBLES, WINDOW, Trouble
 
-FAMILIES: Final = pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 MOST_STEPS: Final = 3
 IN_TESTS: Final = frozenset(
     {
@@ -36,12 +40,23 @@ IN_TESTS: Final = frozenset(
     }
 )
 """The others are trials."""
+FOLLOWED: Final = frozenset(
+    {
+        "a table was dropped",
+        "a column was added",
+        "rows are in the way",
+        "the connection leads to another target",
+    }
+)
+"""Also typed where `binlane follow` runs the windows; what another try may not meet does not end it."""
 READ_ONLY: Final = {Flavor.MARIADB: "read_only", Flavor.MYSQL: "super_read_only"}
 """By family; MySQL's documented account may write where read_only is set."""
 _KILLED: Final = "KILL its connection"
 _CONNECTED: Final = "the right host in the connection"
 _PASSWORD: Final = "the new password in the connection"
 _FREED: Final = "free space, or a larger work.uri"
+_FREED_TARGET: Final = "free space on the target"
+_ADOPTED: Final = "adopt"
 _STEPS: Final[Mapping[str, str]] = {
     r"`(binlane recopy [^`]+)`": "command",
     r"(apply\.on_conflict = \"overwrite\") in": "setting",
@@ -49,12 +64,15 @@ _STEPS: Final[Mapping[str, str]] = {
     r"; on the target: (ALTER TABLE .+?)(?: \[table-definitions\])?$": "target",
     r"only it has this constraint: (ALTER TABLE .+? DROP CONSTRAINT `\w+`)": "target",
     r"(SET GLOBAL \w+ = \w+) on the target": "target",
+    r"(SET GLOBAL gtid_mode = \w+) on the source": "source",
     r"^target: .*?((?:GRANT [A-Z ]+ ON \S+ TO '\w+'@'%'(?:; )?)+): ": "target",
     r"(GRANT [A-Z, ]+ ON \*\.\*) TO the account on the source": "source-account",
     r"SHOW FULL PROCESSLIST on the target and (KILL it)": _KILLED,
     r"(Point the connection at the channel's (?:server|target))": _CONNECTED,
+    r"`(binlane adopt-target \w+)` shows": _ADOPTED,
     r"((?:check|compare the connection's) user and password)": _PASSWORD,
     r"(Free space), or set work\.uri to a larger place": _FREED,
+    r"(free space on the target), then run again": _FREED_TARGET,
     r"(run (?:the step )?again when the server answers)": "binlane run shop",
     r"\[filter\] (exclude_tables = \['[\w.]+'\])": "filter",
     r"already, undo it there: (ALTER TABLE .+?)(?: \[logged-tables\])?$": "undo",
@@ -62,12 +80,16 @@ _STEPS: Final[Mapping[str, str]] = {
     r"`(binlane skip \w+ --seqno \d+) --reason": "command",
 }
 """What a message says that is to be done, and who does it; the first that a message has."""
-_LEFT: Final = re.compile(r"not repaired: .*?(DROP TABLE `\w+`\.`\w+`|DROP TRIGGER `\w+`\.`\w+`|ALTER TABLE [^;\n]+)")
+_LEFT: Final = re.compile(
+    r"not repaired: .*?(DROP TABLE `\w+`\.`\w+`|DROP TRIGGER `\w+`\.`\w+`|ALTER TABLE [^;\n]+|binlane recopy [^`]+)"
+)
 
 
-def read_step(said: str) -> tuple[str, str]:
-    """The next step that a message names, and who does it."""
+def read_step(said: str, without: str = "") -> tuple[str, str]:
+    """The next step that a message names, and who does it. ``without``: what does not fit the trouble."""
     for pattern, who in _STEPS.items():
+        if who == without:
+            continue
         found = re.search(pattern, said, re.MULTILINE)
         if found is not None:
             return found[1].rstrip("; "), who
@@ -81,11 +103,13 @@ class Broken:
     channel: Channel
     mends: dict[str, Callable[[], None]] = field(default_factory=dict)
     """By who does it."""
+    without: str = ""
+    """What a message names first for another trouble."""
 
     def type(self, step: str, who: str) -> str:
         """Do what a message says; as the page names it."""
         channel = self.channel
-        if who == "command":
+        if who in ("command", _ADOPTED):
             extra = ("--reason", "it has run") if " skip " in step else ("--yes",)
             assert channel.cli(*shlex.split(step)[1:], *extra) == 0
             return step.replace(f" {CHANNEL}", " shop").partition(" --seqno")[0]
@@ -106,6 +130,9 @@ class Broken:
                 assert channel.cli("bootstrap", CHANNEL, "--replace") == 0
                 return f"{step.replace(CHANNEL, 'shop')}; binlane bootstrap shop --replace"
             return step.replace("`", "")
+        if who == "source":
+            run_on(channel.source, step, log=False)
+            return step
         if who == "source-account":
             run_on(channel.source, f"{step} TO {ACCOUNT}", log=False)
             return step
@@ -180,7 +207,11 @@ def _with_password(channel: Channel, side: str) -> contextlib.AbstractContextMan
 @contextlib.contextmanager
 def _stopped(server: PrivateServer, channel: Channel) -> Iterator[Broken]:
     server.stop()
-    yield Broken(channel, {"binlane run shop": server.restart})
+    try:
+        yield Broken(channel, {"binlane run shop": server.restart})
+    finally:
+        if not server.is_running():
+            server.restart()
 
 
 @contextlib.contextmanager
@@ -215,6 +246,77 @@ def _purged(channel: Channel) -> Iterator[Broken]:
     yield Broken(channel)
 
 
+@contextlib.contextmanager
+def _replaced(channel: Channel) -> Iterator[Broken]:
+    """The data and the address are those of the target, the server is another one."""
+    target = channel.target
+    number = target.query("SELECT @@GLOBAL.server_id")[0][0]
+    if target.flavor is Flavor.MARIADB:
+        run_on(target, "SET GLOBAL server_id = 4711", log=False)
+    else:
+        target.stop()
+        (target.datadir / "auto.cnf").unlink()
+        target.restart()
+    try:
+        yield Broken(channel, without=_CONNECTED)
+    finally:
+        run_on(target, f"SET GLOBAL server_id = {number}", log=False)
+
+
+@contextlib.contextmanager
+def _full_target(channel: Channel) -> Iterator[Broken]:
+    """A database with a disk of its own, which another program has filled."""
+    folder, target = channel.target.datadir / "shop", channel.target
+    beside = channel.project / "beside"
+    target.stop()
+    shutil.move(folder, beside)
+    folder.mkdir(mode=0o777)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=777", "tmpfs", str(folder)], check=True)
+    filler = folder / "filler.txt"
+    try:
+        shutil.copytree(beside, folder, dirs_exist_ok=True)
+        owned(folder, like=beside)
+        target.restart()
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+
+        def freed() -> None:
+            filler.unlink()
+            subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
+
+        yield Broken(channel, {_FREED_TARGET: freed})
+    finally:
+        target.stop()
+        filler.unlink(missing_ok=True)
+        shutil.rmtree(beside)
+        shutil.copytree(folder, beside)
+        owned(beside, like=folder)
+        subprocess.run(["umount", str(folder)], check=True)
+        folder.rmdir()
+        shutil.move(beside, folder)
+        target.restart()
+
+
+def owned(folder: Path, like: Path) -> None:
+    """Give the files of a folder to the owner that they have in another one."""
+    for path in (folder, *folder.iterdir()):
+        there = like if path == folder else like / path.name
+        os.chown(path, there.stat().st_uid, there.stat().st_gid)
+
+
+@contextlib.contextmanager
+def _without_gtids(server: PrivateServer, channel: Channel) -> Iterator[Broken]:
+    modes = ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF")
+    run_on(server, *(f"SET GLOBAL gtid_mode = {mode}" for mode in modes), log=False)
+    try:
+        yield Broken(channel)
+    finally:
+        now = server.query("SELECT @@GLOBAL.gtid_mode")[0][0]
+        back = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
+        run_on(server, *(f"SET GLOBAL gtid_mode = {mode}" for mode in back[back.index(now) + 1 :]), log=False)
+
+
 BREAKS: Final[Mapping[str, Callable[[Channel], contextlib.AbstractContextManager[Broken]]]] = {
     "somebody holds LOCK TABLES": _locked,
     "read_only was set": lambda channel: _with_account(
@@ -230,9 +332,17 @@ BREAKS: Final[Mapping[str, Callable[[Channel], contextlib.AbstractContextManager
     "the work folder is full": _full,
     "the source has purged its log": _purged,
     "the connection leads to another source": lambda channel: _to_server("target")(channel, "source"),
+    "another server has replaced the target, with all its data": _replaced,
+    "the target's disk is full": _full_target,
+    "GTIDs were switched off on the source (`gtid_mode = OFF`), and the log behind the watermark has some": (
+        lambda channel: _without_gtids(channel.source, channel)
+    ),
     "the connection leads to another target": lambda channel: _to_server("source")(channel, "target"),
 }
 """Of troubles that are no statements on the target."""
+
+
+_NOTHING_WRITTEN: Final = re.compile(r"nothing (?:of the window )?(?:was|has been) written")
 
 
 def begun(channel: Channel) -> None:
@@ -269,18 +379,38 @@ def as_shown(statement: str) -> str:
     return re.sub(r" = \d+$|(?<= int)\(11\)", "", shown)
 
 
-def led_out(broken: Broken, trouble: Trouble, capsys: pytest.CaptureFixture[str], *, is_inside: bool = False) -> None:
-    """Run, and type what the message says, until the window is applied and all is equal."""
-    channel, typed, all_said = broken.channel, list[str](), ""
-    while True:
+def said_in_a_shell(channel: Channel, capsys: pytest.CaptureFixture[str], *command: str) -> Callable[[], str | None]:
+    """See ``led_out``."""
+
+    def run() -> str | None:
         capsys.readouterr()
-        code, said = channel.cli("run", CHANNEL), capsys.readouterr().err
-        if code == 0:
-            break
+        code = channel.cli(*command)
+        return capsys.readouterr().err if code != 0 else None
+
+    return run
+
+
+def led_out(
+    broken: Broken,
+    trouble: Trouble,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    is_inside: bool = False,
+    run: Callable[[], str | None] | None = None,
+) -> None:
+    """Run, and type what the message says, until the window is applied and all is equal.
+
+    ``run``: what a run says that fails, None for one that succeeds; without it those of `binlane run`.
+    """
+    channel, typed, all_said = broken.channel, list[str](), ""
+    run = said_in_a_shell(channel, capsys, "run", CHANNEL) if run is None else run
+    while (said := run()) is not None:
         all_said += said
         assert trouble.seen in said or typed, said
+        # its lanes have applied a part
+        assert not is_inside or not _NOTHING_WRITTEN.search(said), said
         assert len(typed) < MOST_STEPS, said
-        step, who = read_step(said)
+        step, who = read_step(said, broken.without)
         named = broken.type(step, who)
         typed += map(as_shown, named.split("; "))
     if any(" = " in each and "SET" not in each for each in typed):
@@ -294,9 +424,11 @@ def led_out(broken: Broken, trouble: Trouble, capsys: pytest.CaptureFixture[str]
         if channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") != 0:
             left = _LEFT.findall(capsys.readouterr().out)
             assert left, all_said
-            run_on(channel.target, *dict.fromkeys(left), log=False)
+            mended = [
+                broken.type(each, "command" if each.startswith("binlane") else "target") for each in dict.fromkeys(left)
+            ]
             if typed == ["binlane verify shop --full --repair"]:
-                typed = [each.replace("`", "") for each in dict.fromkeys(left)]
+                typed = mended
     assert trouble.seen in all_said
     expected = list(trouble.typed)
     # a window that has begun has smaller blocks, of which not each has the rows that are in the way
@@ -305,10 +437,21 @@ def led_out(broken: Broken, trouble: Trouble, capsys: pytest.CaptureFixture[str]
     assert channel.cli("verify", CHANNEL, "--full") == 0, capsys.readouterr().out
 
 
-@FAMILIES
+def _in_families(
+    trouble: Trouble, *more: object, name: str, marks: Sequence[pytest.MarkDecorator] = ()
+) -> Iterator[Any]:
+    for family in trouble.families:
+        needs = (requires_mysql,) if family == "mysql" else ()
+        yield pytest.param(family, trouble, *more, id=f"{name}-{family}", marks=(*needs, *marks))
+
+
 @pytest.mark.parametrize(
-    "trouble",
-    [pytest.param(each, id=each.what, marks=() if each.what in IN_TESTS else pytest.mark.trial) for each in TROUBLES],
+    ("family", "trouble"),
+    [
+        case
+        for each in TROUBLES
+        for case in _in_families(each, name=each.what, marks=() if each.what in IN_TESTS else (pytest.mark.trial,))
+    ],
 )
 def test_the_next_step_leads_out_of_a_trouble_before_a_window(
     channel_of: ChannelOf, family: str, trouble: Trouble, capsys: pytest.CaptureFixture[str]
@@ -322,13 +465,13 @@ def test_the_next_step_leads_out_of_a_trouble_before_a_window(
 
 
 @pytest.mark.trial
-@FAMILIES
 @pytest.mark.parametrize(
-    ("trouble", "transactions"),
+    ("family", "trouble", "transactions"),
     [
-        pytest.param(trouble, transactions, id=f"{trouble.what}-{transactions}")
+        case
         for trouble in TROUBLES
         for transactions in (1, 4)
+        for case in _in_families(trouble, transactions, name=f"{trouble.what}-{transactions}")
         # the rows that are broken there have been written by the fourth
         if trouble.in_window and (transactions == 1 or (trouble.breaks and OVERWRITE not in trouble.typed))
     ],
@@ -343,4 +486,59 @@ def test_each_next_step_leads_out_of_its_trouble_inside_a_window(
     stopped_at(channel, transactions)
     with broken(channel, trouble) as found:
         led_out(found, trouble, capsys, is_inside=True)
+    channel.assert_equal()
+
+
+@pytest.mark.trial
+@pytest.mark.parametrize(
+    ("family", "trouble"),
+    [case for each in TROUBLES if each.what in FOLLOWED for case in _in_families(each, name=each.what)],
+)
+def test_the_next_step_leads_out_where_windows_follow_each_other(
+    channel_of: ChannelOf, family: str, trouble: Trouble, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of(family, family)
+    begun(channel)
+    run_on(channel.source, *trouble.window)
+    with broken(channel, trouble) as found:
+        led_out(found, trouble, capsys, run=said_in_a_shell(channel, capsys, "follow", CHANNEL, "--for", "1s"))
+    channel.assert_equal()
+
+
+@pytest.mark.trial
+@requires_mysql
+def test_windows_go_on_without_gtids_on_the_target(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    begun(channel)
+    for is_begun in (False, True):
+        run_on(
+            channel.source, *(WINDOW if not is_begun else ("UPDATE shop.orders SET v = v + 1", "CREATE DATABASE other"))
+        )
+        if is_begun:
+            channel.write_channel(transactions=1)
+            stopped_at(channel, 1)
+        with _without_gtids(channel.target, channel):
+            assert channel.cli("run", CHANNEL) == 0
+        channel.assert_equal()
+
+
+def test_a_task_that_is_cleared_behind_the_command_that_has_finished_its_window_is_a_no_op(
+    channel_of: ChannelOf,
+) -> None:
+    """The command has extracted the window again, without the table that it has copied."""
+    channel = channel_of("mariadb", "mariadb")
+    begun(channel)
+    run_on(channel.source, *WINDOW)
+    run_on(channel.target, "DROP TABLE shop.heap", log=False)
+    work = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))["work"]
+    run_plan_job(WorkFolder(work), InProcess())
+    made = made_here(work)
+    with pytest.raises(PrecheckError, match="found no such table"):
+        steps.adopt_plan(channel.config, channel.endpoints, work, made=made)
+    assert channel.cli("recopy", CHANNEL, "--table", "shop.heap", "--yes") == 0
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, work, made=made)
+    for each in adopted["lanes"]:
+        apply_alone(channel.config, channel.endpoints, adopted["plan"], each["lane"])
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert channel.status.window is None
     channel.assert_equal()

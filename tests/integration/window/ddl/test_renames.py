@@ -16,6 +16,7 @@ from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
+from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
@@ -185,6 +186,14 @@ def test_rows_that_have_drifted_are_met_skipped_replayed_and_overwritten_by_the_
     with pytest.raises(DriftError, match="1062"):
         apply_all(family, adopted)
     seqno = read_plan(adopted["plan"]).first_seqno
+    capsys.readouterr()
+    # the log has the source's names and no column's: the window's definitions of the target have them
+    assert family.cli("show", CHANNEL, str(seqno)) == 0
+    assert "tenant_1.t insert id=1 n=1" in capsys.readouterr().out
+    file = str(family.source.datadir / family.source.query("SHOW BINARY LOGS")[-1][0])
+    for named, expected in (((), "@1=1 @2=1"), (("--channel", CHANNEL), "id=1 n=1")):
+        assert family.cli("inspect", "--rows", file, *named) == 0
+        assert f"tenant_1.t insert {expected}" in capsys.readouterr().out
     assert family.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "in the way") == 0
     assert "tenants_dr_1.t: 4 inserts" in " ".join(capsys.readouterr().out.split())
     run_on(family.target, "DELETE FROM tenants_dr_1.t", "INSERT INTO tenants_dr_1.t VALUES (1, 1), (2, 2)", log=False)
@@ -202,6 +211,13 @@ def test_rows_that_have_drifted_are_met_skipped_replayed_and_overwritten_by_the_
     assert family.cli("conflicts", CHANNEL, "--json") == 0
     assert '"database": "tenants_dr_1"' in capsys.readouterr().out
     assert family.target.query("SELECT * FROM tenants_dr_1.t WHERE id IN (2, 4) ORDER BY id") == [(2, 22), (4, 44)]
+
+
+def test_a_renamed_table_with_another_key_on_the_target_is_not_reduced(family: Channel) -> None:
+    run_on(family.target, "ALTER TABLE tenants_dr_1.t DROP KEY n, ADD UNIQUE other (n, id)", log=False)
+    run_on(family.source, "INSERT INTO tenant_1.t VALUES (1, 1)")
+    window = steps.extract(family.config, family.endpoints, WindowRequest("now"))
+    assert read_inputs(WorkFolder(window["work"])).settings.not_reduced == [["tenants_dr_1", "t"]]
 
 
 def test_the_plan_shows_both_names(family: Channel, capsys: pytest.CaptureFixture[str]) -> None:

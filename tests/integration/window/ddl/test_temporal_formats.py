@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -176,6 +177,7 @@ def test_a_target_that_makes_the_old_format_keeps_binlane_s_state_in_it(channel:
     run_on(channel.target, OFF, "DROP DATABASE binlane", log=False)
     try:
         channel.init()
+        run_on(channel.target, ON, log=False)
         run_on(channel.source, *MADE)
         assert channel.run() is not None
         ((old_columns,),) = channel.target.query(
@@ -185,3 +187,33 @@ def test_a_target_that_makes_the_old_format_keeps_binlane_s_state_in_it(channel:
         assert old_columns > 0
     finally:
         run_on(channel.target, ON, "DROP DATABASE binlane", log=False)
+
+
+def test_a_target_that_makes_the_old_format_is_told_before_a_copy_and_before_a_window(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(channel.source, *MADE[:2], *CHANGES[:2])
+    run_on(channel.target, OFF, "DROP DATABASE binlane", log=False)
+    try:
+        assert channel.cli("bootstrap", CHANNEL) == 1
+        assert ON in capsys.readouterr().err
+        run_on(channel.target, ON, log=False)
+        assert channel.cli("bootstrap", CHANNEL) == 0
+        # somebody has made the table anew: the statement alone would make the old format again
+        run_on(channel.target, OFF, "ALTER TABLE tenant_1.t MODIFY lasts TIME NULL DEFAULT NULL, FORCE", log=False)
+        run_on(channel.source, "INSERT INTO tenant_1.t (id, at) VALUES (9, '2024-01-01')")
+        assert channel.cli("run", CHANNEL) == 1
+        [mend] = re.findall(r"; on the target: (SET GLOBAL .*?) \[table-def", capsys.readouterr().err)
+        run_on(channel.target, *mend.split("; "), log=False)
+        assert channel.cli("run", CHANNEL) == 0
+        run_on(channel.target, OFF, log=False)
+        run_on(channel.source, "ALTER TABLE tenant_1.t ADD made DATETIME NULL", "UPDATE tenant_1.t SET made = at")
+        assert channel.cli("run", CHANNEL) == 1
+        said = capsys.readouterr().err
+        assert "mysql56_temporal_format of the target: expected ON, as on the source" in said
+        assert f"{ON} on the target" in said
+        run_on(channel.target, ON, log=False)
+        assert channel.cli("run", CHANNEL) == 0
+    finally:
+        run_on(channel.target, ON, log=False)
+    channel.assert_equal()

@@ -174,3 +174,70 @@ def test_features_that_an_older_target_lacks_are_named_in_one_error(
     ):
         assert named in str(refused.value)
     assert channel.target.query("SHOW DATABASES LIKE 'tenant%'") == []
+
+
+COMPARED = (
+    "CONVERT('ss' USING utf8mb4) = 'ß'",
+    "CAST('ss' AS CHAR CHARACTER SET utf8mb4) = CAST('ß' AS CHAR CHARACTER SET utf8mb4)",
+    "CHAR(115, 115 USING utf8mb4) = CONVERT('ß' USING utf8mb4)",
+    "_utf8mb4'ss' = _utf8mb4'ß'",
+)
+"""What 11.8 compares by its own default collation, and says so in its log."""
+
+
+@pytest.mark.parametrize("older", ["10.5", "10.11"])
+def test_what_a_statement_converts_is_compared_as_on_the_source_or_named(older: str, channel_of: ChannelOf) -> None:
+    channel = channel_of("11.8", older)
+    channel.on_both("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, same INT)")
+    general = ("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET SESSION binlog_format = STATEMENT")
+    rows = [f"INSERT INTO tenant_1.t VALUES ({number}, {each})" for number, each in enumerate(COMPARED)]
+    # what the refusal says to do
+    run_on(channel.source, *general, "SET SESSION character_set_collations = ''", *rows)
+    assert channel.run() is not None
+    channel.assert_equal()
+    for row in rows:
+        run_on(channel.source, *general, "DELETE FROM tenant_1.t", row)
+    with pytest.raises(PrecheckError, match="set character_set_collations = '' there") as refused:
+        channel.run()
+    named = "tenant_1.t: conversion without COLLATE utf8mb4 = utf8mb4_uca1400_ai_ci, in the statement of seqno "
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize("target", ["10.5", "10.11", "mysql"])
+def test_a_conversion_with_its_collation_is_applied_where_the_source_s_default_is_unknown(
+    target: str, channel_of: ChannelOf
+) -> None:
+    """The log says for such a statement what each character set means to its session, also if it does not ask."""
+    channel = channel_of("11.8", target)
+    column = "s VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+    channel.on_both(
+        "CREATE DATABASE tenant_1",
+        f"CREATE TABLE tenant_1.t (id INT PRIMARY KEY, {column}, same INT)",
+        "INSERT INTO tenant_1.t VALUES (1, 'ss', 7), (2, 'ß', 7)",
+    )
+    run_on(
+        channel.source,
+        "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
+        "SET SESSION binlog_format = STATEMENT",
+        "UPDATE tenant_1.t SET same = (CONVERT(s USING utf8mb4) COLLATE utf8mb4_bin) = 'ß'",
+    )
+    assert channel.run() is not None
+    assert channel.rows_of(channel.target) == channel.rows_of(channel.source)
+    assert channel.target.query("SELECT same FROM tenant_1.t ORDER BY id") == [(0,), (1,)]
+
+
+@pytest.mark.parametrize("older", ["10.5", "10.11"])
+def test_what_mysql_converts_is_named_where_the_target_compares_by_its_own_default(
+    older: str, channel_of: ChannelOf
+) -> None:
+    channel = channel_of("mysql", older)
+    table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, same INT) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci"
+    channel.on_both("CREATE DATABASE tenant_1 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", table)
+    general = ("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET SESSION collation_server = utf8mb4_general_ci")
+    statement = "SET SESSION binlog_format = STATEMENT"
+    for number, each in enumerate(COMPARED):
+        run_on(channel.source, *general, statement, f"INSERT INTO tenant_1.t VALUES ({number}, {each})")
+    with pytest.raises(PrecheckError, match="or log such statements as rows") as refused:
+        channel.run()
+    named = "tenant_1.t: conversion without COLLATE utf8mb4 = utf8mb4_0900_ai_ci, in the statement of seqno "
+    assert named in str(refused.value)

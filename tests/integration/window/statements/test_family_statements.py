@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -148,3 +149,127 @@ def test_a_variable_that_no_log_carries_stays_refused(channel_of: ChannelOf, sta
     )
     with pytest.raises((PrecheckError, UnsupportedEventError), match="SET STATEMENT"):
         channel.run()
+
+
+ANSWERS = (
+    ("quotients", "UPDATE {}.t SET v = n / 7.1", "found / between the families"),
+    (
+        "documents",
+        "INSERT INTO {}.t (v) VALUES (JSON_OBJECT('b', 1, 'a', 2))",
+        r"JSON_OBJECT\(\) between the fam",
+    ),
+    (
+        "patterns",
+        "INSERT INTO {}.t (v) SELECT `regexp_substr`('abc', '[0-9]') FROM DUAL",
+        r"REGEXP_SUBSTR\(\) bet",
+    ),
+    ("offsets", "UPDATE {}.t SET v = DATE('2024-02-29 00:30:00+02:00')", "found a time with an offset between"),
+    ("axes", "UPDATE {}.t SET v = ST_X(ST_GeomFromText('POINT(1 2)', 4326))", r"ST_GEOMFROMTEXT\(\) between"),
+    ("numbers", "UPDATE {}.t SET v = X'41' + 0", r"X'\.\.' as a number between"),
+    ("triggers", "INSERT INTO {}.fires (v) VALUES ('x')", r"JSON_ARRAY\(\) between the families of trigger"),
+)
+"""Database, statement and what is said of it."""
+
+
+@requires_mysql
+@pytest.mark.parametrize("families", [("mariadb", "mysql"), ("mysql", "mariadb")], ids=lambda each: "-to-".join(each))
+def test_statements_that_the_families_answer_otherwise_are_named_all_at_once(
+    channel_of: ChannelOf, families: tuple[str, str]
+) -> None:
+    channel = channel_of(*families)
+    for name, _, _ in ANSWERS:
+        run_on(
+            channel.source, TENANT.format(name), TABLE.format(name), ROWS.format(name),
+            f"CREATE TABLE {name}.fires LIKE {name}.t",
+        )  # fmt: skip
+    run_on(
+        channel.source,
+        "CREATE TRIGGER triggers.made BEFORE INSERT ON triggers.fires FOR EACH ROW SET NEW.v = JSON_ARRAY(NEW.v, 1)",
+    )
+    assert channel.run() is not None
+    with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_format = STATEMENT, sql_mode = ''")
+        for name, statement, _ in ANSWERS:
+            cursor.execute(statement.format(name))
+    with pytest.raises(PrecheckError) as refused:
+        channel.run()
+    for _, _, said in ANSWERS:
+        assert re.search(said, str(refused.value)) is not None, said
+    document = "SELECT v FROM documents.t WHERE id > 2"
+    assert channel.target.query(document) == []
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    values = {server.flavor: server.query(document)[0][0] for server in (channel.source, channel.target)}
+    assert values == {Flavor.MYSQL: '{"a": 2, "b": 1}', Flavor.MARIADB: '{"b": 1, "a": 2}'}
+
+
+COLUMNS = (
+    ("quotient", "DOUBLE AS (n / 7.13)", "/"),
+    ("document", "VARCHAR(80) AS (JSON_OBJECT('b', n, 'a', v))", r"JSON_OBJECT\(\)"),
+    ("pattern", "VARCHAR(20) AS (REGEXP_SUBSTR(v, '[0-9]+'))", r"REGEXP_SUBSTR\(\)"),
+)
+"""Name, definition, and what of it the families answer otherwise."""
+
+
+@requires_mysql
+@pytest.mark.parametrize("families", [("mariadb", "mysql"), ("mysql", "mariadb")], ids=lambda each: "-to-".join(each))
+@pytest.mark.parametrize("is_made", [True, False], ids=["made in the window", "there"])
+def test_columns_that_the_families_compute_otherwise_are_named(
+    channel_of: ChannelOf, families: tuple[str, str], is_made: bool
+) -> None:
+    channel = channel_of(*families)
+    names = [f"{name}_{kind}" for kind in ("STORED", "VIRTUAL") for name, _, _ in COLUMNS]
+    kinds = [f"{what} {kind}" for kind in ("STORED", "VIRTUAL") for _, what, _ in COLUMNS]
+    columns = ", ".join(f"{name} {what}" for name, what in zip(names, kinds, strict=True))
+    table = f"CREATE TABLE app.t (id INT PRIMARY KEY, n DECIMAL(10,3), v VARCHAR(40), {columns})"
+    databases, row = TENANT.format("app"), "INSERT INTO app.t (id, n, v) VALUES (1, 12.345, 'abc')"
+    if is_made:
+        run_on(channel.source, databases, table, row)
+    else:
+        channel.on_both(databases, table)
+        run_on(channel.source, row)
+    with pytest.raises(PrecheckError) as refused:
+        channel.run()
+    said = str(refused.value)
+    if is_made:
+        assert re.search(r"app\.t\.column that the window generates: expected what both families compute alike", said)
+        return
+    assert channel.target.query("SELECT * FROM app.t") == []
+    # row events bring the stored values to MariaDB
+    kind = "STORED" if families[1] == "mysql" else "VIRTUAL"
+    for name, _, what in COLUMNS:
+        assert re.search(rf"app\.t\.{name}_{kind}: expected what both .*, found {what} between the families", said)
+    assert ("_STORED" in said) is (families[1] == "mysql")
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    ours, theirs = (server.query(f"SELECT quotient_{kind} FROM app.t") for server in (channel.source, channel.target))
+    assert ours != theirs
+
+
+@requires_mysql
+@pytest.mark.parametrize("families", [("mariadb", "mysql"), ("mysql", "mariadb")], ids=lambda each: "-to-".join(each))
+def test_columns_that_the_families_convert_otherwise_are_named(
+    channel_of: ChannelOf, families: tuple[str, str]
+) -> None:
+    channel = channel_of(*families)
+    table = "CREATE TABLE app.{} (id INT PRIMARY KEY, a VARCHAR(9), b DATETIME(3), c INT, d DATE)"
+    channel.on_both(
+        TENANT.format("app"), table.format("t"), "INSERT INTO app.t VALUES (1, '1', NOW(), 3, '2024-01-01')"
+    )
+    run_on(
+        channel.source,
+        "ALTER TABLE app.t ADD COLUMN e TEXT, MODIFY COLUMN a VARCHAR(20), CHANGE c c2 BIGINT, MODIFY d DATETIME",
+        "ALTER TABLE app.t MODIFY a INT, CHANGE COLUMN b b2 DATE NULL",
+        table.format("made"),
+        "ALTER TABLE app.made MODIFY c DATE",
+        "ALTER TABLE app.t MODIFY e DECIMAL(10,2)",
+    )
+    with pytest.raises(PrecheckError) as refused:
+        channel.run()
+    said = re.findall(r"app\.(\w+\.\w+): expected a change of type that .*, found (\w+ to \w+); ", str(refused.value))
+    assert str(refused.value).count("[converted-columns]") == len(said)
+    assert said == [
+        ("t.a", "text to int"), ("t.b", "moment to date"), ("made.c", "whole to date"), ("t.e", "text to decimal"),
+    ]  # fmt: skip
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None

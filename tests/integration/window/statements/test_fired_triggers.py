@@ -17,8 +17,8 @@ from tests.integration.window.conftest import Channel, ChannelOf, database_of, i
 TABLES = (
     "CREATE DATABASE tenant_1 COLLATE utf8mb4_general_ci",
     "CREATE TABLE tenant_1.t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
-    "CREATE TABLE tenant_1.u (id INT PRIMARY KEY AUTO_INCREMENT, what VARCHAR(20))",
-    "CREATE TABLE tenant_1.w (id INT PRIMARY KEY AUTO_INCREMENT, what VARCHAR(20))",
+    "CREATE TABLE tenant_1.u (what VARCHAR(20), KEY (what))",
+    "CREATE TABLE tenant_1.w (what VARCHAR(20), KEY (what))",
     "CREATE VIEW tenant_1.v AS SELECT id, n FROM tenant_1.t",
 )
 WRITES_U = "CREATE TRIGGER tenant_1.tr AFTER INSERT ON tenant_1.t FOR EACH ROW INSERT INTO u (what) VALUES ('one')"

@@ -45,8 +45,7 @@ def opened(server: PrivateServer, database: str) -> tuple[Callable[..., None], C
 def begun(channel_of: ChannelOf, family: Flavor) -> Channel:
     channel = channel_of(family, family)
     for database in ("tenant_1", "tenant_2"):
-        run_on(channel.source, f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
-    assert channel.run() is not None
+        channel.on_both(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
     return channel
 
 
@@ -187,8 +186,7 @@ def test_a_table_that_is_used_behind_the_windows_end_does_not_end_with_the_windo
 ) -> None:
     """The connection has ended when the window is read; a permanent table has the temporary one's name."""
     channel = begun(channel_of, family)
-    run_on(channel.source, "CREATE TABLE tenant_1.tmp (v INT)", "INSERT INTO tenant_1.tmp VALUES (1), (2)")
-    assert channel.run() is not None
+    channel.on_both("CREATE TABLE tenant_1.tmp (v INT)", "INSERT INTO tenant_1.tmp VALUES (1), (2)")
     run, end = opened(channel.source, "tenant_1")
     time.sleep(1.1)
     between = dt.datetime.now(dt.UTC)
@@ -207,8 +205,7 @@ def test_a_connection_that_goes_on_although_it_has_ended_by_name_is_refused(
     channel_of: ChannelOf, family: Flavor, tmp_path: Path
 ) -> None:
     channel = begun(channel_of, family)
-    run_on(channel.source, "CREATE TABLE tenant_1.tmp (v INT)", "INSERT INTO tenant_1.tmp VALUES (1), (2)")
-    assert channel.run() is not None
+    channel.on_both("CREATE TABLE tenant_1.tmp (v INT)", "INSERT INTO tenant_1.tmp VALUES (1), (2)")
     archive = tmp_path / "archive"
     archive.mkdir()
     copy_log(channel, archive)

@@ -74,6 +74,12 @@ def with_algorithm(name: str) -> str:
 SILENT = {
     "function": ([function("1")], [function("2")], CALL, "function tenant_1.f: .* another body"),
     "view": ([view()], [view("id < 2")], FROM_VIEW, "view tenant_1.v: .* another query"),
+    "names-of-a-view's-columns": (
+        ["CREATE VIEW tenant_1.v (n, m) AS SELECT id, n FROM tenant_1.s"],
+        ["CREATE VIEW tenant_1.v (m, n) AS SELECT id, n FROM tenant_1.s"],
+        "UPDATE v SET n = n + 10",
+        "view tenant_1.v: .* another query",
+    ),
     "updated-view": ([view()], [view("id < 2")], "UPDATE v SET n = 9", "view tenant_1.v: .* another query"),
     "joined-view": (
         [view()],

@@ -242,7 +242,7 @@ def test_a_rename_of_temporary_tables_and_others_that_the_target_refuses_leaves_
         channel.run()
     why = f"temporary tables are open in seqno {seqno}, which can only be applied as a whole"
     assert "--reason" not in str(failed.value)
-    assert f"`binlane skip` cannot help: {why}" in str(failed.value)
+    assert f"`binlane skip {CHANNEL}` cannot help: {why}" in str(failed.value)
     for which in (("--seqno", str(seqno)), ("--range", f"{seqno - 2}-{seqno + 1}")):
         assert channel.cli("skip", CHANNEL, *which, "--reason", "try") == 1
         assert "temporary tables are open in seqno" in capsys.readouterr().err

@@ -170,7 +170,7 @@ def test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_
     assert xa.status.prepared == ()
 
 
-def test_temporary_tables_inside_prepared_transactions_live_where_they_commit(
+def test_temporary_tables_inside_prepared_transactions_live_where_they_are_prepared(
     mariadb_source: PrivateServer,
     mariadb_target: PrivateServer,
     tmp_path: Path,

@@ -172,7 +172,7 @@ def hashed(value: str) -> str:
 
 def number(sign: str) -> Kind:
     text = f"CAST(CAST(`c` AS {sign}) AS CHAR)"
-    return Kind(text, text, "1e2", True, f"CAST(`c` AS {sign})", b"1e2")
+    return Kind(text, text, "12", True, f"CAST(`c` AS {sign})", b"1e2")
 
 
 _DOUBLE = (
@@ -183,22 +183,22 @@ _DIGITS = (
     f"{hashed('HEX(`c`)')})"
 )
 SIGNED, UNSIGNED = number("SIGNED"), number("UNSIGNED")
-FLOAT = Kind(_DOUBLE, _DOUBLE, "1e2", False, "`c` * 1e0", b"1e2")
-PLAIN = Kind("CAST(`c` AS CHAR)", "CAST(`c` AS CHAR)", "'1e2'", True, "`c`", b"'1e2'")
-STRING = Kind("HEX(`c`)", "HEX(`c`)", "_latin1 X'1e2'", True, "`c`", b"_binary'1e2'")
-BINARY = STRING._replace(key="X'1e2'")
-BLOB = Kind(hashed("CAST(`c` AS BINARY)"), "HEX(`c`)", "X'1e2'", True, "`c`", b"_binary'1e2'")
-LOB = BLOB._replace(key="_latin1 X'1e2'")
+FLOAT = Kind(_DOUBLE, _DOUBLE, "12e0", False, "`c` * 1e0", b"1e2")
+PLAIN = Kind("CAST(`c` AS CHAR)", "CAST(`c` AS CHAR)", "'12'", True, "`c`", b"'1e2'")
+STRING = Kind("HEX(`c`)", "HEX(`c`)", "_latin1 X'12'", True, "`c`", b"_binary'1e2'")
+BINARY = STRING._replace(key="X'12'")
+BLOB = Kind(hashed("CAST(`c` AS BINARY)"), "HEX(`c`)", "X'12'", True, "`c`", b"_binary'1e2'")
+LOB = BLOB._replace(key="_latin1 X'12'")
 _JSON = hashed("CAST(`c` AS CHAR CHARACTER SET utf8mb4)")
-JSON = Kind(_JSON, _JSON, "'1e2'", False, "`c`", b"CAST(_utf8mb4'1e2' AS JSON)")
-TEXT_JSON = Kind(BLOB.compared, BLOB.compared, "'1e2'", False, "`c`", b"_binary'1e2'")
-OPAQUE = Kind(_DIGITS, _DIGITS, "'1e2'", False, "`c`", b"_binary'1e2'")
+JSON = Kind(_JSON, _JSON, "'12'", False, "`c`", b"CAST(_utf8mb4'1e2' AS JSON)")
+TEXT_JSON = Kind(BLOB.compared, BLOB.compared, "'12'", False, "`c`", b"_binary'1e2'")
+OPAQUE = Kind(_DIGITS, _DIGITS, "'12'", False, "`c`", b"_binary'1e2'")
 REFUSED = OPAQUE._replace(copied=None, stored=b"")
 
 
 def decimal(size: str) -> Kind:
     text = f"CAST(CAST(`c` AS DECIMAL({size})) AS CHAR)"
-    return Kind(text, text, "1e2", True, "`c`", b"1e2")
+    return Kind(text, text, "12", True, "`c`", b"1e2")
 
 
 AS_TEXT: Final = "HEX(CONVERT(LEFT(`c`, 65537) USING utf8mb4))"
@@ -270,7 +270,7 @@ def test_a_named_type_is_compared_copied_and_shown(
     assert column_words(column, compressed=False) == words
     assert expression(column) == kind.compared
     assert expression(column, whole=True) == kind.whole
-    assert key_literal(column, "1e2", Flavor.MYSQL) == kind.key
+    assert key_literal(column, "12", Flavor.MYSQL) == kind.key
     compared = ComparedTable(TABLE, TABLE, (column,), (column,), (Flavor.MYSQL, Flavor.MARIADB))
     assert compared.keys_are_logged is kind.is_exact
     assert _as_hex(column) == shown

@@ -342,7 +342,11 @@ def test_checksums_are_those_of_zlib_and_of_a_log_in_use(bodies: list[bytes], fl
 
 
 def test_a_log_without_checksums_has_none_to_verify() -> None:
-    fast.verify_checksums(fast.frame(event(EventType.XID, b"12345678"), 0, 0), "f")
+    data = event(EventType.XID, b"12345678")
+    fast.verify_checksums(fast.frame(data, 0, 0), "f")
+    # the same bytes as an event with a checksum: they have a wrong one
+    with pytest.raises(ChecksumError):
+        fast.verify_checksums(fast.frame(data, 0, CRC_LENGTH), "f")
 
 
 @settings(deadline=None)

@@ -51,7 +51,7 @@ def scan_segment(
             databases.setdefault(described.plain_database, seqno)
         else:
             members.append((seqno, numbers.setdefault(described, len(numbers))))
-    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary), frozenset(halves.kept))
+    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
     return ScanSummary(databases, tuple(numbers), tuple(members), *beyond)
 
 
@@ -67,7 +67,7 @@ def map_segment(
 ) -> MapSummary:
     """As ``columnar.map_segment``."""
     log, numbered = _read(data, segment, settings)
-    tally, activity = Tally(meter=_meter_of(settings, log)), WindowActivity()
+    tally, activity = Tally(target=Flavor(settings.target), meter=_meter_of(settings, log)), WindowActivity()
     writers: dict[int, LaneWriter] = {}
     decoded = [(seqno, each, parts_at(seqno, each, log, groups or NoGroups())) for seqno, each in numbered]
     unlogged = {content for _, _, parts in decoded for content in with_unlogged_lengths(parts)}

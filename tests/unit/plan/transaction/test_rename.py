@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,14 @@ from binlane.model import ANY_TABLE, TableKey
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.transaction.altered_tables import Alterations
-from binlane.plan.transaction.rename import name_of, namesakes, renamed_alterations, renamed_schema, without_own_name
+from binlane.plan.transaction.rename import (
+    is_alias,
+    name_of,
+    namesakes,
+    renamed_alterations,
+    renamed_schema,
+    without_own_name,
+)
 from binlane.schema.model import ForeignKey, Schema, Table
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
@@ -153,3 +161,23 @@ def test_tables_that_are_not_known_have_no_database_to_rename() -> None:
     found = filtered(log, settings(renames=[["old_*", "*"]]))
     assert found.plan.undone == {ANY_TABLE}
     assert found.plan.renamed == {"old_a": "a"}
+
+
+ALIASED = "select `a`.`id` AS `id`{} from (`d`.`t` `a` {}) where (`a`.`id` = 1)"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (ALIASED.format("", "join `d`.`u` on(`a`.`id` = 2)"), [True, True, True]),
+        (ALIASED.format("", "left join (`a`.`u` join `d`.`v` on(`a`.`x` = 1)) on(1)"), [True, False, True, True]),
+        (ALIASED.format(",`a`.`u`.`id` AS `other`", "join `d`.`u`"), [True, False, True]),
+        (ALIASED.format(",`a`.`f`(1) AS `f`", "join `d`.`u`"), [True, False, True]),
+        ("select `s`.`id` from (select 1 AS `id`) `s`", [True]),
+        ("select `a`.`f`(1) AS `a` from `a`.`t`", [False, False]),
+        ("CREATE TABLE `c` (`id` int, FOREIGN KEY (`id`) REFERENCES `a`.`p` (`id`))", [False]),
+    ],
+)
+def test_an_alias_in_a_printed_query_is_told_from_a_database_of_its_name(text: str, found: list[bool]) -> None:
+    qualifiers = [match for match in re.finditer(r"`\w+`\.", text) if match[0] in ("`a`.", "`s`.")]
+    assert [is_alias(text, match) for match in qualifiers] == found

@@ -14,7 +14,7 @@ from binlane.plan.manifest import TemporaryDrop
 from binlane.plan.routing import Routing
 from binlane.plan.transaction.unseen_tables import UNSEEN, UNSEEN_RULE, UNSURE
 from binlane.schema.model import Column, Schema, Table, Trigger
-from tests.unit.plan.logs import Filtered, alone, bound, filtered, prepare, rows, settings
+from tests.unit.plan.logs import Filtered, alone, bound, ends, filtered, prepare, rows, settings
 
 OLDEST_YOUNG: Final = 7
 SHADOWED, OTHER, FIRED, ASKING = (TableKey("a", name) for name in ("t", "p", "fired", "asking"))
@@ -195,7 +195,8 @@ def test_statements_of_a_transaction_are_left_out_one_by_one() -> None:
 
 
 def test_a_prepared_xa_transaction_with_one_is_refused() -> None:
-    log = [(*prepare(1, "x", "a")[:1], bound(1, "UPDATE only_there SET id = 1")[1], prepare(1, "x")[-1])]
+    half = (*prepare(1, "x", "a")[:1], bound(1, "UPDATE only_there SET id = 1")[1], prepare(1, "x")[-1])
+    log = [half, ends(2, "COMMIT", "x")]
     with pytest.raises(UnsupportedEventError, match="a prepared XA transaction with a statement that depends on its"):
         window(log)
 

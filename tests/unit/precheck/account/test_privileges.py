@@ -151,7 +151,8 @@ def test_all_privileges_do_not_include_passing_them_on() -> None:
         (Flavor.MARIADB, (11, 4, 2), ["BINLOG REPLAY", "BINLOG ADMIN"], False),
         (Flavor.MYSQL, (5, 7, 44), ["SUPER"], True),
         (Flavor.MYSQL, (8, 0, 11), ["BINLOG_ADMIN", "SYSTEM_VARIABLES_ADMIN"], True),
-        (Flavor.MYSQL, (9, 7, 4), ["BINLOG_ADMIN", "SESSION_VARIABLES_ADMIN", "REPLICATION_APPLIER"], True),
+        (Flavor.MYSQL, (8, 4, 0), ["BINLOG_ADMIN", "SESSION_VARIABLES_ADMIN", "REPLICATION_APPLIER"], True),
+        (Flavor.MYSQL, (9, 7, 4), ["BINLOG_ADMIN", "SESSION_VARIABLES_ADMIN", "REPLICATION_APPLIER"], False),
     ],
 )
 def test_privileges_have_the_names_of_their_version(

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from binlane.binlog.types.sql_types import SQL_TYPES
+from binlane.errors import DriftError
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column
-from binlane.verify.rows.column_text import ComparedTable, Key, is_of, key_shape, one_of
+from binlane.verify.rows.column_text import ComparedTable, Key, is_key, is_of, key_shape, literal, one_of
 from binlane.verify.rows.keys import in_order
 
 NAME = TableKey("d", "t")
@@ -55,6 +57,27 @@ def test_the_rows_of_a_condition_are_those_with_its_keys(ranges: bool, data: st.
         )
         found = engine.execute(f"SELECT * FROM t WHERE {one_of(compared, ordered, Flavor.MYSQL, ranges=ranges)}")
         assert sorted(map(repr, found)) == sorted(repr(stored(shape, key)) for key in keys)
+
+
+@pytest.mark.parametrize("data_type", SQL_TYPES)
+@pytest.mark.parametrize(
+    "text", ["7) OR (1", "7') OR ('7", "7 + f()", "7\\') OR 1 -- ", "7e0-f()", "X", "\n", "\u0667"]
+)
+def test_a_text_is_one_literal_or_an_error(data_type: str, text: str) -> None:
+    column = Column("a", 1, data_type)
+    compared = ComparedTable(NAME, NAME, (column,), (column,), (Flavor.MYSQL, Flavor.MYSQL))
+    if is_key(compared, (text,)):
+        escaped = text.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
+        assert literal(column, text, Flavor.MYSQL) == f"'{escaped}'"
+    else:
+        with pytest.raises(DriftError, match=r"column a: expected the text of a .* in a primary key, found "):
+            literal(column, text, Flavor.MYSQL)
+
+
+def test_a_key_has_a_value_for_each_column() -> None:
+    assert is_key(table(("bytes", "year")), ("30", "2026"))
+    assert not is_key(table(("bytes", "year")), ("30",))
+    assert not is_key(table(("bytes", "year")), ("30", "2026", "1"))
 
 
 def test_consecutive_integers_are_one_range_where_that_is_asked_for() -> None:

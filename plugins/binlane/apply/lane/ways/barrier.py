@@ -184,7 +184,7 @@ class _Passage:
         if orders.skipped:
             raise PlanError(
                 f"seqnos {sorted(orders.skipped)} are to be skipped, but {as_a_whole(self.barrier)}; cancel the skip "
-                "(`binlane skip --cancel`)"
+                "(`binlane skip CHANNEL --cancel`)"
             )
 
     def _write(self, first: Block, blocks: Iterator[Block]) -> Counted | None:

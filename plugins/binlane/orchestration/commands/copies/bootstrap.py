@@ -20,6 +20,7 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
 from binlane.health.first_copy import standing_text
 from binlane.model import plural
+from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.extraction.window_reading import source_of
@@ -29,6 +30,7 @@ from binlane.readiness.situation import ReadinessRequest
 from binlane.safe_text import one_line
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
+from binlane.state.migrations.upgrade import create
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +48,11 @@ def bootstrap(
         return first_copy(channel, endpoints, options, Bar(bars, activity))
 
 
-def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, told: Progress) -> Outcome:
+def first_copy(
+    channel: ChannelConfig, endpoints: Endpoints, options: Options, told: Progress, *, by: str | None = None
+) -> Outcome:
     """Copy a channel's databases and create the channel. Raises ConfigError for a channel that reads an archive or has
-    ``[rename]``."""
+    ``[rename]``. ``by``: the author, if not the account of this process."""
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to copy from, the channel has an archive")
     if channel.rename:
@@ -73,7 +77,11 @@ def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, t
         with engines[1].connect() as connection:
             # only for the setting that decides whether the case of names counts
             selection = selection_of(channel, read_schema(connection, ()))
-        return FirstCopy(channel, one.source, one.target, source, engines, options, told, selection).run()
+        create(engines[1], channel.work.uri)
+        command = "bootstrap --replace" if options.replace else "bootstrap"
+        given = {"--databases": ",".join(options.databases), "--users": options.users}
+        with audited(one.target, channel.name, command, given, by):
+            return FirstCopy(channel, one.source, one.target, source, engines, options, told, selection).run()
 
 
 def patterns_of(databases: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from binlane.bootstrap.physical import read_backup, read_clone, require_restored
 from binlane.bootstrap.sessions import answering, read_session, write_session
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PrecheckError
+from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.extraction.window_reading import source_of
@@ -65,5 +66,8 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
         create(engine, channel.work.uri)
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         older = highest_older_session(source, start.position)
-        record_target(channel.work.uri, create_channel(engine, name, start.identity, mark, older_sessions=older))
+        option = "--from-clone" if backup is None else "--from-backup"
+        with audited(endpoints.target, name, f"bootstrap {option}", {"folder": backup}):
+            state = create_channel(engine, name, start.identity, mark, older_sessions=older)
+        record_target(channel.work.uri, state)
     return f"channel {name}: begins at {recorded.where}; watermark at seqno 0, {mark.source}"

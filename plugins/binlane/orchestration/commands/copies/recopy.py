@@ -19,6 +19,7 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import BinlaneError, ConfigError, PositionError, WindowBusyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural
+from binlane.orchestration.audited import audited, whoami
 from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.commands.copies.missing_tables import (
     MissingTable,
@@ -28,7 +29,6 @@ from binlane.orchestration.commands.copies.missing_tables import (
     note_missing,
     without,
 )
-from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.commands.run import announced_window
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.request import NOW, WindowRequest
@@ -84,6 +84,13 @@ def recopy(name: str, folder: Path, options: Options, console: Terminal, *, reso
     channel, endpoints = load(name, folder, resolve)
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to copy from, the channel has an archive")
+    tables = ", ".join(options.tables)
+    with target_state(endpoints.target), audited(endpoints.target, name, "recopy", {"--table": tables}):
+        return _recopied(channel, endpoints, options, console)
+
+
+def _recopied(channel: ChannelConfig, endpoints: Endpoints, options: Options, console: Terminal) -> str:
+    name = channel.name
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
             begun = read_channel(connection, name)

@@ -9,58 +9,85 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from binlane.activity import doing
 from binlane.apply.refusals import target_errors
-from binlane.bootstrap.definition_copy import drop_database
+from binlane.binlog.types.literals import identifier
+from binlane.bootstrap.definition_copy import contents, drop_database
 from binlane.bootstrap.sessions import Session, answering, write_session
-from binlane.config import ChannelConfig
+from binlane.choices import FROM_LOG
+from binlane.config import ChannelConfig, require_channel_name
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import BinlaneError, ConfigError, PositionError, StopRequestedError, WindowBusyError
+from binlane.health.progress import Stage, stage_of
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural
+from binlane.orchestration.announcing.redaction import redacted
+from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
+from binlane.orchestration.commands.copies.restore_digest import (
+    END,
+    NAME,
+    PlanFacts,
+    digest_line,
+    digest_of,
+    require_approved,
+)
 from binlane.orchestration.commands.copies.restore_plan import (
+    EndRequest,
     RestorePlan,
     RestoreRequest,
     folder_of,
+    plan_extension,
     plan_object,
     plan_restore,
     plan_view,
-    unfinished,
+    require_complete,
+    require_replaceable_now,
 )
+from binlane.orchestration.commands.copies.restore_record import recorded, unfinished
 from binlane.orchestration.commands.run import apply_window
 from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.report import moment
-from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Grid, Terminal, View
-from binlane.restore.dump_file import DumpFile
+from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.final_names import move, read_final_programs, require_free
+from binlane.restore.replacement import change_places
+from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
+from binlane.servers.variables import version_number
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state import tables
-from binlane.state.channels import Watermark, create_channel, has_channel, read_channel
-from binlane.state.leases import bootstrap_lease
+from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
+from binlane.state.leases import bootstrap_lease, holder
 from binlane.state.migrations.upgrade import create
+from binlane.state.records.history import read_snapshot
 from binlane.state.records.restores import (
     COMPLETE,
+    EXTENDING,
     LOADING,
     MOVING,
+    REPLACING,
     ROLLING,
+    ProgramText,
     Restore,
+    RestorePrograms,
     create_restore,
+    extend_restore,
+    forget_replaced,
     forget_restore,
-    has_restore,
-    read_restore,
     set_stage,
 )
 from binlane.state.target_record import record_target
+from binlane.state.window_folders import WindowFolders
 from binlane.work.files import WorkFolder
 
 _LEASE_SECONDS: Final = 10
@@ -68,41 +95,147 @@ _LEASE_SECONDS: Final = 10
 
 def restore(
     request: RestoreRequest, channels: Path, console: Terminal, *, carries_out: bool, as_json: bool,
-    resolve: Resolver | None = None,
+    digest: str | None = None, by: str | None = None, resolve: Resolver | None = None,
 ) -> View:  # fmt: skip
-    """Plan a restore, and with ``carries_out`` do it. Raises everything that ``plan_restore`` and a window raise."""
+    """Plan a restore, and with ``carries_out`` do it. ``digest``: of the plan that may be carried out; None: any.
+    ``by``: the author, if not the account of this process. Raises PlanError for another plan, and everything that
+    ``plan_restore`` and a window raise."""
     plan = plan_restore(request, channels, resolve)
+    if digest is not None:
+        require_approved(plan.facts, digest)
     if not carries_out:
         if as_json:
             return json.dumps(plan_object(plan), indent=1)
         return [*plan_view(plan), Grid("to restore: the same command with --yes")]
     if not as_json:
         console.print(plan_view(plan))
-    _begin(plan)
-    return proceed(plan.name, channels, console, as_json=as_json, resolve=resolve)
+    return _carry_out(plan, channels, console, by, resolve, as_json=as_json)
+
+
+def _carry_out(
+    plan: RestorePlan, channels: Path, console: Terminal, by: str | None, resolve: Resolver | None, *, as_json: bool
+) -> View:
+    target = plan.endpoints.target
+    with target_errors(str(target)):
+        create(engine_of(target), plan.channel.work.uri)
+        with audited(target, plan.name, "restore", _arguments(plan), by, digest=plan.digest):
+            _begin(plan)
+            return _to_the_end(_Running.of(plan.name, channels, console, resolve), as_json=as_json)
+
+
+def _arguments(plan: RestorePlan) -> Mapping[str, object]:
+    """What the audit has: the end as a place, for a statement may have values of rows."""
+    definition = plan.definition
+    databases = ", ".join(f"{old} as {final}" for old, final in definition.databases)
+    return {
+        "--from": definition.base or FROM_LOG, "--log": redacted(definition.log), "databases": databases,
+        "tables": ", ".join(definition.tables), "begin": definition.begin, "end": definition.end,
+    }  # fmt: skip
+
+
+def restore_approved(
+    request: RestoreRequest, approved: PlanFacts, channels: Path, console: Terminal, *, by: str | None = None,
+    resolve: Resolver | None = None,
+) -> View:  # fmt: skip
+    """Carry out the plan with these facts, or go on with it where an earlier attempt of the same plan has begun. Raises
+    PlanError that says what has changed since, and as ``restore``."""
+    name, digest = approved[NAME], digest_of(approved)
+    file = folder_of(channels) / f"{name}.toml"
+    require_channel_name(name, file)
+    if file.exists() and digest_line(digest) in file.read_text("utf-8").splitlines():
+        running = _Running.of(name, channels, console, resolve)
+        with target_errors(str(running.endpoints.target)):
+            found = recorded(running.endpoints.target, running.channel)
+        if found is not None:
+            return proceed(name, channels, console, by=by, resolve=resolve)
+        # killed before it wrote anything to the target
+        drop_restore(name, channels, console, by=by, resolve=resolve)
+    if request.ends.until == NOW:
+        request = replace(request, ends=EndRequest(approved[END], None))
+    plan = plan_restore(request, channels, resolve)
+    require_approved(plan.facts, digest, approved)
+    return _carry_out(plan, channels, console, by, resolve, as_json=False)
 
 
 def _begin(plan: RestorePlan) -> None:
-    """Write the channel's file, and the restore's row: from now on the unfinished databases are its own."""
+    """Write the channel's file, and the restore's row: from now on the unfinished databases are its own. Raises
+    PrecheckError if somebody has made one of the databases since the plan."""
+    target, names = plan.endpoints.target, {final: unfinished(final) for _, final in plan.definition.databases}
+    replaced = dict(plan.definition.replaced)
+    with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
+        require_free(session, names)
+        require_free(session, {hidden: final for final, hidden in names.items() if final not in replaced})
+        require_free(session, replaced)
     plan.file.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle = os.open(plan.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
         raise ConfigError(f"{plan.file}: expected no such file, found one: another restore has begun") from None
     with os.fdopen(handle, "w", encoding="utf-8") as out:
-        out.write(plan.text)
+        out.write(plan.file_text)
     engine = engine_of(plan.endpoints.target)
-    with target_errors(str(plan.endpoints.target)):
-        create(engine, plan.channel.work.uri)
-        with engine.begin() as connection:
-            create_restore(connection, plan.name, plan.definition)
+    with target_errors(str(plan.endpoints.target)), engine.begin() as connection:
+        create_restore(connection, plan.name, plan.definition)
+
+
+def extend(
+    name: str, ends: EndRequest, log: str | None, channels: Path, console: Terminal, *, carries_out: bool,
+    as_json: bool, digest: str | None = None, by: str | None = None, resolve: Resolver | None = None,
+) -> View:  # fmt: skip
+    """Plan a later end of a complete restore, and with ``carries_out`` go on to it. ``log``: another place of the same
+    log; ``digest``: as in ``restore``. Raises as ``restore``."""
+    running = _Running.of(name, channels, console, resolve)
+    with target_errors(str(running.endpoints.target)):
+        found = running.read()
+        require_complete(found)
+        plan = plan_extension(found, running.state(), ends, log, running.channel, resolve)
+    if digest is not None:
+        require_approved(plan.facts, digest)
+    if not carries_out:
+        if as_json:
+            return json.dumps(plan_object(plan), indent=1)
+        return [*plan_view(plan), Grid("to go on: the same command with --yes")]
+    if not as_json:
+        console.print(plan_view(plan))
+    target = running.endpoints.target
+    with (
+        target_errors(str(target)),
+        audited(target, name, "restore --extend", _arguments(plan), by, digest=plan.digest),
+    ):
+        _begin_extension(running, plan)
+        return _to_the_end(_Running.of(name, channels, console, resolve), as_json=as_json)
+
+
+def _begin_extension(running: _Running, plan: RestorePlan) -> None:
+    name = running.name
+    with (
+        target_errors(str(running.endpoints.target)),
+        contextlib.closing(write_session(running.endpoints.target)) as session,
+    ):
+        _take_lease(session, name)
+        # the channel now works on the final names; a kill in between leaves a complete restore
+        temporary = plan.file.with_suffix(".new")
+        temporary.write_text(plan.file_text, encoding="utf-8")
+        temporary.replace(plan.file)
+        with engine_of(running.endpoints.target).begin() as connection:
+            extend_restore(connection, name, plan.definition)
 
 
 def proceed(
-    name: str, channels: Path, console: Terminal, *, as_json: bool = False, resolve: Resolver | None = None
-) -> View:
+    name: str, channels: Path, console: Terminal, *, as_json: bool = False, by: str | None = None,
+    resolve: Resolver | None = None,
+) -> View:  # fmt: skip
     """Go on with a restore to its end."""
     running = _Running.of(name, channels, console, resolve)
+    target = running.endpoints.target
+    with target_errors(str(target)):
+        running.read()
+        with audited(target, name, "restore --continue", by=by):
+            return _to_the_end(running, as_json=as_json)
+
+
+def _to_the_end(running: _Running, *, as_json: bool) -> View:
+    name = running.name
     with (
         target_errors(str(running.endpoints.target)),
         contextlib.closing(write_session(running.endpoints.target)) as session,
@@ -119,13 +252,18 @@ def proceed(
     databases = ", ".join(f"{final} (from {old})" for old, final in found.definition.databases)
     if as_json:
         steps = [f"binlane restore --drop {name}"]
+        if found.definition.replaced:
+            steps.insert(0, f"binlane restore --drop-replaced {name}")
         values = {"name": name, "stage": found.stage, "databases": dict(found.definition.databases),
+                  "replaced": dict(found.definition.replaced),
                   "end": str(mark.source), "time": mark.source_time, "notes": notes, "next_steps": steps}  # fmt: skip
         return json.dumps(values, indent=1)
     lines = [
         f"restore {name}: complete: {databases}; everything up to {mark.source} ({moment(mark.source_time)}), "
         f"{plural(mark.seqno, 'transaction')} of the log",
         *notes,
+        *(f"what was there as {final} is kept as {kept}" for final, kept in found.definition.replaced),
+        *([f"`binlane restore --drop-replaced {name}` drops it"] if found.definition.replaced else []),
         f"look at it; then `binlane restore --drop {name}` forgets the restore and keeps the databases",
     ]
     return "\n".join(lines)
@@ -141,14 +279,16 @@ class _Running:
 
     @classmethod
     def of(cls, name: str, channels: Path, console: Terminal, resolve: Resolver | None) -> _Running:
-        channel, endpoints = load(name, folder_of(channels), resolve)
+        folder = folder_of(channels)
+        if not (folder / f"{name}.toml").exists():
+            raise ConfigError(f"{folder}: expected the file of a restore {name}, found none; `binlane restore --list`")
+        channel, endpoints = load(name, folder, resolve)
         if endpoints.source is not None:
             endpoints = Endpoints(answering(endpoints.source), endpoints.target)
         return cls(name, channel, endpoints, console, [])
 
     def read(self) -> Restore:
-        with engine_of(self.endpoints.target).connect() as connection:
-            found = read_restore(connection, self.name) if has_restore(connection, self.name) else None
+        found = recorded(self.endpoints.target, self.channel)
         if found is None:
             raise PositionError(
                 f"restore {self.name}: {self.endpoints.target} does not have it: it was killed before it wrote "
@@ -160,7 +300,12 @@ class _Running:
         """The databases' names until the restore is complete, and their final ones."""
         return {unfinished(final): final for _, final in found.definition.databases}
 
-    def set_stage(self, stage: str) -> None:
+    def state(self) -> Channel:
+        """The channel's row, with the place of the log up to which everything is applied."""
+        with engine_of(self.endpoints.target).connect() as connection:
+            return read_channel(connection, self.name)
+
+    def enter(self, stage: str) -> None:
         with engine_of(self.endpoints.target).begin() as connection:
             set_stage(connection, self.name, stage)
 
@@ -188,36 +333,71 @@ def _load(running: _Running, found: Restore, session: Session) -> None:
         create_channel(engine, running.name, start.identity, mark, (tables.restores,), older_sessions=older)
     with engine.connect() as connection:
         record_target(running.channel.work.uri, read_channel(connection, running.name))
-    running.set_stage(ROLLING)
+    running.enter(ROLLING)
 
 
 def _load_dump(running: _Running, found: Restore, session: Session) -> None:
     definition = found.definition
-    dump = DumpFile(Path(definition.base))
+    dump = dump_of(Path(definition.base), {old for old, _ in definition.databases})
     if dump.digest != definition.digest:
         raise ConfigError(
             f"{definition.base}: expected the dump with which the restore {running.name} was planned, found another "
             f"one; put that one back and `binlane restore --continue {running.name}`, or --drop it and begin again"
         )
-    loading = DumpLoad(session, definition.base, {old: unfinished(final) for old, final in definition.databases})
-    # the session that holds the lease gets the dump's variables: a session of its own for each load
+    [(version, usual_mode)] = session.texts("SELECT VERSION(), @@global.sql_mode")
+    names = {old: unfinished(final) for old, final in definition.databases}
+    # the session that holds the lease does not get the dump's variables: a session of its own for each load
     with contextlib.closing(write_session(running.endpoints.target)) as own:
-        loading.session = own
-        loading.run(dump.statements())
+        loading = DumpLoad(own, version_number(version), definition.base, names, catalogue=session)
+        loading.tables = frozenset(definition.tables)
+        loading.run(dump.statements(usual_mode))
+    if isinstance(dump, DumpFolder):
+        running.notes += dump.beliefs()
+        _require_counts(session, dump, names, definition.tables)
     running.notes += loading.notes
     running.console.line(("✓", "green"), (f" base, {plural(loading.size, 'byte')}", ""))
 
 
+def _require_counts(session: Session, dump: DumpFolder, names: Mapping[str, str], tables: Collection[str]) -> None:
+    """Raises ConfigError if a table has another number of rows than the dump has recorded: a file of it is gone."""
+    for (database, table), rows in dump.row_counts().items():
+        if tables and table not in tables:
+            continue
+        [(found,)] = session.texts(f"SELECT COUNT(*) FROM {identifier(names[database])}.{identifier(table)}")
+        if int(found) != rows:
+            raise ConfigError(
+                f"--from {dump.path}: expected {plural(rows, 'row')} of {database}.{table}, as its file metadata says, "
+                f"found {int(found):,}: files of rows are missing or of another dump; --drop the restore, and begin it "
+                "with a whole dump"
+            )
+
+
 def _roll(running: _Running, found: Restore, session: Session) -> None:
     """Windows up to the end, then the programs as they are there."""
-    end, engine = found.definition.end, engine_of(running.endpoints.target)
+    _apply_windows(running, found)
+    _require_tables(running, found, session)
+    names, replaced = running.names(found), dict(found.definition.replaced)
+    require_free(session, {hidden: final for hidden, final in names.items() if final not in replaced})
+    texts = read_final_programs(session, names, only_triggers=bool(found.definition.tables))
+    former: tuple[ProgramText, ...] = ()
+    if replaced:
+        require_free(session, replaced)
+        require_replaceable_now(session, running.endpoints.target, running.name, replaced)
+        former = read_final_programs(session, replaced, only_triggers=False)
+    with engine_of(running.endpoints.target).begin() as connection:
+        set_stage(connection, running.name, REPLACING if replaced else MOVING, RestorePrograms(texts, former))
 
-    def reached() -> LogPosition:
-        with engine.connect() as connection:
-            return read_channel(connection, running.name).watermark.source
 
+def _extend(running: _Running, found: Restore, session: Session) -> None:
+    _apply_windows(running, found)
+    running.enter(COMPLETE)
+
+
+def _apply_windows(running: _Running, found: Restore) -> None:
+    """Raises StopRequestedError if the channel was stopped."""
+    end = found.definition.end
     with LaneProcesses() as lanes:
-        while reached() != end:
+        while running.state().watermark.source != end:
             request = WindowRequest(until_position=end)
             done = apply_window(running.channel, running.endpoints, request, "local", running.console, {}, lanes)
             if done.get("is_open"):
@@ -227,25 +407,43 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
                 )
             if "note" not in done:
                 break
-    require_free(session, running.names(found))
-    programs = read_final_programs(session, running.names(found))
-    with engine.begin() as connection:
-        set_stage(connection, running.name, MOVING, programs)
+
+
+def _require_tables(running: _Running, found: Restore, session: Session) -> None:
+    """Raises ConfigError if one of the tables that are restored is not there at the end."""
+    for database, final in running.names(found).items():
+        there = {each.name for each in contents(session, [database])}
+        if lacks := [table for table in found.definition.tables if table not in there]:
+            raise ConfigError(
+                f"restore {running.name}: expected table {lacks[0]} at {found.definition.end}, found none: neither the "
+                f"base nor the log up to there makes it, or the log has dropped it; `binlane restore --drop "
+                f"{running.name}`, then begin it with another --table or an earlier end for {final}"
+            )
+
+
+def _replace(running: _Running, found: Restore, session: Session) -> None:
+    replaced = dict(found.definition.replaced)
+    running.notes += change_places(session, running.names(found), replaced, found.programs.former)
+    running.enter(MOVING)
 
 
 def _move(running: _Running, found: Restore, session: Session) -> None:
-    running.notes += move(session, running.names(found), found.programs)
-    running.set_stage(COMPLETE)
+    running.notes += move(session, running.names(found), found.programs.texts)
+    running.enter(COMPLETE)
 
 
 _STAGES: Final[Mapping[str, Callable[[_Running, Restore, Session], None]]] = {
     LOADING: _load,
     ROLLING: _roll,
+    REPLACING: _replace,
     MOVING: _move,
+    EXTENDING: _extend,
 }
 
 
-def drop_restore(name: str, channels: Path, console: Terminal, resolve: Resolver | None = None) -> str:
+def drop_restore(
+    name: str, channels: Path, console: Terminal, *, by: str | None = None, resolve: Resolver | None = None
+) -> str:
     """Remove an unfinished restore with its databases, or forget a complete one and keep its databases."""
     running = _Running.of(name, channels, console, resolve)
     engine = engine_of(running.endpoints.target)
@@ -255,21 +453,23 @@ def drop_restore(name: str, channels: Path, console: Terminal, resolve: Resolver
         contextlib.closing(write_session(running.endpoints.target)) as session,
     ):
         _take_lease(session, name)
-        with engine.connect() as connection:
-            found = read_restore(connection, name) if has_restore(connection, name) else None
+        found = recorded(running.endpoints.target, running.channel)
         if found is not None:
             said = "its databases stay"
-            if found.stage == MOVING:
+            kept = f"; so does what they have replaced: {_kept(found)}" if found.definition.replaced else ""
+            said += kept
+            if found.stage in (REPLACING, MOVING):
                 raise PositionError(
                     f"restore {name}: its databases are getting their final names; `binlane restore --continue {name}` "
                     "ends that in seconds, then drop the databases that you do not want"
                 )
-            if found.stage != COMPLETE:
-                for database in running.names(found):
-                    drop_database(session, database)
-                said = f"{', '.join(running.names(found))} dropped"
-            with engine.begin() as connection:
-                forget_restore(connection, name)
+            with audited(running.endpoints.target, name, "restore --drop", {"stage": found.stage}, by):
+                if found.stage not in (COMPLETE, EXTENDING):
+                    for database in running.names(found):
+                        drop_database(session, database)
+                    said = f"{', '.join(running.names(found))} dropped"
+                with engine.begin() as connection:
+                    forget_restore(connection, name)
     channel = running.channel
     folder = WorkFolder(channel.work.uri)
     folder.child(name).remove()
@@ -278,20 +478,45 @@ def drop_restore(name: str, channels: Path, console: Terminal, resolve: Resolver
     return f"restore {name}: forgotten; {said}"
 
 
+def drop_replaced(
+    name: str, channels: Path, console: Terminal, *, by: str | None = None, resolve: Resolver | None = None
+) -> str:
+    """Drop the databases that a complete restore has replaced."""
+    running = _Running.of(name, channels, console, resolve)
+    target = running.endpoints.target
+    with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
+        _take_lease(session, name)
+        found = running.read()
+        require_complete(found)
+        if not found.definition.replaced:
+            raise ConfigError(f"restore {name}: expected one that has replaced a database (--replace), found none kept")
+        with audited(target, name, "restore --drop-replaced", {"databases": _kept(found)}, by):
+            for _, kept in found.definition.replaced:
+                drop_database(session, kept)
+            # a database that somebody else makes of that name is none of the restore's
+            with engine_of(target).begin() as connection:
+                forget_replaced(connection, found)
+    return f"restore {name}: {_kept(found)} dropped; `binlane restore --drop {name}` forgets the restore"
+
+
+def _kept(found: Restore) -> str:
+    return ", ".join(kept for _, kept in found.definition.replaced)
+
+
 def restores(channels: Path, *, as_json: bool, resolve: Resolver | None = None) -> View:
     """All restores that have a file, with their progress."""
     rows = [_standing(file.stem, channels, resolve) for file in sorted(folder_of(channels).glob("*.toml"))]
     if as_json:
         return json.dumps([_standing_object(each) for each in rows], indent=1)
-    grid = Grid(plural(len(rows), "restore")).columns("restore", "databases", fold=True)
-    grid.columns("stage", "reached", "end", fold=True)
+    grid = Grid(plural(len(rows), "restore")).columns("restore", "databases")
+    grid.columns("stage", "progress", "reached", "end")
     for each in rows:
         found, reached = each.found, "-" if each.reached is None else str(each.reached)
         if found is None:
-            grid.row(each.name, each.problem, "not begun", "-", "-")
+            grid.row(each.name, each.problem, "not begun", "-", "-", "-")
             continue
         databases = ", ".join(f"{old} as {final}" for old, final in found.definition.databases)
-        grid.row(each.name, databases, found.stage, reached, str(found.definition.end))
+        grid.row(each.name, databases, found.stage, one_line(each.progress), reached, str(found.definition.end))
     return grid
 
 
@@ -304,16 +529,41 @@ class _Standing:
     reached: LogPosition | None
     problem: str = ""
     """Why its target could not be asked."""
+    is_running: bool = False
+    step: Stage | None = None
+    """Of its window."""
+    error: str = ""
+    """What its window stands at."""
+
+    @property
+    def progress(self) -> str:
+        """For people."""
+        if self.found is None or self.found.stage == COMPLETE:
+            return "-"
+        if not self.is_running:
+            why = f": {self.error}" if self.error else ""
+            return f"interrupted{why}"
+        return "running" if self.step is None else f"running: {self.step.told}"
 
 
 def _standing(name: str, channels: Path, resolve: Resolver | None) -> _Standing:
     try:
-        _, endpoints = load(name, folder_of(channels), resolve)
-        with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
-            found = read_restore(connection, name) if has_restore(connection, name) else None
-            if found is None or not has_channel(connection, name):
-                return _Standing(name, found, None)
-            return _Standing(name, found, read_channel(connection, name).watermark.source)
+        folder = folder_of(channels)
+        if not (folder / f"{name}.toml").exists():
+            raise ConfigError(f"{folder}: expected the file of a restore {name}, found none; `binlane restore --list`")
+        channel, endpoints = load(name, folder, resolve)
+        engine = engine_of(endpoints.target)
+        with target_errors(str(endpoints.target)), engine.connect() as connection:
+            found = recorded(endpoints.target, channel)
+            if found is None:
+                return _Standing(name, None, None)
+            is_running = holder(connection, bootstrap_lease(name)) is not None
+            if not has_channel(connection, name):
+                return _Standing(name, found, None, is_running=is_running)
+            snapshot = read_snapshot(engine, name, last_windows=2)
+            step = stage_of(snapshot, WindowFolders(channel.work.uri, name)) if is_running else None
+            error = "" if snapshot.standing_error is None else snapshot.standing_error.text
+            return _Standing(name, found, snapshot.status.channel.watermark.source, "", is_running, step, error)
     except BinlaneError as exc:
         # one target that does not answer hides no other restore
         return _Standing(name, None, None, f"{type(exc).__name__}: {exc}")
@@ -331,5 +581,10 @@ def _standing_object(each: _Standing) -> Mapping[str, Any]:
         "databases": dict(found.definition.databases),
         "end": str(found.definition.end),
         "reached": None if each.reached is None else str(each.reached),
+        "running": each.is_running,
+        "progress": None if each.step is None else each.step.text,
+        "share": None if each.step is None else each.step.share,
+        "seconds_left": None if each.step is None else each.step.left,
+        "error": each.error or None,
         "next_steps": [f"binlane restore --{step} {each.name}"],
     }

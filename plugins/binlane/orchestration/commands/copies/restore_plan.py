@@ -5,59 +5,70 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import knowing_target
-from binlane.bootstrap.sessions import write_session
+from binlane.binlog.types.literals import quoted
+from binlane.bootstrap.sessions import Session, write_session
+from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, DeclaredChannel, load_channel, require_channel_name
 from binlane.config.node import Node
-from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.errors import ConfigError, PrecheckError
+from binlane.connections import Endpoint, Endpoints, Resolver, environment_resolver, resolve_endpoints
+from binlane.errors import ConfigError, PrecheckError, WorkError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural, size_text
-from binlane.orchestration.extraction.window_reading import source_of
+from binlane.orchestration.commands.copies.restore_digest import PlanFacts, digest_line, digest_of, plan_facts
+from binlane.orchestration.commands.copies.restore_record import base_line, replaces_line, table_patterns, unfinished
+from binlane.orchestration.extraction.window_reading import source_of, start_of
 from binlane.orchestration.readiness import require_ready_to_begin
 from binlane.orchestration.report import moment
 from binlane.orchestration.request import NOW, gtid_of, time_of
 from binlane.orchestration.terminal import Grid
 from binlane.rename_rules import LONGEST, SYSTEM
 from binlane.restore.dump_file import DumpFile, DumpPlace
-from binlane.restore.final_names import require_free
-from binlane.restore.log_scan import (
-    End,
-    EndGtid,
-    EndPosition,
-    EndStatement,
-    EndTime,
-    LogEnd,
-    LoggedTransaction,
-    LogScan,
-    scan,
-)
+from binlane.restore.dump_folder import DumpFolder, dump_of
+from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
+from binlane.restore.final_names import present_databases, read_final_programs, require_free
+from binlane.restore.log_scan import LogScan, scan
+from binlane.restore.logged_transactions import LoggedTransaction
+from binlane.restore.replacement import kept_name, require_replaceable
 from binlane.servers.engines import engine_of
+from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.start_position import OLDEST, begin
-from binlane.state.channels import has_channel
-from binlane.state.records.restores import RestoreDefinition, has_restore
+from binlane.state.channels import Channel, has_channel
+from binlane.state.records.databases import forgetting, writers_of
+from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, RestoreDefinition, has_restore, restores_of
+from binlane.work.files import WorkFolder
 
-FROM_LOG: Final = "log"
-_UNFINISHED: Final = "_unfinished"
 _FOLDER: Final = "restores"
 _POSITION: Final = re.compile(r"([^:/\s]+\.\d{4,}):(\d+)")
-_PATTERN: Final = frozenset("*?[]%")
+PATTERN: Final = frozenset("*?[]")
+"""In --database: characters that stand for others."""
+_OWN: Final = "%"
+"""In --as: the database's own name."""
 _SHOWN: Final = 80
+_DROP_PROGRAM: Final = "drop the object from the target, or restore under another name (--as)"
 _LOAD_BYTES: Final = 10 << 20
+_LOG_BYTES: Final = 60 << 20
 _APPLIED_ROWS: Final = 20_000
-"""A second, of a dump and of row changes: estimates of a small machine."""
+"""A second, of a dump, of the log and of row changes: estimates of a small machine."""
+_DEFINERS: Final = 20
+"""Accounts in a plan that is shown."""
 _TEMPLATE: Final = """\
 # Written by `binlane restore`: the channel of the restore {name}. Commands on windows take it with --channels {folder}.
-
+{base}
+{replaces}
 [source]
 {source}
 
@@ -69,14 +80,24 @@ schedule = "none"
 
 [filter]
 include_databases = {databases}
-
+{tables}
 [filter.kinds]
 # accounts do not belong to a database
 accounts = "ignore"
 
 [rename]
 {renames}
-"""
+{work}"""
+
+
+@dataclass(frozen=True, slots=True)
+class EndRequest:
+    """Where a restore ends: one of the two."""
+
+    until: str | None
+    """A time, a GTID, a place of the log, or ``now``."""
+    before: str | None
+    """A GTID or a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +109,18 @@ class RestoreRequest:
     """A dump's path, or ``log``."""
     log: str
     databases: tuple[str, ...]
+    tables: tuple[str, ...]
+    """Of the only database; empty: all."""
     final: str | None
-    until: str | None
-    before: str | None
+    ends: EndRequest
     at: str | None
     """The place of the log that belongs to a dump that has not recorded it."""
     onto: str
+    replaces: bool = False
+    """Whether databases that are there are replaced."""
+    work: str | None = None
+    """The work folder, as the channel's file of the restore names it; None: as ``BINLANE_WORK`` says, or the usual
+    one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +136,23 @@ class RestorePlan:
     definition: RestoreDefinition
     scan: LogScan
     dump: DumpPlace | None
+    is_extension: bool = False
+    """Of a complete restore, whose databases have their final names."""
+
+    @property
+    def facts(self) -> PlanFacts:
+        """What the plan's digest covers."""
+        return plan_facts(self.name, self.definition, self.scan, self.dump, self.endpoints)
+
+    @property
+    def digest(self) -> str:
+        """Of the plan: `--digest` carries out this one, or none."""
+        return digest_of(self.facts)
+
+    @property
+    def file_text(self) -> str:
+        """The channel's file, with the plan's digest."""
+        return f"{self.text}\n{digest_line(self.digest)}\n"
 
 
 def folder_of(channels: Path) -> Path:
@@ -116,15 +160,17 @@ def folder_of(channels: Path) -> Path:
     return channels.parent / _FOLDER
 
 
-def unfinished(final: str) -> str:
-    """A database's name until the restore is complete."""
-    return final + _UNFINISHED
-
-
 def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | None = None) -> RestorePlan:
     """Raises ConfigError, PrecheckError, PlanError and SourceError for everything that stands in the way."""
-    names = _names(request)
-    end = _end(request)
+    end = _end(request.ends)
+    dump = None if request.base == FROM_LOG else dump_of(Path(request.base), ())
+    with doing("looking for the dump's place and databases"):
+        recorded = None if dump is None else dump.place()
+    names = _names(request, None if recorded is None else recorded.databases)
+    _require_tables(request, names)
+    if isinstance(dump, DumpFolder):
+        dump = dump_of(dump.path, {old for old, _ in names})
+        recorded = dump.place()
     name = request.name or f"restore_{re.sub('[^A-Za-z0-9_-]', '_', names[0][1])[:50]}"
     file = folder_of(channels) / f"{name}.toml"
     require_channel_name(name, file)
@@ -133,60 +179,146 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
             f"{file}: expected no restore of the name {name}, found one; `binlane restore --continue {name}` goes on "
             f"with it, `--drop {name}` removes it, or give another name"
         )
-    text = _file_text(name, folder_of(channels), request, names)
-    node = Node(tomllib.loads(text), str(file.absolute()))
-    channel = load_channel(DeclaredChannel(name, file, node=node))
+    hidden = [(old, unfinished(final)) for old, final in names]
+    base = base_line(*_of_base(dump))
+
+    def declared(replaced: tuple[tuple[str, str], ...]) -> tuple[str, ChannelConfig]:
+        text = _file_text(
+            name, folder_of(channels), base, request.log, request.onto, request.tables, hidden, replaced, request.work
+        )
+        node = Node(tomllib.loads(text), str(file.absolute()))
+        return text, load_channel(DeclaredChannel(name, file, node=node))
+
+    _, channel = declared(())
     resolver = environment_resolver() if resolve is None else resolve
     endpoints = knowing_target(resolve_endpoints(channel, resolver))
-    dump = None if request.base == FROM_LOG else DumpFile(Path(request.base))
-    with doing("looking for the dump's place and databases"):
-        recorded = None if dump is None else dump.place()
-    if recorded is not None and (lacks := sorted({old for old, _ in names} - recorded.databases)):
-        raise ConfigError(
-            f"--from {request.base}: expected database {lacks[0]}, found {', '.join(sorted(recorded.databases)[:20])}"
-        )
     source = source_of(channel, endpoints)
-    _require_free(channel, endpoints, source, names)
+    replaced = _replaced(endpoints, names) if request.replaces else ()
+    text, channel = declared(replaced)
+    _require_free(channel, endpoints, source, names, replaced)
     start = _start(source, request, recorded)
     databases = frozenset(old for old, _ in names)
     with doing("reading the log for the plan"):
         found = scan(source, start, databases, end, finds_begin=recorded is None)
+    _require_room(channel, found)
     definition = RestoreDefinition(
-        base="" if dump is None else str(dump.path.absolute()),
+        base=_of_base(dump)[0],
         log=request.log,
         databases=names,
+        tables=request.tables,
         begin=str(found.begin),
         end_file=found.end.file,
         end_offset=found.end.offset,
         asked=end.text,
-        digest="" if dump is None else dump.digest,
+        replaced=replaced,
+        digest=_of_base(dump)[1],
     )
     return RestorePlan(name, file, text, channel, endpoints, definition, found, recorded)
 
 
-def _names(request: RestoreRequest) -> tuple[tuple[str, str], ...]:
+def require_complete(found: Restore) -> None:
+    """Raises ConfigError unless the restore may go on to a later end."""
+    if found.stage not in (COMPLETE, EXTENDING):
+        raise ConfigError(
+            f"restore {found.name}: expected a complete one, found it {found.stage}; `binlane restore --continue "
+            f"{found.name}` first"
+        )
+
+
+def plan_extension(
+    found: Restore, state: Channel, ends: EndRequest, log: str | None, channel: ChannelConfig, resolve: Resolver | None
+) -> RestorePlan:
+    """The plan of going on with a complete restore (``require_complete``), ``log``: in another place of its log. Raises
+    ConfigError, PlanError and SourceError."""
+    name, definition = found.name, found.definition
+    if definition.tables:
+        raise ConfigError(
+            f"restore {name}: expected a restore of whole databases, found one of {', '.join(definition.tables)}: "
+            "routines and events were left behind; begin a restore with the later end, under another name"
+        )
+    end, file = _end(ends), Path(channel.file)
+    # by the channel's file: the row on the target does not say what is fetched
+    log = log or channel.source.connection or channel.source.archive or ""
+    # the databases have their final names now
+    base = base_line(definition.base, definition.digest)
+    work = tomllib.loads(file.read_text("utf-8")).get("work", {}).get("uri")
+    text = _file_text(
+        name, file.parent, base, log, channel.target.connection, (), definition.databases, definition.replaced, work
+    )
+    later = load_channel(DeclaredChannel(name, file, node=Node(tomllib.loads(text), channel.file)))
+    endpoints = knowing_target(resolve_endpoints(later, environment_resolver() if resolve is None else resolve))
+    start = start_of(state.watermark, state.source_identity)
+    with doing("reading the log for the plan"):
+        scanned = scan(
+            source_of(later, endpoints), start, frozenset(dict(definition.databases)), end, finds_begin=False
+        )
+    _require_room(later, scanned)
+    extended = replace(
+        definition, log=log, begin=str(state.watermark.source), end_file=scanned.end.file,
+        end_offset=scanned.end.offset, asked=end.text,
+    )  # fmt: skip
+    return RestorePlan(name, file, text, later, endpoints, extended, scanned, None, is_extension=True)
+
+
+def _names(request: RestoreRequest, dumped: frozenset[str] | None) -> tuple[tuple[str, str], ...]:
+    """The databases and their final names. ``dumped``: the databases of the dump."""
     if not request.databases:
         raise ConfigError("--database: expected the database to restore, found none")
-    for name in (*request.databases, *([] if request.final is None else [request.final])):
-        if _PATTERN & {*name}:
-            raise ConfigError(f"{name}: expected one database's name; patterns are not there yet: repeat --database")
+    final = _OWN if request.final is None else request.final
+    databases = sorted({name for given in request.databases for name in _matching(given, dumped, request.base)})
+    if len(databases) > 1 and _OWN not in final:
+        raise ConfigError(
+            f"--as {final}: expected a name with {_OWN}, which stands for each database's own name, such as "
+            f"'{_OWN}_{final}': {plural(len(databases), 'database is', 'databases are')} restored"
+        )
+    found = tuple((name, final.replace(_OWN, name)) for name in databases)
+    for name in chain.from_iterable(found):
         if name.lower() in SYSTEM or not name:
             raise ConfigError(
                 f"{name or '--database'}: expected a database that is neither the server's own nor binlane's"
             )
-    if request.final is not None and len(request.databases) > 1:
-        raise ConfigError("--as: expected one --database with it; restore them one by one, or under their own names")
-    found = tuple((name, request.final or name) for name in dict.fromkeys(request.databases))
-    for _, final in found:
-        if len(unfinished(final)) > LONGEST:
+        if PATTERN & {*name}:
+            raise ConfigError(f"{name}: expected a name without {' '.join(sorted(PATTERN))}, which stand for others")
+    for _, name in found:
+        if len(unfinished(name)) > LONGEST:
             raise ConfigError(
-                f"{final}: expected a name of at most {LONGEST - len(_UNFINISHED)} characters, which leaves room for "
-                f"{_UNFINISHED}; give a shorter one with --as"
+                f"{name}: expected a name of at most {LONGEST - len(unfinished(''))} characters, which leaves room for "
+                f"{unfinished('')}; give a shorter one with --as"
             )
     return found
 
 
-def _end(request: RestoreRequest) -> End:
+def _require_tables(request: RestoreRequest, names: tuple[tuple[str, str], ...]) -> None:
+    for table in request.tables:
+        if request.replaces:
+            raise ConfigError(
+                f"--table {table}, --replace: expected one of the two: the database would lose its other tables; give "
+                "another name (--as)"
+            )
+        if len(names) > 1:
+            raise ConfigError(f"--table {table}: expected one --database with it, found {len(names)}")
+        if PATTERN & {*table} or not table:
+            raise ConfigError(
+                f"--table {table}: expected the name of a table of {names[0][0]}, without {' '.join(sorted(PATTERN))}"
+            )
+
+
+def _matching(given: str, dumped: frozenset[str] | None, base: str) -> Collection[str]:
+    """The databases of a name or pattern."""
+    if dumped is None:
+        if PATTERN & {*given}:
+            raise ConfigError(
+                f"--database {given}: expected a database's name with --from {FROM_LOG}, found a pattern: a dump tells "
+                "which databases there are, a log does not; repeat --database"
+            )
+        return (given,)
+    found = [name for name in dumped if fnmatchcase(name, given) and name.lower() not in SYSTEM]
+    if not found and given.lower() not in SYSTEM:
+        raise ConfigError(f"--from {base}: expected database {given}, found {', '.join(sorted(dumped)[:20])}")
+    return found or (given,)
+
+
+def _end(request: EndRequest) -> End:
     if (request.until is None) == (request.before is None):
         raise ConfigError("--until, --before: expected one of the two: the moment up to which is restored")
     if request.before is not None:
@@ -209,15 +341,28 @@ def _end(request: RestoreRequest) -> End:
     return EndTime(request.until, time.timestamp())
 
 
-def _file_text(name: str, folder: Path, request: RestoreRequest, names: tuple[tuple[str, str], ...]) -> str:
-    is_archive = "/" in request.log
+def _of_base(dump: DumpFile | DumpFolder | None) -> tuple[str, str]:
+    """Its path and digest; empty for the log alone."""
+    return ("", "") if dump is None else (str(dump.path.absolute()), dump.digest)
+
+
+def _file_text(
+    name: str, folder: Path, base: str, log: str, onto: str, tables: Collection[str],
+    databases: Collection[tuple[str, str]], replaced: Collection[tuple[str, str]], work: str | None,
+) -> str:  # fmt: skip
+    """The channel's file. ``tables``: of the source; ``databases``: their names there and on the target."""
+    included = [_quoted(pattern) for old, _ in databases for pattern in table_patterns(old, tables)]
     return _TEMPLATE.format(
         name=name,
         folder=folder,
-        source=f"archive = {_quoted(_absolute(request.log))}" if is_archive else f"connection = {_quoted(request.log)}",
-        target=_quoted(request.onto),
-        databases=f"[{', '.join(_quoted(old) for old, _ in names)}]",
-        renames="\n".join(f"{_quoted(old)} = {_quoted(unfinished(final))}" for old, final in names),
+        base=base,
+        replaces=replaces_line(replaced),
+        source=f"archive = {_quoted(_absolute(log))}" if "/" in log else f"connection = {_quoted(log)}",
+        target=_quoted(onto),
+        databases=f"[{', '.join(_quoted(old) for old, _ in databases)}]",
+        tables=f"include_tables = [{', '.join(included)}]\n" if included else "",
+        renames="\n".join(f"{_quoted(old)} = {_quoted(new)}" for old, new in databases),
+        work="" if work is None else f"\n[work]\nuri = {_quoted(work)}\n",
     )
 
 
@@ -231,9 +376,40 @@ def _absolute(log: str) -> str:
     return log if "://" in log else str(Path(log).absolute())
 
 
+def _replaced(endpoints: Endpoints, names: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The final names that the target has, and those under which their databases are kept."""
+    target = endpoints.target
+    with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
+        there = present_databases(session)
+        found = tuple((final, kept_name(final, there)) for _, final in names if final in there)
+    for final, kept in found:
+        if len(kept) > LONGEST:
+            raise ConfigError(
+                f"{final}: expected a name of at most {LONGEST - len(kept) + len(final)} characters, which leaves room "
+                f"for {kept}; give a shorter one with --as"
+            )
+    return found
+
+
+def require_replaceable_now(session: Session, target: Endpoint, name: str, replaced: Mapping[str, str]) -> None:
+    """Raises PrecheckError if a database cannot be replaced, or another channel of the target writes it, and PlanError
+    for one of its programs that cannot be made under the kept name."""
+    with engine_of(target).connect() as connection:
+        writers = writers_of(connection, name, replaced)
+    for database, channel in writers:
+        raise PrecheckError(
+            f"target: database {database}: expected no channel that writes it, found channel {channel}, whose rows "
+            "would meet the restored ones: give another name (--as); if it does not write it any more: "
+            f"{forgetting(channel, quoted(database))}"
+        )
+    require_replaceable(session, replaced)
+    read_final_programs(session, replaced, only_triggers=False, todo=_DROP_PROGRAM)
+
+
 def _require_free(
-    channel: ChannelConfig, endpoints: Endpoints, source: EventSource, names: tuple[tuple[str, str], ...]
-) -> None:
+    channel: ChannelConfig, endpoints: Endpoints, source: EventSource, names: tuple[tuple[str, str], ...],
+    replaced: tuple[tuple[str, str], ...],
+) -> None:  # fmt: skip
     """Whether the target can take the restore."""
     with target_errors(str(endpoints.target)):
         with engine_of(endpoints.target).connect() as connection:
@@ -242,15 +418,37 @@ def _require_free(
                     f"{endpoints.target}: expected no restore or channel of the name {channel.name}, found one; give "
                     "another name"
                 )
+            for database, restore in restores_of(connection, {final for _, final in names}):
+                raise PrecheckError(
+                    f"target: database {database}: expected no other restore of this name, found {restore}, which "
+                    f"could go on in it (--extend); `binlane restore --drop {restore}` forgets that one, and keeps the "
+                    "database if it is complete"
+                )
         with contextlib.closing(write_session(endpoints.target)) as session:
-            require_free(session, {unfinished(final): final for _, final in names})
+            there = dict(replaced)
+            require_free(session, {unfinished(final): final for _, final in names if final not in there})
             require_free(session, {final: unfinished(final) for _, final in names})
+            require_free(session, dict(replaced))
+            if replaced:
+                require_replaceable_now(session, endpoints.target, channel.name, dict(replaced))
             if (ours := session.flavor) is not (theirs := source.state().flavor):
                 raise PrecheckError(
                     f"{endpoints.target}: expected a server of the log's family, {theirs}, found {ours}; restore onto "
                     "one of that family"
                 )
-    require_ready_to_begin(channel, endpoints, source, has_end=True)
+    made = (*(name for _, final in names for name in (unfinished(final), final)), *dict(replaced).values())
+    require_ready_to_begin(channel, endpoints, source, made=made, replaces=bool(replaced))
+
+
+def _require_room(channel: ChannelConfig, scanned: LogScan) -> None:
+    """Raises WorkError if the work folder, on this machine, has no room for the stretch of log."""
+    folder = WorkFolder(channel.work.uri)
+    if folder.is_local and (room := shutil.disk_usage(folder.nearest()).free) < scanned.bytes:
+        raise WorkError(
+            f"{folder.uri}: expected {size_text(scanned.bytes)} free, for the log from {scanned.begin} to "
+            f"{scanned.end}, found {size_text(room)}, and nothing was written; free as much, or name a larger place "
+            "before the same command: export BINLANE_WORK=/FOLDER (each later command on the restore needs it, too)"
+        )
 
 
 def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | None) -> Start:
@@ -263,7 +461,9 @@ def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | N
             "--source-data=2 (MariaDB: --master-data=2), or give the place with --at FILE:OFFSET"
         )
     found = begin(source, place)
-    if request.at is None and recorded.gtid_set and found.gtid_set and recorded.gtid_set != found.gtid_set:
+    # servers write tagged GTIDs in another spelling than this set's
+    theirs = str(parse_gtid_set(source.state().flavor, recorded.gtid_set))
+    if request.at is None and theirs and found.gtid_set and theirs != found.gtid_set:
         raise PrecheckError(
             f"--from {request.base}: expected the dump's GTIDs, {recorded.gtid_set}, at {found.position} of "
             f"{source.name}, found {found.gtid_set}: the dump is of another server, or of another log of it; give the "
@@ -275,11 +475,27 @@ def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | N
 def plan_view(plan: RestorePlan) -> list[Grid]:
     """The plan, for people."""
     scanned, definition = plan.scan, plan.definition
-    grid = Grid.of_facts(f"restore {plan.name}: nothing is written yet").columns("", "", fold=True)
+    grid = Grid.of_facts(f"restore {plan.name}: nothing is written yet")
     for old, final in definition.databases:
-        grid.row("database", f"{old} as {final} on {plan.endpoints.target}; {unfinished(final)} until it is complete")
+        shown = "" if plan.is_extension else f"; {unfinished(final)} until it is complete"
+        grid.row("database", f"{old} as {final} on {plan.endpoints.target}{shown}")
+    for final, kept in () if plan.is_extension else definition.replaced:
+        grid.row(
+            "replaces",
+            f"{final}: its tables, with all that is written to them until then, and its programs are kept as {kept} "
+            f"until `binlane restore --drop-replaced {plan.name}`; all tables change places in one statement",
+        )
+    if definition.tables:
+        grid.row(
+            "tables", f"{', '.join(definition.tables)}, and their triggers; what is counted below is the database's"
+        )
     size = "" if plan.dump is None else f", {size_text(plan.dump.size)} of statements"
-    grid.row("base", f"{definition.base or 'CREATE DATABASE in the log'}{size}, at {definition.begin}")
+    base = "the complete restore" if plan.is_extension else definition.base or "CREATE DATABASE in the log"
+    grid.row("base", f"{base}{size}, at {definition.begin}")
+    if plan.dump is not None and plan.dump.definers:
+        shown = ", ".join(_definers(plan)[:_DEFINERS])
+        more = f" and {len(plan.dump.definers) - _DEFINERS:,} more" if len(plan.dump.definers) > _DEFINERS else ""
+        grid.row("definers", f"{shown}{more}: views and programs of the dump run with the privileges of these accounts")
     files = plural(len(scanned.files), "file")
     grid.row("log", f"{definition.log}, {files}, {size_text(scanned.bytes)}; the windows' folder takes as much")
     grid.row("end", f"{definition.asked}: {scanned.end}{_culprit(scanned)}")
@@ -291,11 +507,16 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
         f"{plural(scanned.all_transactions, 'transaction')} in the log",
     )
     grid.row("estimate", _estimate(plan))
-    around = Grid("around the end").columns("", "time").columns("GTID, or place", "statement or rows", fold=True)
+    grid.row("digest", plan.digest)
+    around = Grid("around the end").columns("", "time").columns("GTID, or place", "statement or rows")
     for where, found in (("before", scanned.before), ("behind", scanned.after)):
         for one in found:
             around.row(where, moment(one.time), one.gtid or str(one.start), _said(one))
     return [grid, around]
+
+
+def _definers(plan: RestorePlan) -> list[str]:
+    return [] if plan.dump is None else sorted(plan.dump.definers)
 
 
 def _culprit(scanned: LogScan) -> str:
@@ -313,10 +534,10 @@ def _said(one: LoggedTransaction) -> str:
 
 def _estimate(plan: RestorePlan) -> str:
     load = 0 if plan.dump is None else plan.dump.size / _LOAD_BYTES
-    apply = plan.scan.rows / _APPLIED_ROWS
+    log, apply = plan.scan.bytes / _LOG_BYTES, plan.scan.rows / _APPLIED_ROWS
     return (
-        f"{load + apply + 2:,.0f} s: {load:,.0f} s of loading at {size_text(_LOAD_BYTES)} a second, {apply:,.0f} s of "
-        f"row changes at {_APPLIED_ROWS:,} a second"
+        f"{load + log + apply + 2:,.0f} s: {load:,.0f} s of loading at {size_text(_LOAD_BYTES)} a second, "
+        f"{log:,.0f} s of log at {size_text(_LOG_BYTES)}, {apply:,.0f} s of row changes at {_APPLIED_ROWS:,} a second"
     )
 
 
@@ -332,10 +553,15 @@ def plan_object(plan: RestorePlan) -> Mapping[str, Any]:
 
     return {
         "name": plan.name,
+        "digest": plan.digest,
         "databases": {
-            old: {"final": final, "until_complete": unfinished(final)} for old, final in definition.databases
+            old: {"final": final, "until_complete": final if plan.is_extension else unfinished(final)}
+            for old, final in definition.databases
         },
+        "replaces": dict(definition.replaced),
+        "tables": [*definition.tables] or None,
         "base": definition.base or None,
+        "definers": _definers(plan),
         "log": definition.log,
         "files": scanned.files,
         "begin": definition.begin,
@@ -347,5 +573,5 @@ def plan_object(plan: RestorePlan) -> Mapping[str, Any]:
         "before": [one(each) for each in scanned.before],
         "behind": [one(each) for each in scanned.after],
         "estimate": _estimate(plan),
-        "next_steps": ["the same command with --yes"],
+        "next_steps": [f"the same command with --yes --digest {plan.digest}"],
     }

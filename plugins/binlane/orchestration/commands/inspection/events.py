@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final
@@ -21,11 +22,14 @@ from binlane.apply.target_state import target_state
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
 from binlane.binlog.wire import Buffer
-from binlane.errors import ConfigError, PositionError, UnsupportedEventError
+from binlane.errors import BinlogError, ConfigError, PositionError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
+from binlane.model import plural
 from binlane.orchestration.commands.channel import load
 from binlane.orchestration.commands.inspection.rows import Contents, row_line, row_object
+from binlane.orchestration.commands.inspection.sequence import FIRST_BYTES, FileSequence
 from binlane.orchestration.commands.inspection.statements import row_sql
+from binlane.orchestration.effective_rules import renaming_of
 from binlane.orchestration.terminal import Style, Terminal
 from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
 from binlane.plan.transaction.load_data import LaterLoads
@@ -33,12 +37,18 @@ from binlane.plan.transaction.route_key import classify
 from binlane.regular_files import open_regular
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
+from binlane.schema.model import Schema
+from binlane.servers.catalog import read_schema
 from binlane.shards.event_filter import EventMetadataFilter
+from binlane.shards.renaming import Renaming
 from binlane.source.compressed_pieces import UNPACKED
 from binlane.source.protocol import LOG_BYTES, LogLengthError, of_log
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_open_window
 from binlane.work.lookup import find_seqnos
+from binlane.work.plan_inputs import read_inputs
+
+_PIECE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +84,74 @@ class Detail:
 _NOTHING: Final = Detail()
 
 
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """A target's, which name columns that the log does not."""
+
+    target: Schema
+    renaming: Renaming
+
+
+def target_now(name: str, folder: Path) -> Definitions:
+    """The definitions that a channel's target has now. A table that was logged with others keeps its numbers."""
+    channel, endpoints = load(name, folder)
+    with target_state(endpoints.target) as engine, engine.connect() as connection:
+        target = read_schema(connection)
+    return Definitions(target, renaming_of(channel, target))
+
+
 def inspect_files(
-    paths: Sequence[Path], *, as_json: bool, out: Terminal, err: Terminal, detail: Detail = _NOTHING
+    paths: Sequence[Path],
+    *,
+    as_json: bool,
+    out: Terminal,
+    err: Terminal,
+    detail: Detail = _NOTHING,
+    known: Definitions | None = None,
 ) -> None:
-    """Print every transaction. Raises BinlogError for a damaged file, ConfigError for a missing one."""
-    seqno = 0
+    """Print every transaction, and what is missing between the files. Raises BinlogError for a damaged file,
+    ConfigError for a missing one; of several, each one's error is printed, and an error that names them is raised.
+    """
+    seqno, unread = 0, list[str]()
+    sequence = FileSequence(
+        lambda refusal: err.print(one_line(f"warning: {refusal}; the files are listed all the same"))
+    )
     for path in paths:
-        with _contents(path, detail.log_bytes) as data:
-            for line, transaction, log in _lines(data, path.name, seqno, detail.event_bytes, err):
-                seqno = line.seqno
-                if as_json:
-                    inside = _objects(transaction, log, detail)
-                    out.exactly(json_text(json.dumps(asdict(line) | inside, ensure_ascii=False)) + "\n")
-                else:
-                    out.line(("-- " if detail.sql else "", ""), *_text(line))
-                    _print_inside(transaction, log, detail, out)
+        try:
+            with _contents(path, detail.log_bytes) as data:
+                for line, transaction, log in _lines(data, path.name, seqno, detail.event_bytes, err, sequence):
+                    seqno = line.seqno
+                    _print(line, transaction, log, detail, out, known, as_json=as_json)
+        except (BinlogError, ConfigError) as exc:
+            if len(paths) == 1:
+                raise
+            sequence.leave()
+            unread.append(path.name)
+            err.print(one_line(f"{type(exc).__name__}: {exc}"))
+    sequence.finish()
+    if unread:
+        raise BinlogError(
+            f"{len(unread)} of {plural(len(paths), 'file')} cannot be read to the end: {', '.join(unread)}: what is "
+            "listed lacks their transactions, from the place on that each one's error above names"
+        )
+
+
+def _print(
+    line: Line,
+    transaction: Transaction,
+    log: LogFormat,
+    detail: Detail,
+    out: Terminal,
+    known: Definitions | None,
+    *,
+    as_json: bool,
+) -> None:
+    if as_json:
+        inside = _objects(transaction, log, detail, known)
+        out.exactly(json_text(json.dumps(asdict(line) | inside, ensure_ascii=False)) + "\n")
+    else:
+        out.line(("-- " if detail.sql else "", ""), *_text(line))
+        _print_inside(transaction, log, detail, out, known)
 
 
 def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, detail: Detail) -> None:
@@ -99,35 +162,53 @@ def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, deta
     if window is None:
         raise PositionError(
             f"channel {name}: no window is open; `binlane inspect --rows` shows the files of the source's log, "
-            "`binlane skip --show` a skipped transaction"
+            f"`binlane skip {name} --show` a skipped transaction"
         )
     work = WindowFolders(channel.work.uri, name).of(window.bounds.window_id, window.bounds.work)
+    inputs = read_inputs(work)
+    # as they were when the window was extracted
+    definitions = Definitions(inputs.schema, inputs.settings.renaming)
     for found in find_seqnos(work, seqno, seqno):
         out.line((f"seqno {found.seqno:,}, GTID {found.gtid or '-'}, {found.source}", "bold"))
         for _, transaction, log in _lines(found.log, found.source.file, seqno - 1, detail.event_bytes, err):
-            _print_inside(transaction, log, detail, out)
+            _print_inside(transaction, log, detail, out, definitions)
 
 
-def _objects(transaction: Transaction, log: LogFormat, detail: Detail) -> dict[str, list[object]]:
+def _objects(
+    transaction: Transaction, log: LogFormat, detail: Detail, known: Definitions | None
+) -> dict[str, list[object]]:
     found: dict[str, list[object]] = {}
     if detail.rows:
-        found["changes"] = [row_object(one) for one in Contents(log).of(transaction)]
+        found["changes"] = [row_object(one) for one in _inside(log, known).of(transaction)]
     if detail.sql:
-        found["sql"] = [row_sql(one) for one in Contents(log, text=False).of(transaction)]
+        found["sql"] = [row_sql(one) for one in _inside(log, known, text=False).of(transaction)]
     return found
 
 
-def _print_inside(transaction: Transaction, log: LogFormat, detail: Detail, out: Terminal) -> None:
+def _inside(log: LogFormat, known: Definitions | None, *, text: bool = True) -> Contents:
+    if known is None:
+        return Contents(log, text=text)
+    return Contents(log, text=text, target=known.target, renaming=known.renaming)
+
+
+def _print_inside(
+    transaction: Transaction, log: LogFormat, detail: Detail, out: Terminal, known: Definitions | None = None
+) -> None:
     """Print without markup, so that statements can be piped to a client; all other lines are SQL comments then."""
     head = ("-- " if detail.sql else "") + " " * 9
-    for one in Contents(log).of(transaction) if detail.rows else ():
+    for one in _inside(log, known).of(transaction) if detail.rows else ():
         out.exactly(f"{head}{one_line(row_line(one))}\n")
-    for one in Contents(log, text=False).of(transaction) if detail.sql else ():
+    for one in _inside(log, known, text=False).of(transaction) if detail.sql else ():
         out.exactly(f"{row_sql(one, for_client=True)}\n")
 
 
 def _lines(
-    data: Buffer | mmap.mmap, name: str, seqno: int, event_bytes: int, err: Terminal
+    data: Buffer | mmap.mmap,
+    name: str,
+    seqno: int,
+    event_bytes: int,
+    err: Terminal,
+    sequence: FileSequence | None = None,
 ) -> Iterator[tuple[Line, Transaction, LogFormat]]:
     def incomplete(tail: IncompleteTail) -> None:
         state = "the server is still writing this file" if tail.in_use else "the file was cut"
@@ -137,7 +218,14 @@ def _lines(
     # there is no target: the log's own family is taken for the target's
     log = LogFormat(reader.format, name, 0, reader.format.flavor, loads=LaterLoads(reader))
     rule = EventMetadataFilter(reader.format.flavor, SchemaFacts())
-    for number, transaction in enumerate(transactions(reader, incomplete), seqno + 1):
+    outside = None
+    if sequence is not None:
+        name_on_server = Path(name).stem if Path(name).suffix in UNPACKED else name
+        sequence.begin(name_on_server, bytes(data[:FIRST_BYTES]), reader.format)
+        outside = partial(sequence.event, reader=reader)
+    for number, transaction in enumerate(transactions(reader, incomplete, outside=outside), seqno + 1):
+        if sequence is not None:
+            sequence.transaction(transaction, reader)
         yield _line(number, transaction, log, rule), transaction, log
 
 
@@ -191,20 +279,24 @@ def _text(line: Line) -> list[tuple[str, Style]]:
 
 @contextmanager
 def _contents(path: Path, log_bytes: int) -> Iterator[Buffer | mmap.mmap]:
-    """The file's bytes, memory-mapped: of a compressed file those of a temporary one, so that memory does not grow."""
+    """The file's bytes, inflated, memory-mapped so that memory does not grow: those of a temporary file, which nobody
+    cuts. A page that is gone ends the process by a signal."""
     try:
         with open_regular(path) as file, TemporaryFile() as plain:
-            unpacked = UNPACKED.get(path.suffix)
-            if unpacked is not None:
-                plain.writelines(of_log(unpacked(file), log_bytes))
-                plain.flush()
-            data = _mapped(file if unpacked is None else plain)
+            plain.writelines(of_log(UNPACKED.get(path.suffix, _pieces)(file), log_bytes))
+            plain.flush()
+            data = _mapped(plain)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
         said = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"{path}: cannot be read: {said}; name a complete binlog file, plain, .gz or .zst") from exc
     except LogLengthError as exc:
         raise ConfigError(f"{path}: {exc}") from exc
     yield data
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece
 
 
 def _mapped(file: IO[bytes]) -> Buffer | mmap.mmap:

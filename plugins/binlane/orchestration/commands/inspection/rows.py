@@ -1,7 +1,7 @@
 """The details of a transaction in ``binlane inspect``: statements, and row changes with their values.
 
-The log is the only source: columns without a logged name are ``@1``, ``@2`` ... Transactions that cannot be applied are
-shown, too.
+Columns without a logged name are ``@1``, ``@2`` ..., unless a window's definitions name them. Transactions that cannot
+be applied are shown, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from decimal import Decimal
 from typing import Final
 
@@ -29,9 +29,12 @@ from binlane.binlog.types.readers import Value
 from binlane.binlog.wire import EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.parts import Part, RowsPart
+from binlane.schema.logged import compare_table_map, hidden_columns
+from binlane.schema.model import Schema
+from binlane.shards.renaming import Renaming
 
 _ENDS: Final = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
@@ -75,6 +78,9 @@ class Contents:
     log: LogFormat
     text: bool = True
     """True: values as text for display; False: values for writing them again (``sql_types.reader_of``)."""
+    target: Schema | None = None
+    """Names columns that the log does not name."""
+    renaming: Renaming = field(default_factory=Renaming)
     _tables: dict[int, LoggedTable] = field(default_factory=dict)
 
     def of(self, transaction: Transaction) -> Iterator[Shown]:
@@ -101,7 +107,11 @@ class Contents:
     def _map(self, event: RawEvent) -> None:
         where, flavor = self.log.where(event), self.log.format.flavor
         table = TableMap.parse(event.body, where, flavor)
-        self._tables[table.table_id] = _logged(table, self.log, where, text=self.text)
+        logged = _logged(table, self.log, where, text=self.text)
+        if self.target is not None:
+            key = TableKey(self.renaming.target(table.database), table.table)
+            logged = replace(logged, columns=named(logged, flavor, self.target, key))
+        self._tables[table.table_id] = logged
 
     def _rows(self, event: RawEvent) -> Iterator[Shown]:
         where = self.log.where(event)
@@ -133,6 +143,20 @@ def part_changes(
             for change in itertools.islice(table.decoder.changes(parse_rows(part.event)), left, None):
                 yield part.table.key, table, change
             left = 0
+
+
+def named(logged: LoggedTable, source: Flavor, schema: Schema, key: TableKey) -> tuple[Column, ...]:
+    """The columns, those without a logged name with that of the target's table.
+
+    Only if it is defined as the rows were logged: a wrong name is worse than a number.
+    """
+    target = schema.table(key)
+    if target is None or compare_table_map(logged.table, source, target, across=source is not schema.flavor):
+        return logged.columns
+    return tuple(
+        replace(column, name=known.name) if column.name is None else column
+        for column, known in zip(logged.columns, (*target.columns, *hidden_columns(target)), strict=True)
+    )
 
 
 def cells(table: LoggedTable, image: Image) -> list[str | None]:

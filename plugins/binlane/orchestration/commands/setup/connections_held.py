@@ -1,7 +1,8 @@
 """Where a channel's connections are: in this shell, and in this machine's Airflow.
 
-Commands of a shell read ``AIRFLOW_CONN_<ID>``. The DAG's tasks take what Airflow has: a secrets backend, the
-environment of its services, its metadata database. So `binlane doctor` asks Airflow too, where one is configured.
+Commands of a shell read ``AIRFLOW_CONN_<ID>``, and ask Airflow, where one is configured, for what is not set. The DAG's
+tasks take what Airflow has: a secrets backend, the environment of its services, its metadata database. So
+`binlane doctor` asks Airflow first.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Connections:
     def resolve(self, connection_id: str) -> Endpoint:
         """The server of a connection. Raises ConfigError if there is none."""
         if self.ask is None:
-            return environment_resolver()(connection_id)
+            return environment_resolver(os.environ)(connection_id)
         for kept in self._stored(connection_id).kept:
             return kept.endpoint()
         raise ConfigError(f"connection {connection_id!r}: Airflow has none of this name")
@@ -119,6 +120,25 @@ def connections_of(
     return Connections(channel, None), iter((Answer("airflow", (finding,), was_asked=False),))
 
 
+def held_by_airflow(connection_id: str, load: LoadStores) -> Endpoint | None:
+    """What a shell's environment lacks, from this machine's Airflow; None where there is no Airflow. Raises ConfigError
+    if it cannot be asked, or has no such connection either."""
+    if without_airflow(os.environ):
+        return None
+    expected = f"connection {connection_id!r}: expected {_variable(connection_id)} in this shell, or it in Airflow"
+    todo = f"set it to {_URI}, or `airflow connections add {shlex.quote(connection_id)} --conn-uri {_URI}`"
+    try:
+        with _quietly(), doing("asking Airflow for the connection, for which this shell has no variable"):
+            stored = load()(connection_id)
+    except Exception as exc:  # of whatever Airflow and its secrets backend import
+        raise ConfigError(
+            f"{expected}, found no variable, and Airflow cannot be asked: {type(exc).__name__}: {exc}; {todo}"
+        ) from exc
+    for kept in stored.kept:
+        return kept.endpoint()
+    raise ConfigError(f"{expected}, found neither{''.join(f'; {each}' for each in stored.silent)}; {todo}")
+
+
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
     """Without the lines that Airflow and its providers log, and warn of, where they are imported and asked."""
@@ -147,16 +167,13 @@ def _of_airflow(part: str, connection_id: str, stored: ConnectionStores) -> Answ
         *_other_servers(part, stored.kept),
         *(Finding(Severity.INFO, part, "an answer of every store", each, _SILENT) for each in stored.silent),
     )
-    return Answer(name, notes, said=_said(connection_id, stored.kept))
+    return Answer(name, notes, said=_said(stored.kept))
 
 
-def _said(connection_id: str, kept: tuple[StoredConnection, ...]) -> str:
-    variable = _variable(connection_id)
+def _said(kept: tuple[StoredConnection, ...]) -> str:
     places = " and ".join(each.place for each in kept)
     if all(each.in_shell for each in kept):
         return f"{places}; Airflow's services need this variable, too"
-    if not any(each.in_shell for each in kept):
-        return f"{places}; other commands of this shell read {variable}, which is not set"
     return places
 
 

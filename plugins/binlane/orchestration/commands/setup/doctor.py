@@ -22,8 +22,7 @@ from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.terminal import Style, Terminal
 from binlane.precheck.account.privileges import Order
-from binlane.precheck.finding import Command, Finding
-from binlane.readiness.channel_grants import merged
+from binlane.precheck.finding import Finding
 from binlane.readiness.checks import (
     CHANNEL_CHECKS,
     COPY_CHECKS,
@@ -33,6 +32,8 @@ from binlane.readiness.checks import (
     Answer,
     Check,
     answers,
+    counted,
+    mends,
 )
 from binlane.readiness.needs import applies_accounts
 from binlane.readiness.situation import ReadinessRequest
@@ -47,8 +48,9 @@ _FAILED: Final[tuple[str, Style]] = ("FAIL  ", "bold red")
 _NOTE: Final[tuple[str, Style]] = ("note  ", "dim")
 _JOBS: Final = 6
 """Connections of a first copy with the default number of jobs."""
-_NAMED_PRIVILEGES: Final = 2
-"""How many missing privileges have a line each."""
+_FIRST: Final = PRIVILEGE_CHECKS | {"view-functions"}
+"""Before all others: an account that lacks ``_SIGHT`` has no answers to them."""
+_SIGHT: Final = "SELECT"
 _CONNECTED: Final[Mapping[str, Callable[[Endpoints], Endpoint | None]]] = {
     "source-connection": lambda endpoints: endpoints.source,
     "target-connection": lambda endpoints: endpoints.target,
@@ -95,10 +97,29 @@ def _answers(channel: ChannelConfig, connections: Connections, copies_users: boo
     users = applies_accounts(channel) or (copies and copies_users)
     asked = ReadinessRequest(copies=copies, users=users, connections=_JOBS if copies else 0)
     checks: dict[str, Check] = {**CHANNEL_CHECKS, **(COPY_CHECKS if copies else {}), **OTHER_CHECKS}
+    checks = {name: checks[name] for name in sorted(checks, key=lambda name: name not in _FIRST)}
+    left, is_blind = dict(checks), False
     with readiness_of(channel, endpoints, source_of(channel, endpoints), asked) as situation:
         for each in answers(situation, checks):
             endpoint = _CONNECTED[each.check](endpoints) if each.check in _CONNECTED else None
             yield each if endpoint is None or each.is_ok else _with_account(each, endpoint)
+            left.pop(each.check, None)
+            is_blind |= each.check in PRIVILEGE_CHECKS and _lacks_sight(each)
+            if is_blind and PRIVILEGE_CHECKS.isdisjoint(left):
+                yield _not_asked(len(left))
+                return
+
+
+def _lacks_sight(answer: Answer) -> bool:
+    """Whether the account may not read its server's definitions: nearly everything looks well to it."""
+    mends = (mend for finding in answer.findings for mend in finding.mend)
+    return any(_SIGHT in mend.names for mend in mends if isinstance(mend, Order))
+
+
+def _not_asked(checks: int) -> Answer:
+    why = f"{plural(checks, 'more check')}: not asked, because an account without {_SIGHT} is shown nothing"
+    finding = Finding(Severity.INFO, "others", "an answer", why, "run the statements, then ask again")
+    return Answer("others", (finding,), was_asked=False)
 
 
 def _proving(channel: ChannelConfig, endpoints: Endpoints) -> Endpoints:
@@ -137,24 +158,11 @@ def _may_copy(channel: ChannelConfig, endpoints: Endpoints) -> bool:
         return True  # a check says what is wrong
 
 
-def _counted(answer: Answer) -> tuple[Finding, ...]:
-    """Its findings; many missing privileges as one that counts them, because the GRANT statements below name them."""
-    findings = answer.findings
-    if answer.check not in PRIVILEGE_CHECKS or len(findings) <= _NAMED_PRIVILEGES:
-        return findings
-    mend = tuple(each for finding in findings for each in finding.mend)
-    lacking = sum(len(each.names) for each in merged(mend) if isinstance(each, Order))
-    severity = Severity.INFO if answer.is_ok else Severity.FATAL
-    where = f"{'source' if answer.check in ON_SOURCE else 'target'}: account"
-    expected, todo = f"the {plural(lacking, 'privilege')} of the statements below", "run the statements"
-    return (Finding(severity, where, expected, "none of them", todo, mend=mend),)
-
-
 def _show(answer: Answer, out: Terminal) -> None:
     """Its findings, and then what mends them."""
     if not answer.findings or (answer.is_ok and answer.said):
         out.line(_OK, (f"{answer.check}: {answer.said}" if answer.said else answer.check, ""))
-    for finding in _counted(answer):
+    for finding in counted(answer):
         mark = _FAILED if finding.severity is Severity.FATAL else _NOTE
         if not answer.was_asked:
             out.line(mark, (f"{answer.check}: {finding.found}", ""))
@@ -162,6 +170,5 @@ def _show(answer: Answer, out: Terminal) -> None:
         out.line(mark, (f"{answer.check}: {finding.where}: expected {finding.expected}, found {finding.found}", ""))
         if not finding.mend:
             out.line((f"      {finding.todo}", ""))
-    server = "source" if answer.check in ON_SOURCE else "target"
-    for line in merged(mend for finding in answer.findings for mend in finding.mend):
-        out.line((f"      {line}" if isinstance(line, Command) else f"      {line};  -- on the {server}", ""))
+    for line in mends(answer.findings, "the source" if answer.check in ON_SOURCE else "the target"):
+        out.line((f"      {line}", ""))

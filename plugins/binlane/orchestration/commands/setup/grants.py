@@ -113,7 +113,9 @@ def _without_accounts(needs: Iterable[Need], target: Greeting, endpoint: Endpoin
     if target.flavor is Flavor.MYSQL and not target.has_patterns:
         account = target.account or f"{endpoint.user}@{_ANY_HOST}"
         return [(str(each), why) for each in taken_back(needs, "mysql", account)]
-    way = f"name the channel's databases in filter.include_databases, and run `binlane grants` again{_OR_REVOKE}"
+    way = (
+        f"name the channel's databases in filter.include_databases, and run `binlane grants CHANNEL` again{_OR_REVOKE}"
+    )
     if target.flavor is Flavor.MARIADB:
         way = way.removesuffix(_OR_REVOKE)
     return [("", f"INSERT, UPDATE and DELETE on *.* include mysql.*: {why}; to keep it from them, {way}")]

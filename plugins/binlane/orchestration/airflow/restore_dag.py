@@ -1,0 +1,141 @@
+"""The DAG of a channel's restores: a form, the plan, a person's approval, and that restore or none."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import DAG, Param, get_current_context
+
+from binlane.orchestration.airflow.dag_shape import RETRIES, restore_dag_id
+from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, note, resolve_connection
+from binlane.orchestration.airflow.task_watch import StepOperator
+from binlane.orchestration.commands.copies.restore_form import (
+    RestoreForm,
+    logs_of,
+    request_of,
+    require_copied,
+    restore_params,
+    shown_facts,
+    targets_of,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from airflow.sdk.bases.operator import BaseOperator
+
+    from binlane.config import ChannelConfig
+    from binlane.orchestration.commands.copies.restore_plan import RestoreRequest
+
+PLAN: Final = "plan_restore"
+APPROVE: Final = "approve_plan"
+RESTORE: Final = "restore_databases"
+TEXT_KEY: Final = "approval"
+"""XCom key of the plan as a person reads it."""
+_SUBJECT: Final = f"Restore {{{{ ti.xcom_pull(task_ids='{PLAN}')['subject'] }}}}"
+_BODY: Final = f"{{{{ ti.xcom_pull(task_ids='{PLAN}', key='{TEXT_KEY}') }}}}"
+_PLAN_DOC: Final = "Makes the plan, as `binlane restore` does without --yes: nothing is written."
+_APPROVE_DOC: Final = "Waits until a person has read the plan. A rejected plan leaves nothing behind."
+_RESTORE_DOC: Final = (
+    "Makes the plan again, and carries it out if it is the one that was approved; otherwise it says what has changed. "
+    "A retry, or a run after the task was cleared, goes on with what an interrupted attempt has begun."
+)
+
+log = logging.getLogger(__name__)
+
+
+def build_restore_dag(channel: ChannelConfig) -> DAG:
+    """The DAG of the restores that the channel's file allows (``[restore]``)."""
+    with DAG(
+        restore_dag_id(channel.name),
+        schedule=None,
+        catchup=False,
+        # not paused: it runs only when triggered, and then at once
+        is_paused_upon_creation=False,
+        default_args={"owner": channel.owner, "retry_delay": dt.timedelta(seconds=10)},
+        owner_links={} if channel.owner_link is None else {channel.owner: channel.owner_link},
+        tags=sorted({"binlane", "restore", *channel.tags}),
+        description=f"Databases of channel {channel.name} at a moment of the log, by hand, behind an approval",
+        doc_md=_doc(channel),
+        params={name: Param(**values) for name, values in restore_params(channel).items()},
+        render_template_as_native_obj=False,
+        auto_register=False,
+    ) as dag:
+        approved = _approve()
+        approved.set_upstream(_plan(channel))
+        approved.set_downstream(_restore(channel))
+    return dag
+
+
+def _doc(channel: ChannelConfig) -> str:
+    bases = ", ".join(f"`{each}`" for each in channel.restore.bases) or "none: from the log alone"
+    return f"""### Restores beside {channel.name}
+Brings databases to a moment of the log, under names of their own: a plan first, which waits for a person's approval in
+the task `{APPROVE}`, then that restore or none.
+
+Logs: {", ".join(f"`{each}`" for each in logs_of(channel))}. Folders of dumps: {bases}. Onto:
+{", ".join(f"`{each}`" for each in targets_of(channel))}. `docs/restore.md` has the rest.
+
+Channel file: `{channel.file}`.
+"""
+
+
+def _request(context: Context, channel: ChannelConfig) -> RestoreRequest:
+    return request_of(RestoreForm.of(context["params"]), channel)
+
+
+def _folder(channel: ChannelConfig) -> Path:
+    return Path(channel.file).parent
+
+
+def _plan(channel: ChannelConfig) -> BaseOperator:
+    def plan_restore() -> dict[str, Any]:
+        from binlane.orchestration.commands.copies import restore_plan
+        from binlane.orchestration.terminal import as_text
+        from binlane.safe_text import one_line
+
+        context = get_current_context()
+        with airflow_errors():
+            plan = restore_plan.plan_restore(_request(context, channel), _folder(channel), resolve_connection)
+            definition = plan.definition
+            require_copied(channel, [old for old, _ in definition.databases], definition.tables)
+        view = restore_plan.plan_view(plan)
+        log.info("%s", as_text(view))
+        # a block of code would be one line there
+        context["ti"].xcom_push(TEXT_KEY, "\n\n".join(grid.markdown() for grid in view))
+        note(context, f"planned, nothing is written yet: {shown_facts(plan.facts)}")
+        return {"subject": one_line(shown_facts(plan.facts)), "digest": plan.digest, "facts": dict(plan.facts)}
+
+    return StepOperator(task_id=PLAN, python_callable=plan_restore, retries=RETRIES, doc_md=_PLAN_DOC)
+
+
+def _approve() -> BaseOperator:
+    # no DAG of the other kinds needs it
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    return ApprovalOperator(task_id=APPROVE, subject=_SUBJECT, body=_BODY, doc_md=_APPROVE_DOC)
+
+
+def _restore(channel: ChannelConfig) -> BaseOperator:
+    def restore_databases() -> dict[str, Any]:
+        from binlane.orchestration.commands.copies import restore
+        from binlane.orchestration.terminal import Terminal, as_text
+
+        context = get_current_context()
+        planned = context["ti"].xcom_pull(task_ids=PLAN)
+        facts = planned["facts"]
+        with airflow_errors(facts["restore"]):
+            request = _request(context, channel)
+            done = restore.restore_approved(
+                request, facts, _folder(channel), Terminal(), by=author_of(context), resolve=resolve_connection
+            )
+        text = as_text(done)
+        log.info("%s", text)
+        note(context, text)
+        return {"restore": facts["restore"], "digest": planned["digest"], "note": text}
+
+    return StepOperator(
+        task_id=RESTORE, python_callable=restore_databases, retries=channel.apply.task_retries, doc_md=_RESTORE_DOC
+    )

@@ -1,0 +1,176 @@
+"""The form of the DAG ``restore_<channel>``: the options of ``binlane restore``, within what the channel's file names.
+
+Who may trigger a DAG is none who may read every file of a worker, or use each of Airflow's connections: dumps, logs and
+servers are those of ``[restore]``, and databases and tables those that the channel copies. Does not import Airflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from binlane.choices import FROM_LOG
+from binlane.config.declaration import REQUIRED, key
+from binlane.config.kinds import TEXT
+from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
+from binlane.orchestration.run_forms import Form
+
+if TYPE_CHECKING:
+    from binlane.config import ChannelConfig
+    from binlane.orchestration.commands.copies.restore_plan import RestoreRequest
+
+_WILD: Final = frozenset("*?[")
+_SEPARATED: Final = "separated by commas"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreForm(Form):
+    """The form of a restore."""
+
+    databases: str = key(
+        TEXT,
+        REQUIRED,
+        f"Databases by their names in the log, {_SEPARATED}; with a dump also patterns such as tenant_*. Only those "
+        "that the channel copies as a whole.",
+    )
+    base: str = key(
+        TEXT, FROM_LOG, 'Where it begins: a dump in one of the configured folders, or "log": at its CREATE DATABASE.'
+    )
+    log: str | None = key(TEXT, None, "The binary log that is read from there.")
+    until: str | None = key(
+        TEXT,
+        None,
+        "The end: a time (2026-11-20T14:05:00Z), before which it ends, a GTID or FILE:OFFSET, behind which it ends, or "
+        "now. Either this or Before.",
+    )
+    before: str | None = key(
+        TEXT, None, "The end, instead: a GTID, or a statement such as DROP DATABASE shop, before which it ends."
+    )
+    restore_as: str | None = key(
+        TEXT, None, "The name on the target; % stands for the database's own name, as in %_back. Empty: the own name."
+    )
+    tables: str | None = key(
+        TEXT, None, f"Of the one database only these tables and their triggers, {_SEPARATED}. Empty: all of it."
+    )
+    at: str | None = key(TEXT, None, "FILE:OFFSET of the dump in the log, if the dump has not recorded it.")
+    onto: str | None = key(TEXT, None, "Connection of the server that gets the databases.")
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a form without an end, or with two."""
+        if (self.until is None) == (self.before is None):
+            raise ConfigError(
+                "until, before: expected one of the two: the moment up to which is restored; trigger the run again"
+            )
+
+
+def has_form(channel: ChannelConfig) -> bool:
+    """Whether the channel's file lets Airflow's users restore."""
+    return bool(channel.restore.bases or channel.restore.logs)
+
+
+def logs_of(channel: ChannelConfig) -> tuple[str, ...]:
+    """The logs that a restore may read, the usual one first."""
+    return channel.restore.logs or (channel.source.connection or _with_slash(channel.source.archive or ""),)
+
+
+def targets_of(channel: ChannelConfig) -> tuple[str, ...]:
+    """The servers that a restore may write to, the usual one first."""
+    return channel.restore.targets or (channel.target.connection,)
+
+
+def restore_params(channel: ChannelConfig) -> dict[str, dict[str, Any]]:
+    """The arguments of an Airflow ``Param``, by field, with the places of the channel's file."""
+    params = RestoreForm.params(channel)
+    for name, places in (("log", logs_of(channel)), ("onto", targets_of(channel))):
+        params[name] |= {"type": "string", "enum": [*places], "default": places[0]}
+    if folders := channel.restore.bases:
+        params["base"]["description"] += f" Folders: {', '.join(folders)}."
+    return params
+
+
+def request_of(form: RestoreForm, channel: ChannelConfig) -> RestoreRequest:
+    """What the form asks for. Raises ConfigError for a dump, a log, a server, a database or a table that the channel's
+    file does not name."""
+    from binlane.orchestration.commands.copies.bootstrap import patterns_of
+    from binlane.orchestration.commands.copies.restore_plan import EndRequest, RestoreRequest
+
+    databases, tables = patterns_of(form.databases), patterns_of(form.tables or "")
+    # the names that a pattern stands for are in the dump, and are looked at behind its plan
+    require_copied(channel, [name for name in databases if not _WILD & {*name}], tables)
+    return RestoreRequest(
+        name=None,
+        base=_base_of(form.base, channel),
+        log=_one_of("log", form.log, logs_of(channel), "restore.logs", channel),
+        databases=databases,
+        tables=tables,
+        final=form.restore_as,
+        ends=EndRequest(form.until, form.before),
+        at=form.at,
+        onto=_one_of("onto", form.onto, targets_of(channel), "restore.targets", channel),
+        # a retry may run on another worker
+        work=channel.work.uri,
+    )
+
+
+def require_copied(channel: ChannelConfig, databases: Iterable[str], tables: Collection[str]) -> None:
+    """Raises ConfigError for a database, or ``tables`` of it, that the channel's filter leaves out, wholly or in
+    part."""
+    from binlane.model import TableKey
+    from binlane.shards.selection import Extent, Selection
+
+    rules = channel.filter
+    # whether the case of names counts is the target's to say: a name has to pass either way
+    selections = [
+        Selection(rules.include_databases, rules.exclude_databases, rules.include_tables, rules.exclude_tables, folds)
+        for folds in (False, True)
+    ]
+    for name in databases:
+        for selection in selections:
+            extent, rule = selection.database(name)
+            if tables and extent is not Extent.NONE:
+                rule = next((out for table in tables if (out := selection.table(TableKey(name, table)))), None)
+                extent = Extent.ALL if rule is None else Extent.SOME
+            if extent is not Extent.ALL:
+                which = "tables that" if tables else "a database that"
+                raise ConfigError(
+                    f"databases: expected {which} the channel {channel.name} copies as a whole, found {name} ({rule}): "
+                    f"whoever may restore by the channel's form gets what the channel has; use `binlane restore` on a "
+                    f"machine that has the servers' connections, or change [filter] of {channel.file}"
+                )
+
+
+def _base_of(given: str, channel: ChannelConfig) -> str:
+    if given == FROM_LOG:
+        return given
+    path, folders = Path(given), [Path(each) for each in channel.restore.bases]
+    inside = [folder / path for folder in folders if (folder / path).is_relative_to(folder)]
+    if not inside or ".." in path.parts or not given.isprintable():
+        where = ", ".join(map(str, folders)) or "none, since restore.bases names no folder"
+        raise ConfigError(
+            f'base: expected "log", or a dump in one of the folders {where}, got {given!r}; trigger the run again, or '
+            f"add the dump's folder to restore.bases of {channel.file}"
+        )
+    return str(next((each for each in inside if each.exists()), inside[0]))
+
+
+def _one_of(name: str, given: str | None, places: Collection[str], setting: str, channel: ChannelConfig) -> str:
+    if given is None:
+        return next(iter(places))
+    if given not in places:
+        raise ConfigError(
+            f"{name}: expected one of {', '.join(places)}, got {given!r}; trigger the run again, or add it to "
+            f"{setting} of {channel.file}"
+        )
+    return given
+
+
+def _with_slash(archive: str) -> str:
+    """An archive as ``--log`` takes it: a folder has a slash."""
+    return archive if "/" in archive else f"./{archive}"
+
+
+def shown_facts(facts: Mapping[str, str]) -> str:
+    """The databases and the end of a plan, in one line."""
+    return f"{facts['databases']}, up to {facts['end']}, onto {facts['target']}"

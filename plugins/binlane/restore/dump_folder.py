@@ -1,0 +1,257 @@
+"""Reads a folder of mydumper: one file for each definition, files of rows for each table, and ``metadata``.
+
+A database's name is that of its CREATE DATABASE: newer versions name the files of some ``mydumper_1``. Each statement
+of a file ends with a semicolon and the end of its line; mydumper puts a blank between the two inside of bodies.
+(mydumper/mydumper, 0.10 to 1.0: src/mydumper/mydumper_jobs.c, mydumper_working_thread.c.)
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from binlane.errors import ConfigError
+from binlane.lazy_dataclass import dataclass
+from binlane.regular_files import open_regular
+from binlane.restore.dump_file import DumpFile, DumpPlace, decoded, definers_in, divided
+
+_METADATA: Final = "metadata"
+_LARGEST_METADATA: Final = 256 << 20
+"""Bytes: a hundred for each of two million tables."""
+_END: Final = b";\n"
+_CREATE: Final = "-schema-create"
+_SUFFIX: Final = re.compile(r"\.sql(?:\.gz|\.zst)?\Z")
+_DATABASE: Final = re.compile(rb"CREATE DATABASE (?:/\*!\d+ IF NOT EXISTS ?\*/ |IF NOT EXISTS )?`((?:[^`]|``)+)`")
+_SOURCE: Final = re.compile(
+    r"^SHOW MASTER STATUS:\n\tLog: ([^\n]+)\n\tPos: (\d{1,20})\n(?:\tGTID:([^\n]*(?:\n(?!\s*\n)[^\n]+)*))?",
+    re.MULTILINE,
+)
+"""Of version 0.10."""
+_SECTION: Final = re.compile(r"^\[(?:source|master)\]\n((?:(?!\[)[^\n]*\n)*)", re.MULTILINE)
+_FILE: Final = re.compile(r"^[# ]*(?:SOURCE_LOG_FILE|File) *= *\"?([^\"\n]+?)\"?$", re.MULTILINE)
+_OFFSET: Final = re.compile(r"^[# ]*(?:SOURCE_LOG_POS|Position) *= *\"?(\d{1,20})\"?$", re.MULTILINE)
+_GTIDS: Final = re.compile(r"^[# ]*executed_gtid_set *= *\"?([^\"]*?)\"?$", re.MULTILINE | re.IGNORECASE)
+_TABLE: Final = re.compile(r"^\[[`\"]([^\n]+)[`\"]\]\n((?:(?!\[)[^\n]*\n)*)", re.MULTILINE)
+_BETWEEN: Final = re.compile(r"[`\"]\.[`\"]")
+_ROWS: Final = re.compile(r"^rows *= *(\d{1,20})$", re.MULTILINE)
+_REAL: Final = re.compile(r"^real_table_name *= *([^\n]+)$", re.MULTILINE)
+_ZONE: Final = re.compile(rb"SET (?:SESSION )?TIME_ZONE *= *'\+00:00'", re.IGNORECASE)
+_ROWS_OF: Final = re.compile(rb"(?:INSERT|REPLACE)\b", re.IGNORECASE)
+_ROWS_SESSION: Final = (
+    b"SET NAMES binary",
+    b"SET SQL_MODE='NO_AUTO_VALUE_ON_ZERO'",
+    b"SET FOREIGN_KEY_CHECKS=0, UNIQUE_CHECKS=0",
+)
+_KINDS: Final = ("-schema", "-schema-sequence", "", "-schema-post", "-schema-view", "-schema-triggers")
+"""What the name of a file ends with, in the order of a load: rows come in front of their table's triggers."""
+_OF_PROGRAMS: Final = frozenset({"-schema-post", "-schema-view", "-schema-triggers"})
+
+
+@dataclass(frozen=True, slots=True)
+class DumpFolder:
+    """A folder of mydumper; its files are plain, .gz or .zst."""
+
+    path: Path
+    wanted: frozenset[str]
+    """The databases that are restored; files of others are not read."""
+
+    def statements(self, usual_mode: str) -> Iterator[bytes]:
+        """Every statement without its end, behind USE of its database. ``usual_mode``: the sql_mode for routines,
+        views, triggers and events, of which mydumper records none. Raises ConfigError for a file that cannot be read,
+        and for rows whose times are of no known zone."""
+        for prefix, name in self._wanted().items():
+            files = self._files(prefix)
+            yield from self._divided(self._file(prefix + _CREATE))
+            yield b"USE " + _quoted(name)
+            for kind in _KINDS:
+                for file in files[kind]:
+                    yield from _ROWS_SESSION if kind not in _OF_PROGRAMS else _programs_session(usual_mode)
+                    yield from self._rows(file) if kind == "" else self._divided(file)
+
+    def place(self) -> DumpPlace:
+        """What the dump has recorded of itself. Raises ConfigError for a dump that was not written to its end, and for
+        one whose files are not all there."""
+        text = self._metadata()
+        if "Finished dump at" not in text:
+            raise ConfigError(
+                f"--from {self.path}: expected `Finished dump at` in its file metadata, found none: the dump was cut; "
+                "take a whole one"
+            )
+        wanted = self._wanted()
+        self._require_files(wanted)
+        files = [self._files(prefix) for prefix in wanted]
+        size = sum(self._size(file) for each in files for file in chain(*each.values()))
+        programs = [file for each in files for kind in _OF_PROGRAMS for file in each[kind]]
+        definers = set[str]().union(
+            *(definers_in(text) for file in programs for text, _ in DumpFile(file).overlapping())
+        )
+        position, gtids = _position(text)
+        databases = frozenset(self._databases().values())
+        return DumpPlace(position, "".join(gtids.split()), databases, size, frozenset(definers))
+
+    @property
+    def digest(self) -> str:
+        """Of the files' names and sizes, and of what the dump has recorded."""
+        files = sorted((file.name, self._size(file)) for file in self._all())
+        return hashlib.sha256(repr(files).encode() + self._metadata().encode()).hexdigest()
+
+    def row_counts(self) -> Mapping[tuple[str, str], int]:
+        """How many rows each table has in the dump, by database and table; versions before 0.12 record none."""
+        databases, found = self._wanted(), dict[tuple[str, str], int]()
+        for prefix, table, facts in self._tables():
+            rows, real = _ROWS.search(facts), _REAL.search(facts)
+            if prefix in databases and rows is not None and "is_view" not in facts and "is_sequence" not in facts:
+                found[databases[prefix], real[1] if real is not None else table] = int(rows[1])
+        return found
+
+    def beliefs(self) -> list[str]:
+        """What mydumper has not recorded, and how it was made."""
+        kinds = _OF_PROGRAMS - {"-schema-view"}
+        if not any(self._files(prefix)[kind] for prefix in self._wanted() for kind in kinds):
+            return []
+        return [
+            "mydumper records neither the sql_mode of routines, triggers and events nor the time zone of events: they "
+            "have the target's usual sql_mode, and UTC"
+        ]
+
+    def _wanted(self) -> dict[str, str]:
+        """The restored databases by what their files' names begin with. Raises ConfigError if a file may be of two."""
+        databases = self._databases()
+        found = {prefix: name for prefix, name in databases.items() if name in self.wanted}
+        for prefix, other in ((prefix, other) for prefix in found for other in databases):
+            if other.startswith(prefix + "."):
+                raise ConfigError(
+                    f"--from {self.path}: names of files of database {databases[other]} begin as those of "
+                    f"{found[prefix]}: move those of {databases[other]} out of a copy of the folder"
+                )
+        return found
+
+    def _tables(self) -> Iterator[tuple[str, str, str]]:
+        """The sections of tables: what the names of their files begin with, and what is recorded."""
+        for head, facts in _TABLE.findall(self._metadata()):
+            if (between := _BETWEEN.search(head)) is not None:
+                yield head[: between.start()], head[between.end() :], facts
+
+    def _metadata(self) -> str:
+        try:
+            with open_regular(self.path / _METADATA) as file:
+                text = file.read(_LARGEST_METADATA + 1)
+            if len(text) > _LARGEST_METADATA:
+                raise OSError(errno.EFBIG, f"it has more than {_LARGEST_METADATA:,} bytes")
+            return text.decode()
+        except (OSError, UnicodeDecodeError) as exc:
+            raise ConfigError(
+                f"--from {self.path}: expected a folder of mydumper, with a file metadata, found none that can be "
+                f"read: {exc.strerror if isinstance(exc, OSError) else exc}; name a folder that mydumper has written, "
+                "or a file of mysqldump or mariadb-dump"
+            ) from exc
+
+    def _databases(self) -> dict[str, str]:
+        """Names of databases by what their files' names begin with."""
+        found = dict[str, str]()
+        for file in self._all():
+            stem = _SUFFIX.sub("", file.name)
+            if not stem.endswith(_CREATE) or stem == file.name:
+                continue
+            head = next(DumpFile(file).pieces(), b"")
+            if (made := _DATABASE.search(head)) is None:
+                raise self._unknown(file, "CREATE DATABASE", head)
+            found[stem.removesuffix(_CREATE)] = decoded(made[1].replace(b"``", b"`"), file)
+        if not found:
+            raise ConfigError(
+                f"--from {self.path}: expected files DATABASE-schema-create.sql, found none: name a folder that "
+                "mydumper has written without --no-schemas"
+            )
+        return found
+
+    def _all(self) -> list[Path]:
+        try:
+            return sorted(self.path.iterdir())
+        except OSError as exc:
+            raise ConfigError(f"--from {self.path}: cannot be read: {exc.strerror}; name a dump") from exc
+
+    def _size(self, file: Path) -> int:
+        """Raises ConfigError for a name without a file behind it."""
+        try:
+            return file.stat().st_size
+        except OSError as exc:
+            raise ConfigError(
+                f"--from {file}: cannot be read: {exc.strerror}; put the file there, or take the name out of a copy of "
+                "the folder"
+            ) from exc
+
+    def _files(self, prefix: str) -> Mapping[str, list[Path]]:
+        """A database's files by their kind."""
+        found: dict[str, list[Path]] = {kind: [] for kind in _KINDS}
+        for file in self._all():
+            stem = _SUFFIX.sub("", file.name)
+            if stem == file.name or not stem.startswith((prefix + ".", prefix + "-schema")) or stem == prefix + _CREATE:
+                continue
+            found[next(kind for kind in sorted(_KINDS, key=len, reverse=True) if stem.endswith(kind))].append(file)
+        return found
+
+    def _file(self, stem: str) -> Path:
+        return next(file for file in self._all() if _SUFFIX.sub("", file.name) == stem)
+
+    def _require_files(self, databases: Mapping[str, str]) -> None:
+        """Raises ConfigError for a table with rows, as recorded, and no file of them."""
+        names = [file.name for file in self._all()]
+        for prefix, table, facts in self._tables():
+            rows = _ROWS.search(facts)
+            if prefix not in databases or rows is None or rows[1] == "0" or "is_view" in facts:
+                continue
+            start = f"{prefix}.{table}."
+            if not any(name.startswith(start) and _SUFFIX.search(name) for name in names if "-schema" not in name):
+                raise ConfigError(
+                    f"--from {self.path}: expected files {start}*.sql with {rows[1]} rows, found none: the folder is "
+                    "not whole, or was written with --load-data or --csv; take a whole one, with rows as INSERT"
+                )
+
+    def _divided(self, file: Path) -> Iterator[bytes]:
+        return divided(DumpFile(file).pieces(), str(file), _END)
+
+    def _rows(self, file: Path) -> Iterator[bytes]:
+        """Statements of a file of rows, whose times are UTC."""
+        is_utc = False
+        for statement in self._divided(file):
+            is_utc = is_utc or _ZONE.search(statement[:200]) is not None
+            if not is_utc and _ROWS_OF.match(statement) is not None:
+                raise self._unknown(
+                    file, "SET TIME_ZONE='+00:00' in front of rows (dump without --skip-tz-utc)", statement
+                )
+            yield statement
+
+    def _unknown(self, file: Path, expected: str, head: bytes) -> ConfigError:
+        shown = head[:60].decode("utf-8", "replace")
+        return ConfigError(
+            f"--from {file}: expected {expected}, found {shown!r}; take a dump that mydumper has written"
+        )
+
+
+def dump_of(path: Path, databases: Collection[str]) -> DumpFile | DumpFolder:
+    """The dump of that path, from which these databases are restored."""
+    return DumpFolder(path, frozenset(databases)) if path.is_dir() else DumpFile(path)
+
+
+def _programs_session(mode: str) -> tuple[bytes, ...]:
+    return b"SET NAMES utf8mb4", f"SET SQL_MODE='{mode}'".encode()
+
+
+def _position(text: str) -> tuple[str, str]:
+    """``file:offset`` and the GTIDs; what is not recorded is empty."""
+    if (old := _SOURCE.search(text)) is not None:
+        return f"{old[1]}:{old[2]}", old[3] or ""
+    section = _SECTION.search(text)
+    facts = "" if section is None else section[1]
+    file, offset, gtids = (pattern.search(facts) for pattern in (_FILE, _OFFSET, _GTIDS))
+    position = "" if file is None or offset is None else f"{file[1]}:{offset[1]}"
+    return position, "" if gtids is None else gtids[1]
+
+
+def _quoted(name: str) -> bytes:
+    return b"`" + name.replace("`", "``").encode() + b"`"

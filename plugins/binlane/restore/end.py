@@ -1,0 +1,160 @@
+"""Where a restore ends: between two whole transactions, by a time, a GTID, a place or a statement."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Protocol
+
+import numpy as np
+
+from binlane.errors import PlanError
+from binlane.lazy_dataclass import dataclass
+from binlane.model import LogPosition
+from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions
+from binlane.source.end_position import first_of
+from binlane.source.protocol import file_number
+
+_COMMENT: Final = re.compile(r"/\*.*?\*/|--\s[^\n]*|#[^\n]*", re.DOTALL)
+_PARTS: Final = re.compile(r"[-:]")
+_SCHEMA: Final = re.compile(r"^((?:create|drop) )schema\b")
+
+
+class End(Protocol):
+    """Where a restore ends. ``text``: as it was asked for."""
+
+    @property
+    def text(self) -> str:
+        """As it was asked for."""
+
+    def is_before(self, one: LoggedTransaction) -> bool:
+        """Whether the end is before this transaction."""
+
+    def is_behind(self, one: LoggedTransaction) -> bool:
+        """Whether the end is directly behind this transaction."""
+
+    def passes(self, run: RowTransactions) -> int:
+        """How many of a run's first transactions are surely in front of the end, and do not reach it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndTime:
+    """Before the first transaction of the time (seconds since the epoch) or later."""
+
+    text: str
+    time: float
+
+    def is_before(self, one: LoggedTransaction) -> bool:
+        """By the commit's time."""
+        return one.time >= self.time
+
+    def is_behind(self, one: LoggedTransaction) -> bool:
+        """Never: the next one decides."""
+        return False
+
+    def passes(self, run: RowTransactions) -> int:
+        """Those in front of the first one of the time or later."""
+        return first_of(run.time >= self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class EndGtid:
+    """At a transaction. ``inclusive``: behind it, otherwise before it."""
+
+    text: str
+    gtid: str
+    inclusive: bool
+
+    def is_before(self, one: LoggedTransaction) -> bool:
+        """At the transaction, unless it belongs to the restore."""
+        return not self.inclusive and one.gtid == self.gtid
+
+    def is_behind(self, one: LoggedTransaction) -> bool:
+        """At the transaction, if it belongs to the restore."""
+        return self.inclusive and one.gtid == self.gtid
+
+    def passes(self, run: RowTransactions) -> int:
+        """Those in front of the first one with the GTID's number, in any domain or of any server."""
+        number = int(_PARTS.split(self.gtid)[-1])
+        return first_of(run.number == np.uint64(number))
+
+
+@dataclass(frozen=True, slots=True)
+class EndPosition:
+    """At a place between two transactions."""
+
+    text: str
+    position: LogPosition
+
+    def is_before(self, one: LoggedTransaction) -> bool:
+        """From the place on. Raises PlanError for a place inside a transaction."""
+        if order(one.start) < order(self.position) < order(one.end):
+            raise PlanError(
+                f"--until {self.text}: expected a place between two transactions, found one inside the transaction "
+                f"from {one.start} to {one.end}; take one of these two"
+            )
+        return order(one.start) >= order(self.position)
+
+    def is_behind(self, one: LoggedTransaction) -> bool:
+        """Where it ends at the place."""
+        return one.end == self.position
+
+    def passes(self, run: RowTransactions) -> int:
+        """Those that end in front of the place."""
+        here, there = file_number(run.file), file_number(self.position.file)
+        if here != there:
+            return run.end.size if here < there else 0
+        return int(np.searchsorted(run.end, self.position.offset))
+
+
+@dataclass(frozen=True, slots=True)
+class EndStatement:
+    """Before the only transaction with this statement."""
+
+    text: str
+
+    def is_before(self, one: LoggedTransaction) -> bool:
+        """The same words, without comments, quotes and IF EXISTS."""
+        return spelled(self.text) in map(spelled, one.statements)
+
+    def is_behind(self, one: LoggedTransaction) -> bool:
+        """Never."""
+        return False
+
+    def passes(self, run: RowTransactions) -> int:
+        """All: they have no statement."""
+        return run.end.size
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Everything that the log has now."""
+
+    text: str = "now"
+
+    def is_before(self, one: LoggedTransaction) -> bool:
+        """Never."""
+        return False
+
+    def is_behind(self, one: LoggedTransaction) -> bool:
+        """Never."""
+        return False
+
+    def passes(self, run: RowTransactions) -> int:
+        """All."""
+        return run.end.size
+
+
+def spelled(statement: str) -> str:
+    """A statement in one spelling, to be compared."""
+    plain = words(statement.replace("`", "")).casefold()
+    return _SCHEMA.sub(r"\1database", plain).replace(" if exists", "")
+
+
+def words(statement: str) -> str:
+    """Without comments, and with single blanks."""
+    return " ".join(_COMMENT.sub(" ", statement).replace(";", " ").split())
+
+
+def order(position: LogPosition) -> tuple[int, int]:
+    """Places of one log, to be compared."""
+    return file_number(position.file), position.offset

@@ -1,0 +1,97 @@
+"""Replaces a database by the restored one, and keeps the former one under a name of its own.
+
+Tables go and come in one RENAME TABLE: whoever asks by the name finds either the former tables or the restored ones.
+Everything else is made anew, as in ``final_names``. Each statement can be the last one before a kill; whether the
+tables have changed places is told by the kept database, which has tables from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Final
+
+from binlane.binlog.types.literals import identifier
+from binlane.bootstrap.definition_copy import contents, drop, make_behind_rows, make_database, read_definition
+from binlane.bootstrap.sessions import Session
+from binlane.errors import PrecheckError
+from binlane.model import SchemaObject
+from binlane.restore.final_names import drop_triggers, is_moved, moved, present_databases, require_programs
+from binlane.servers.names import among, literals, other_than
+from binlane.state.records.restores import ProgramText
+
+_KEPT: Final = "_replaced"
+
+
+def kept_name(database: str, present: Collection[str]) -> str:
+    """The name under which a database is kept that is replaced: the first that is free, so that a plan that is made
+    again is the same."""
+    return next(name for name in _kept_names(database) if name not in present)
+
+
+def _kept_names(database: str) -> Iterator[str]:
+    yield database + _KEPT
+    yield from (f"{database}{_KEPT}_{number}" for number in count(2))
+
+
+def require_replaceable(session: Session, databases: Collection[str]) -> None:
+    """Raises PrecheckError for a database that cannot be kept under another name."""
+    tables = {each.database for each in contents(session, databases) if is_moved(each)}
+    if lacks := sorted({*databases} - tables):
+        raise PrecheckError(
+            f"target: database {lacks[0]}: expected tables in a database that is replaced, found none; drop it, or "
+            "give another name (--as)"
+        )
+    chosen = literals(databases)
+    foreign = session.texts(
+        "SELECT table_schema, table_name, constraint_name, referenced_table_schema FROM "
+        f"information_schema.key_column_usage WHERE {among('referenced_table_schema', chosen)} AND "
+        f"{other_than('table_schema', chosen)} ORDER BY 1, 2, 3"
+    )
+    if foreign:
+        database, table, constraint, ours = foreign[0]
+        raise PrecheckError(
+            f"target: table {database}.{table}: expected no foreign key into {ours}, which is replaced, found "
+            f"{constraint}: it would go on to the kept tables; ALTER TABLE {identifier(database)}.{identifier(table)} "
+            f"DROP FOREIGN KEY {identifier(constraint)}, and add it again behind the restore, or give another name "
+            "(--as)"
+        )
+
+
+def change_places(
+    session: Session, unfinished: Mapping[str, str], kept: Mapping[str, str], former: tuple[ProgramText, ...]
+) -> list[str]:
+    """Move the tables of each database of ``kept`` to its kept name, and the ``unfinished`` ones to their final names;
+    then the former programs. Messages about views that could not be made."""
+    programs = require_programs(former, {*kept.values()}, session.flavor)
+    present = present_databases(session)
+    for database, name in kept.items():
+        if name not in present:
+            statement = read_definition(session, SchemaObject("database", database, "")).statement
+            session.execute(statement.replace(identifier(database).encode(), identifier(name).encode(), 1))
+    hidden = {old: new for old, new in unfinished.items() if new in kept}
+    if not any(map(is_moved, contents(session, kept.values()))):
+        drop_triggers(session, {*kept, *hidden})
+        for event in sorted(each for each in contents(session, kept) if each.kind == "event"):
+            # it would go on, on the restored tables
+            drop(session, event)
+        names = {**kept, **hidden}
+        # the former tables first: their names are taken until then
+        tables = sorted(each for each in contents(session, kept) if is_moved(each))
+        tables += sorted(each for each in contents(session, hidden) if is_moved(each))
+        # without it, foreign keys would keep the old name
+        session.execute("SET foreign_key_checks = 1")
+        session.execute("RENAME TABLE " + ", ".join(moved(each, names[each.database]) for each in tables))
+        session.execute("SET foreign_key_checks = 0")
+    for old, new in hidden.items():
+        options = read_definition(session, SchemaObject("database", old, ""))
+        statement = options.statement.replace(identifier(old).encode(), identifier(new).encode(), 1)
+        make_database(session, replace(options, database=new, statement=statement), {new})
+    for made in reversed(programs):
+        drop(session, made.schema_object)
+    notes = make_behind_rows(session, programs)
+    for each in sorted(contents(session, kept)):
+        if not is_moved(each):
+            drop(session, each)
+    return notes

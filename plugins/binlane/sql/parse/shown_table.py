@@ -1,0 +1,76 @@
+"""Whether a SHOW CREATE TABLE, or SEQUENCE, is what it seems: a list of columns and keys, and options.
+
+Servers write most of it anew from what they have read, with each name and each literal in quotes, but not all: MySQL
+prints SECONDARY_ENGINE as it was given, MariaDB DATA DIRECTORY, and options that an engine does not know in a comment,
+which one of them can end. So a table's owner can have any clause there, a query for one, which another account runs
+when it makes the table on another server. (MariaDB 10.11, MySQL 9.7: tests/security/test_shown_tables.py.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from binlane.model import Flavor
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
+
+_DIALECT: Final = Dialect(Flavor.MYSQL)
+"""Of sessions that read definitions, but for ``/*M!``, which is a comment here: the only one is in ``_COMMENT``."""
+_COMMENT: Final = re.compile(
+    r"/\*!\d*|\*/|/\*M!\d+ COMPRESSED\*/|/\* mariadb-5\.3 \*/"
+    r"|/\*(?: (?:`(?:[^`]|``)+`|\w+)=(?:'(?:[^'\\]|''|\\.)*'|[-+.\w]+))+ \*/",
+    re.DOTALL,
+)
+"""A conditional comment's beginning and end; MariaDB's comments: a compressed column, a time in its older format, and
+options of other engines."""
+_FOREIGN_KEY: Final = re.compile(r"^(  CONSTRAINT `)(.+?)(?=` FOREIGN KEY \()", re.MULTILINE)
+_QUOTED: Final = re.compile(r"(?:[^`]|``)+")
+_NOWHERE: Final = frozenset({"SELECT", "INTO"})
+LINE_BREAK: Final = "a line break in a name"
+ENDED_QUOTES: Final = "a name that ends its quotes"
+_NOT_OUTSIDE: Final = frozenset({"TABLE", "VALUES", "TRANSACTION"})
+"""Words that do not follow the list of columns and keys. WITH and AS may, and need one of these to begin a query."""
+
+
+def with_quoted_names(text: str) -> str:
+    """A SHOW CREATE TABLE with the names of its foreign keys quoted: MariaDB up to 10.11.18 prints them as they are."""
+
+    def quoted_name(found: re.Match[str]) -> str:
+        name = found[2] if _QUOTED.fullmatch(found[2]) else found[2].replace("`", "``")
+        return found[1] + name
+
+    return _FOREIGN_KEY.sub(quoted_name, text)
+
+
+def hidden_part(text: str) -> str | None:
+    """What such a text, with quoted names, has that is no definition, for messages; None if there is nothing.
+
+    A text without such a part has a line for each column and key, and no line break inside of a name.
+    """
+    tokens, places, comments = list[Token](), list[tuple[int, int]](), list[tuple[int, int]]()
+    try:
+        lex(text, _DIALECT, tokens, places, comments)
+    except Unreadable as exc:
+        return str(exc)
+    if any(_COMMENT.fullmatch(text, *each) is None for each in comments):
+        return "a comment that an option has begun or ended"
+    if any("\n" in text[begin:end] for begin, end in places):
+        return LINE_BREAK
+    ends = [text.startswith("\n", end) for _, end in places]
+    return _foreign_part(tokens, ends)
+
+
+def _foreign_part(tokens: Sequence[Token], ends: Sequence[bool]) -> str | None:
+    """``ends``: whether a token is the last one of its line."""
+    depth, engines, is_list = 0, 0, True
+    for token, is_end in zip(tokens, ends, strict=True):
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        is_list = is_list and not (depth == 0 and is_symbol(token, ")"))
+        if token.upper in _NOWHERE or (depth == 0 and token.upper in _NOT_OUTSIDE and token is not tokens[1]):
+            return f"{token.upper} in an option"
+        if is_list and depth == 1 and is_symbol(token, ",") and not is_end:
+            return ENDED_QUOTES
+        engines += depth == 0 and token.upper == "ENGINE"
+    return None if depth == 0 and engines == 1 else "an option that has other options in it"

@@ -1,0 +1,141 @@
+"""Drills: when each ran, what was restored in it, and whether that was equal to the live copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from binlane.lazy_dataclass import dataclass
+from binlane.state.json_columns import text_of, value_of
+from binlane.state.tables import NOW, drills
+
+RUNNING: Final = "running"
+EQUAL: Final = "equal"
+"""Every row and definition was compared, and none differs."""
+DIFFERENT: Final = "different"
+INCOMPLETE: Final = "incomplete"
+"""None differs, as far as they were compared."""
+FAILED: Final = "failed"
+"""Something could not be restored, or compared."""
+INTERRUPTED: Final = "interrupted"
+
+_ORDER: Final = (EQUAL, INCOMPLETE, DIFFERENT, FAILED)
+"""From the best to the worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantResult:
+    """One database of a drill."""
+
+    database: str
+    restored_as: str
+    moment: str
+    """The random time up to which it was restored first, as it was asked for."""
+    place: str
+    """Where in the log that was; empty if it was not reached."""
+    compared_at: str
+    """The place of the log at which it was compared with the live copy; empty if it was not."""
+    rows: int
+    tables: int
+    definitions: int
+    seconds: float
+    state: str
+    differences: tuple[str, ...]
+    """What differs, or was not compared; of many the first ones."""
+    error: str
+    """Empty if there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrillResults:
+    """The databases of a drill, in the order in which they were restored."""
+
+    tenants: tuple[TenantResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drill:
+    """A drill's row."""
+
+    id: int
+    channel: str
+    seed: int
+    base: str
+    log: str
+    log_bytes: int
+    state: str
+    tenants: tuple[TenantResult, ...]
+    error: str
+    by: str
+    started_at: str
+    """UTC, by the target's clock, as ``ended_at``."""
+    ended_at: str
+    """Empty until it ends."""
+
+
+def worst(states: Sequence[str]) -> str:
+    """The state of a drill of these databases; FAILED without any."""
+    return max(states, key=_ORDER.index, default=FAILED)
+
+
+def begin_drill(connection: Connection, channel: str, seed: int, base: str, log: str, by: str) -> int:
+    """Record a new drill; its number. Those that a kill has left running are interrupted from now on."""
+    stale = update(drills).where(drills.c.channel == channel, drills.c.state == RUNNING)
+    connection.execute(stale.values(state=INTERRUPTED, ended_at=NOW))
+    added = connection.execute(
+        insert(drills).values(
+            channel=channel, seed=seed, base=base, log=log, log_bytes=0, state=RUNNING,
+            results=text_of(DrillResults(())), requested_by=by[:255], started_at=NOW,
+        )
+    )  # fmt: skip
+    [number] = added.inserted_primary_key or (0,)
+    return int(number)
+
+
+def save_drill(
+    connection: Connection, number: int, log_bytes: int, tenants: Sequence[TenantResult], state: str = RUNNING,
+    error: str = "",
+) -> None:  # fmt: skip
+    """Store what is known; any other state than RUNNING ends the drill."""
+    values: dict[str, Any] = {} if state == RUNNING else {"state": state, "ended_at": NOW, "error": error or None}
+    results = text_of(DrillResults(tuple(tenants)))
+    connection.execute(
+        update(drills).where(drills.c.id == number).values(results=results, log_bytes=log_bytes, **values)
+    )
+
+
+def read_drills(connection: Connection, channel: str, limit: int) -> tuple[Drill, ...]:
+    """The channel's drills, newest first."""
+    query = select(drills).where(drills.c.channel == channel).order_by(drills.c.id.desc()).limit(limit)
+    return tuple(_of(row) for row in connection.execute(query))
+
+
+@dataclass(frozen=True, slots=True)
+class LastDrills:
+    """The newest drills that have ended. Times are UTC, by the target's clock."""
+
+    state: str
+    """Of the newest."""
+    equal_at: str | None
+    """When the newest ended that found everything equal; None: none did."""
+
+
+def last_drills(connection: Connection, channel: str) -> LastDrills | None:
+    """Those of the channel; None if none has ended."""
+    query = select(drills.c.state, drills.c.ended_at).where(drills.c.channel == channel, drills.c.ended_at.is_not(None))
+    newest = query.order_by(drills.c.id.desc()).limit(1)
+    last = connection.execute(newest).one_or_none()
+    if last is None:
+        return None
+    equal = connection.execute(newest.where(drills.c.state == EQUAL)).one_or_none()
+    return LastDrills(last.state, None if equal is None else str(equal.ended_at))
+
+
+def _of(row: Row[tuple[Any, ...]]) -> Drill:
+    return Drill(
+        row.id, row.channel, row.seed, row.base, row.log, row.log_bytes, row.state,
+        value_of(DrillResults, row.results, drills.c.results).tenants, row.error or "", row.requested_by,
+        str(row.started_at), "" if row.ended_at is None else str(row.ended_at),
+    )  # fmt: skip

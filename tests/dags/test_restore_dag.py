@@ -1,0 +1,195 @@
+"""The DAG of a channel's restores: its form, and runs of it on real servers. A person's answer is in
+``tests/trials/test_approvals.py``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+
+from binlane.config import load_channel
+from binlane.errors import ConfigError, TargetUnavailableError
+from binlane.orchestration.airflow.replicate_dag import build_dags
+from binlane.orchestration.airflow.restore_dag import APPROVE, PLAN, RESTORE
+from binlane.orchestration.commands.copies import restore as restoring
+from binlane.orchestration.commands.copies.restore_form import RestoreForm
+from binlane.orchestration.commands.copies.restore_plan import plan_restore
+from lab.site import DAG_FILE
+from tests.dags.scene import CHANNEL as SHOP
+from tests.dags.scene import last_note, write_channel
+from tests.integration.restore.scene import DATABASE, OTHER, Scene, contents, scene_of
+from tests.integration.window.conftest import CHANNEL, Channel, channel, channel_of, clean_servers, run_on
+
+__all__ = ["channel", "channel_of", "clean_servers"]
+
+DAG_ID = f"restore_{CHANNEL}"
+FORM = {"databases": DATABASE, "base": "one.sql", "before": f"DROP DATABASE {DATABASE}", "restore_as": "back"}
+
+
+def test_only_a_channel_whose_file_allows_it_has_the_dag(tmp_path: Path) -> None:
+    folder = write_channel(tmp_path).parent
+    write_channel(tmp_path, "old", SHOP.replace('connection = "source"', 'archive = "/logs"'))
+    assert [name for name in build_dags(folder) if name.startswith("restore")] == []
+    write_channel(tmp_path, text=SHOP + '[restore]\nbases = ["/dumps", "/more"]\n')
+    logs = 'logs = ["s3://logs/shop/", "source"]\ntargets = ["spare", "target"]\n'
+    write_channel(tmp_path, "crm", 'owner = "team"\ntags = ["eu"]\n' + SHOP + f"[restore]\n{logs}")
+    dags = build_dags(folder)
+    assert {name for name in dags if name.startswith("restore")} == {"restore_shop", "restore_crm"}
+    dag: Any = dags["restore_shop"]
+    assert (dag.timetable.can_be_scheduled, dag.is_paused_upon_creation) == (False, False)
+    assert [task.task_id for task in dag.topological_sort()] == [PLAN, APPROVE, RESTORE]
+    assert dags["restore_crm"].tags == {"binlane", "restore", "eu"}
+    params = {name: dag.params.get_param(name) for name in dag.params}
+    assert all(param.schema["title"] and param.description for param in params.values())
+    form = {name: param.schema for name, param in params.items()}
+    assert (form["log"]["enum"], form["onto"]["enum"]) == (["source"], ["target"])
+    assert str(params["base"].description).endswith("Folders: /dumps, /more.")
+    assert not params["databases"].has_value
+    form = {name: (param := dags["restore_crm"].params.get_param(name)).schema | {"v": param.value} for name in form}
+    assert (form["log"]["enum"], form["log"]["v"]) == (["s3://logs/shop/", "source"], "s3://logs/shop/")
+    assert (form["onto"]["enum"], form["onto"]["v"]) == (["spare", "target"], "spare")
+    # as the api-server and the scheduler read it
+    assert json.dumps(DagSerialization.to_dict(dag))
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({}, "databases: expected text, got None"),
+        ({"databases": "a"}, "until, before: expected one of the two"),
+        ({"databases": "a", "until": "now", "before": "0-1-1"}, "until, before: expected one of the two"),
+        ({"databases": "a", "until": "now", "base": " "}, "base: expected text, got ' '"),
+    ],
+)
+def test_a_form_without_a_database_or_one_end_is_refused_by_its_field(params: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{said}.*; trigger the run again"):
+        RestoreForm.of(params)
+
+
+def test_a_relative_folder_of_dumps_is_refused(tmp_path: Path) -> None:
+    for folder in ("dumps", "/dumps/../etc"):
+        file = write_channel(tmp_path, text=SHOP + f'[restore]\nbases = ["{folder}"]\n')
+        with pytest.raises(ConfigError, match=r"restore\.bases: expected whole paths of folders, without \.\."):
+            load_channel(file)
+
+
+Runs = Callable[..., tuple[str, dict[str, str], str]]
+"""The form's values; the run's state, its tasks' states, and what its tasks have printed."""
+
+
+@pytest.fixture
+def run_dag(
+    metadata_database: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Channel], Runs]:
+    def of(channel: Channel) -> Runs:
+        folder = channel.project / "dags"
+        channel.write_channel(f'[restore]\nbases = ["{channel.project}"]\n')
+        (folder / "binlane.py").write_text(DAG_FILE)
+        local = "airflow.dag_processing.bundles.local.LocalDagBundle"
+        bundle = {"name": CHANNEL, "classpath": local, "kwargs": {"path": str(folder)}}
+        monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", json.dumps([bundle]))
+        monkeypatch.setenv("BINLANE_CHANNELS", str(channel.channels))
+        for name, value in channel.environment.items():
+            monkeypatch.setenv(name, value)
+
+        def run(**form: Any) -> tuple[str, dict[str, str], str]:
+            dag = DagBag(folder).dags[DAG_ID]
+            for task in dag.tasks:
+                task.retry_delay = dt.timedelta(0)
+            capsys.readouterr()
+            # a person approves
+            done = dag.test(run_conf={**FORM, **form}, mark_success_pattern=APPROVE)
+            tasks = {ti.task_id: str(ti.state) for ti in done.get_task_instances()}
+            return str(done.state), tasks, capsys.readouterr().out
+
+        return run
+
+    return of
+
+
+def test_a_restore_is_planned_and_carried_out_and_a_retry_goes_on_with_it(
+    channel: Channel, run_dag: Callable[[Channel], Runs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = scene_of(channel)
+    run = run_dag(channel)
+    to_the_end, tries = restoring._to_the_end, 0
+
+    def lost_once(*arguments: Any, **options: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise TargetUnavailableError("gone")
+        return to_the_end(*arguments, **options)
+
+    monkeypatch.setattr(restoring, "_to_the_end", lost_once)
+    state, tasks, said = run()
+    assert (state, set(tasks.values()), tries) == ("success", {"success"}, 2), said
+    assert contents(channel.target, "back") == scene.expected
+    assert scene.databases() == {"back"}
+    # a retry on another worker has the same work folder
+    file = channel.channels.parent / "restores" / "restore_back.toml"
+    assert f'[work]\nuri = "{channel.config.work.uri}"\n' in file.read_text()
+    assert f"complete: back (from {DATABASE})" in (last_note() or "").replace("\\", "")
+
+
+def _log_has_changed(scene: Scene) -> None:
+    run_on(scene.source, f"CREATE DATABASE {DATABASE}", f"DROP DATABASE {DATABASE}")
+
+
+def _name_is_taken(scene: Scene) -> None:
+    run_on(scene.channel.target, "CREATE DATABASE back", log=False)
+
+
+def _dump_is_another(scene: Scene) -> None:
+    dump = scene.dump("one.sql")
+    dump.write_bytes(dump.read_bytes().replace(b"-- Dump completed", b"-- \n-- Dump completed"))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (_log_has_changed, "expected one such statement in"),
+        (_name_is_taken, "database back"),
+        (_dump_is_another, "expected the plan that was approved"),
+    ],
+)
+def test_a_plan_that_is_another_one_by_then_is_not_carried_out(
+    change: Callable[[Scene], None],
+    expected: str,
+    channel: Channel,
+    run_dag: Callable[[Channel], Runs],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = scene_of(channel)
+
+    def behind_the_approval(*arguments: Any) -> Any:
+        change(scene)
+        return plan_restore(*arguments)
+
+    monkeypatch.setattr(restoring, "plan_restore", behind_the_approval)
+    state, tasks, said = run_dag(channel)()
+    assert (state, tasks[PLAN], tasks[RESTORE]) == ("failed", "success", "failed")
+    assert expected in said
+    assert scene.databases() <= {"back"}
+    assert list((channel.channels.parent / "restores").glob("*")) == []
+
+
+def test_what_the_channel_leaves_out_is_not_planned_by_a_pattern_either(
+    channel: Channel, run_dag: Callable[[Channel], Runs]
+) -> None:
+    scene = scene_of(channel, ("all.sql",))
+    run = run_dag(channel)
+    file = channel.channels / f"{CHANNEL}.toml"
+    file.write_text(file.read_text() + f'[filter]\nexclude_databases = ["{OTHER}"]\n')
+    for databases in (OTHER, "store_*"):
+        state, tasks, said = run(databases=databases, base="all.sql", restore_as="%_back")
+        assert (state, tasks[PLAN], tasks[APPROVE]) == ("failed", "failed", "upstream_failed")
+        assert f"copies as a whole, found {OTHER} (exclude_databases" in said
+        assert "around the end" not in said
+    assert scene.databases() == set()

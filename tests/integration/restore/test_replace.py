@@ -1,0 +1,124 @@
+"""A restore over a database that is there: one of the two is whole under the name at any time, the other is kept."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from binlane.model import Flavor
+from tests.integration.restore.scene import DATABASE, Scene, answer, contents, scene_of
+from tests.integration.window.conftest import Channel, ChannelOf, channel, channel_of, clean_servers, run_on
+
+__all__ = ["channel", "channel_of", "clean_servers"]
+
+FORMER: Final = (
+    "CREATE DATABASE back CHARACTER SET latin1",
+    "USE back",
+    "CREATE TABLE a (id INT PRIMARY KEY, former INT) ENGINE = InnoDB",
+    "CREATE TABLE child (id INT PRIMARY KEY, a_id INT, CONSTRAINT c_ibfk_1 FOREIGN KEY (a_id) REFERENCES a (id))",
+    "INSERT INTO a VALUES (1, 1), (2, 2)",
+    "INSERT INTO child VALUES (1, 1)",
+    "CREATE VIEW w AS SELECT former FROM a",
+    "CREATE VIEW only_former AS SELECT id FROM back.a",
+    "CREATE TRIGGER tr BEFORE INSERT ON a FOR EACH ROW SET NEW.former = 9",
+    "CREATE TRIGGER other BEFORE DELETE ON child FOR EACH ROW SET @x = 1",
+    "CREATE PROCEDURE p() SELECT 'former'",
+    "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SET @y = 1",
+)
+
+
+def kept(scene: Scene) -> dict[str, object]:
+    found = contents(scene.channel.target, "back_replaced")
+    # kept definitions name their database
+    return {name: str(value).replace("back_replaced", "back") for name, value in found.items()}
+
+
+def former_of(scene: Scene) -> dict[str, object]:
+    """What is there before the restore."""
+    run_on(scene.channel.target, *FORMER, log=False)
+    return {name: str(value) for name, value in contents(scene.channel.target, "back").items()}
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_database_is_replaced_and_the_former_one_is_kept(
+    flavor: Flavor, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = scene_of(channel_of(flavor.value, flavor.value))
+    target, former = scene.channel.target, former_of(scene)
+    assert scene.restore("--replace", "--json", base="one.sql") == 0
+    assert answer(capsys)["replaces"] == {"back": "back_replaced"}
+    assert scene.databases() == {"back"}
+    assert scene.restore("r1", "--replace", "--yes", base="one.sql") == 0, capsys.readouterr().err
+    said = " ".join(capsys.readouterr().out.split())
+    assert "what was there as back is kept as back_replaced" in said
+    assert "`binlane restore --drop-replaced r1` drops it" in said
+    assert contents(target, "back") == scene.expected
+    assert kept(scene) == former
+    defaults = "SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = %s"
+    assert target.query(defaults, ("back_replaced",)) == [("latin1",)]
+    assert target.query(defaults, ("back",)) != [("latin1",)]
+    [(state,)] = target.query("SELECT status FROM information_schema.events WHERE event_schema = 'back_replaced'")
+    assert state != "ENABLED"
+
+    # the second one keeps the first under another name
+    run_on(target, "DELETE FROM back.a")
+    assert scene.restore("r2", "--replace", "--yes", base="one.sql") != 0
+    assert "expected no other restore of this name, found r1" in capsys.readouterr().err
+    assert scene.channel.cli("restore", "--drop", "r1") == 0
+    assert "so does what they have replaced: back_replaced" in capsys.readouterr().out
+    assert scene.restore("r2", "--replace", "--yes", base="one.sql") == 0, capsys.readouterr().err
+    assert contents(target, "back") == scene.expected
+    assert kept(scene) == former
+    assert target.query("SELECT COUNT(*) FROM back_replaced_2.a") == [(0,)]
+    assert scene.channel.cli("restore", "--drop-replaced", "r2") == 0
+    assert scene.databases() == {"back", "back_replaced"}
+    # what somebody else makes of that name is none of the restore's
+    run_on(target, "CREATE DATABASE back_replaced_2", log=False)
+    capsys.readouterr()
+    assert scene.channel.cli("restore", "--drop-replaced", "r2") != 0
+    assert "expected one that has replaced a database" in capsys.readouterr().err
+    assert scene.channel.cli("restore", "--continue", "r2") == 0
+    assert "is kept as" not in capsys.readouterr().out
+    assert scene.channel.cli("restore", "--drop", "r2") == 0
+    assert scene.databases() == {"back", "back_replaced", "back_replaced_2"}
+
+
+def test_what_cannot_be_replaced_is_refused_by_name(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    scene, target = scene_of(channel), channel.target
+    former_of(scene)
+    cases = {
+        "a foreign key from elsewhere": (
+            ("CREATE DATABASE elsewhere", "CREATE TABLE elsewhere.t (id INT, FOREIGN KEY (id) REFERENCES back.a (id))"),
+            ("DROP DATABASE elsewhere",),
+            "target: table elsewhere.t: expected no foreign key into back, which is replaced, found",
+        ),
+        "a channel that writes it": (
+            (f"INSERT INTO binlane.`databases` VALUES ('{channel.status.channel.name}', 'back', 1, 1, 1, '[]')",),
+            ("DELETE FROM binlane.`databases`",),
+            "target: database back: expected no channel that writes it, found channel orders",
+        ),
+        "a routine that names its database in its body": (
+            ("CREATE PROCEDURE back.named() SELECT * FROM back.a",),
+            ("DROP PROCEDURE back.named",),
+            "drop the object from the target, or restore under another name (--as)",
+        ),
+    }
+    for case, (made, undone, said) in cases.items():
+        run_on(target, *made, log=False)
+        assert scene.restore("--replace", "--yes", base="one.sql") != 0, case
+        assert said in capsys.readouterr().err, case
+        run_on(target, *undone, log=False)
+        assert scene.databases() == {"back"}
+    assert scene.restore("--replace", "--yes", "--table", "a", base="one.sql") != 0
+    assert "--table a, --replace: expected one of the two" in capsys.readouterr().err
+    run_on(target, "CREATE DATABASE back_empty", log=False)
+    assert scene.restore("--replace", "--yes", "--as", "back_empty", base="one.sql") != 0
+    assert "target: database back_empty: expected tables in a database that is replaced" in capsys.readouterr().err
+    run_on(target, "DROP DATABASE back_empty", log=False)
+    # nothing is there that could be replaced
+    assert scene.restore("r1", "--replace", "--yes", "--as", "back_new", base="one.sql") == 0
+    assert channel.cli("restore", "--drop-replaced", "r1") != 0
+    assert "expected one that has replaced a database" in capsys.readouterr().err
+    assert contents(target, "back_new") == scene.expected
+    assert DATABASE not in scene.databases()

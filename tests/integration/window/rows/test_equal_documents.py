@@ -1,0 +1,180 @@
+"""MySQL takes JSON documents for equal that are not the same, as 1 and 1.0: an UPDATE from one to the other is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from binlane.errors import PrecheckError
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+
+pytestmark = requires_mysql
+BEFORE = ('{"a": 1.0}', "[0.0]", "1.50", '{"b": [2, {"c": 3.0}]}', "null", None, '{"a": "1"}')
+BEHIND = ('{"a": 1}', "[-0.0]", "1.5", '{"b": [2, {"c": 3}]}', "0", "1", '{"a": "1"}')
+MANY = 60
+"""Rows of which the writer changes several by one statement."""
+
+
+def documents(channel: Channel, texts: tuple[str | None, ...]) -> list[str]:
+    table = (
+        "CREATE TABLE app.t (id INT PRIMARY KEY, j JSON, k JSON, "
+        "at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6))"
+    )
+    rows = (
+        f"({number}, {'NULL' if text is None else repr(text)}, '[1]', '2024-01-01')"
+        for number, text in enumerate(texts * (MANY // len(texts)))
+    )
+    return ["CREATE DATABASE app", table, f"INSERT INTO app.t VALUES {', '.join(rows)}"]
+
+
+def stored(channel: Channel) -> list[list[tuple[object, ...]]]:
+    query = "SELECT id, CAST(j AS CHAR), CAST(k AS CHAR), at FROM app.t ORDER BY id"
+    return [server.query(query) for server in (channel.source, channel.target)]
+
+
+@pytest.mark.parametrize("rows", ["id < 7", "TRUE"])
+def test_a_net_change_to_an_equal_document_is_written(channel_of: ChannelOf, rows: str) -> None:
+    channel = channel_of("mysql", "mysql")
+    channel.write_channel('writer = "sql"\n', blocks='reduce = "window"\n')
+    channel.on_both(*documents(channel, BEFORE))
+    cases = " ".join(
+        f"WHEN {number} THEN {'NULL' if text is None else f'CAST({text!r} AS JSON)'}"
+        for number, text in enumerate(BEHIND)
+    )
+    run_on(
+        channel.source,
+        f"UPDATE app.t SET j = '\"between\"', at = '2024-02-02' WHERE {rows}",
+        f"UPDATE app.t SET j = CASE id % {len(BEHIND)} {cases} END, at = '2024-01-01' WHERE {rows}",
+    )
+    assert channel.run() is not None
+    ours, theirs = stored(channel)
+    assert ours == theirs
+    assert {row[1] for row in ours} >= {text for text in BEHIND if text is not None}
+
+
+def test_a_repair_writes_a_document_that_equals_the_target_s(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, *documents(channel, BEHIND), log=False)
+    run_on(channel.target, *documents(channel, BEFORE), log=False)
+    assert channel.cli("verify", CHANNEL, "--full") == 1
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    ours, theirs = stored(channel)
+    assert ours == theirs
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+
+
+def test_a_document_that_mariadb_has_as_another_text_is_written(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mysql")
+    table = "CREATE TABLE app.t (id INT PRIMARY KEY, j JSON)"
+    channel.on_both("CREATE DATABASE app", table, "INSERT INTO app.t VALUES (1, '1.0'), (2, '[0]')")
+    run_on(channel.source, "UPDATE app.t SET j = '1' WHERE id = 1", "UPDATE app.t SET j = '[0.0]' WHERE id = 2")
+    assert channel.run() is not None
+    assert channel.target.query("SELECT id, CAST(j AS CHAR) FROM app.t ORDER BY id") == [(1, "1"), (2, "[0.0]")]
+
+
+TABLE = "CREATE TABLE app.t (id INT PRIMARY KEY, n INT, j JSON)"
+WRITTEN = (TABLE, """INSERT INTO app.t VALUES (1, 1, '1.0'), (2, 2, '[0]'), (3, 3, '{"a": 1}')""")
+SET_BY = {
+    "an UPDATE": ((), ("UPDATE app.t SET j = '1' WHERE id = 1",), "app.t.j"),
+    "a join": ((), ("UPDATE app.t x JOIN app.t y USING (id) SET x.j = '1' WHERE x.id = 1",), "app.t.j"),
+    "another column": ((), ("UPDATE app.t SET j = n WHERE id = 1",), "app.t.j"),
+    "text with an escape": ((), (r"""UPDATE app.t SET j = '[0.0, \"a\"]' WHERE id = 2""",), "app.t.j"),
+    "ON DUPLICATE KEY UPDATE": (
+        (),
+        ("INSERT INTO app.t VALUES (1, 1, '1') ON DUPLICATE KEY UPDATE j = VALUES(j)",),
+        "app.t.j",
+    ),
+    "a view": (
+        ("CREATE VIEW app.v (a, b) AS SELECT id, j FROM app.t",),
+        ("UPDATE app.v SET b = '1' WHERE a = 1",),
+        "app.t.j",
+    ),
+    "a trigger": (
+        ("CREATE TRIGGER app.tr BEFORE UPDATE ON app.t FOR EACH ROW SET NEW.j = '1'",),
+        ("UPDATE app.t SET n = n WHERE id = 1",),
+        "app.t.j by trigger app.tr",
+    ),
+    "a function": (
+        (
+            "CREATE TABLE app.z (a INT PRIMARY KEY)",
+            "CREATE FUNCTION app.f() RETURNS INT DETERMINISTIC BEGIN UPDATE app.t SET j = '1'; RETURN 9; END",
+        ),
+        ("INSERT INTO app.z VALUES (app.f())",),
+        "app.t.j by function app.f",
+    ),
+    "a new column": (
+        ("CREATE TABLE app.m (id INT PRIMARY KEY)",),
+        ("ALTER TABLE app.m ADD j JSON", "INSERT INTO app.m VALUES (1, '1.0')", "UPDATE app.m SET j = '1'"),
+        "app.m.j",
+    ),
+    "a table like it, renamed": (
+        (),
+        ("CREATE TABLE app.m LIKE app.t", "RENAME TABLE app.m TO app.q", "UPDATE app.q SET j = '1'"),
+        "app.q.j",
+    ),
+}
+
+
+@pytest.mark.parametrize(("there", "logged", "named"), SET_BY.values(), ids=SET_BY)
+def test_a_logged_update_to_a_document_with_numbers_is_named(
+    channel_of: ChannelOf, there: tuple[str, ...], logged: tuple[str, ...], named: str
+) -> None:
+    """MySQL would keep the document that is there."""
+    channel = channel_of("mariadb", "mysql")
+    channel.on_both("CREATE DATABASE app", *WRITTEN, *there)
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", *logged)
+    with pytest.raises(
+        PrecheckError, match="expected a document without numbers, found an UPDATE that sets"
+    ) as refused:
+        channel.run()
+    assert f"an UPDATE that sets {named}; " in str(refused.value)
+    assert f"(`binlane verify {CHANNEL} --full`) [equal-documents]" in str(refused.value)
+
+
+KEPT_ON_MYSQL = ("the column itself", "a join", "ON DUPLICATE KEY UPDATE", "a trigger")
+
+
+@pytest.mark.parametrize("case", KEPT_ON_MYSQL)
+def test_a_logged_update_that_mysql_has_left_out_may_not_reach_mariadb(channel_of: ChannelOf, case: str) -> None:
+    channel = channel_of("mysql", "mariadb")
+    read = (), ("UPDATE app.t SET j = '1' WHERE j = 1",), "app.t.j"
+    there, logged, named = SET_BY.get(case, read)
+    channel.on_both("CREATE DATABASE app", *WRITTEN, *there)
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", *logged)
+    assert channel.source.query("SELECT j FROM app.t WHERE id = 1") == [("1.0",)]
+    with pytest.raises(PrecheckError, match=f"an UPDATE that sets {named}; "):
+        channel.run()
+
+
+def test_a_logged_update_that_mysql_has_written_is_applied_on_mariadb(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mariadb")
+    channel.on_both("CREATE DATABASE app", *WRITTEN)
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "UPDATE app.t SET j = '1' WHERE id = 1")
+    assert channel.run() is not None
+    for server in (channel.source, channel.target):
+        assert server.query("SELECT j FROM app.t WHERE id = 1") == [("1",)]
+
+
+def test_logged_statements_that_leave_the_document_are_applied(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mysql")
+    channel.on_both("CREATE DATABASE app", *WRITTEN)
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "REPLACE INTO app.t VALUES (1, 1, '1')",
+        """UPDATE app.t SET j = '{"name": "a1", "list": [true, null, {}]}' WHERE id = 2""",
+        "UPDATE app.t SET n = n + 1, j = j",
+        "INSERT INTO app.t VALUES (3, 3, '9') ON DUPLICATE KEY UPDATE n = 30",
+        "INSERT INTO app.t VALUES (4, 4, '[1.0]'), (5, 5, '5')",
+        "UPDATE app.t SET j = NULL WHERE id = 5",
+    )
+    assert channel.run() is not None
+    ours, theirs = (
+        [(key, n, json.dumps(json.loads(text or "null"), sort_keys=True)) for key, n, text in server.query(query)]
+        for server in (channel.source, channel.target)
+        for query in ("SELECT id, n, CAST(j AS CHAR) FROM app.t ORDER BY id",)
+    )
+    assert ours == theirs
+    assert (1, 2, "1") in theirs

@@ -1,0 +1,124 @@
+"""Whatever a dump's file or folder is, reading it ends soon and with little memory: in statements, or in an error that
+names the file and a next step.
+
+Attacker: whoever can write to the dump.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import pytest
+import zstandard
+
+from tests.forked import telling
+from tests.security.dump_reader import read_dump
+
+SECONDS: Final = 120
+"""Far more than any attack takes on a loaded machine, and far less than for ever."""
+Attack: TypeAlias = Callable[[Path], object]
+"""Of the dump's path, at which nothing is."""
+_END: Final = b"\n-- Dump completed\n"
+_USE: Final = b"USE `shop`;\n"
+_INTO: Final = b"INSERT INTO `t` VALUES ("
+_MADE: Final = b"CREATE DATABASE `shop`;\n"
+_RECORDED: Final = b"SHOW MASTER STATUS:\n\tLog: b.000001\n\tPos: 4\n\nFinished dump at: x\n"
+_CREATE: Final = "shop-schema-create.sql"
+
+
+def _text(*parts: bytes) -> Attack:
+    return lambda path: path.write_bytes(_USE + b"".join(parts) + _END)
+
+
+def _packed(pack: Callable[[bytes], bytes], *parts: bytes) -> Attack:
+    return lambda path: path.write_bytes(pack(_USE) + b"".join(map(pack, parts)) + pack(_END))
+
+
+def _folder(name: str, make: Callable[[Path], object], recorded: bytes = _RECORDED) -> Attack:
+    """A whole dump, of which one name is made otherwise."""
+
+    def attack(path: Path) -> None:
+        path.mkdir()
+        for file, data in {"metadata": recorded, _CREATE: _MADE, name: None}.items():
+            if file != name and data is not None:
+                (path / file).write_bytes(data)
+        make(path / name)
+
+    return attack
+
+
+def _bytes(data: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(data)
+
+
+def _link(to: str) -> Callable[[Path], object]:
+    return lambda path: path.symlink_to(to)
+
+
+def _endless(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+_IS_FILE: Final = "{}: .*expected a file, found {}; name a"
+_NAMES: Final = "expected names in UTF-8, found b'.*; dump with --default-character-set"
+ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
+    "a FIFO": (os.mkfifo, _IS_FILE.format("dump.sql", "a FIFO")),
+    "an endless device": (_link("/dev/zero"), _IS_FILE.format("dump.sql", "a device")),
+    "a link to itself": (_link("dump.sql"), _IS_FILE.format("dump.sql", "a loop of symbolic links")),
+    "a database in no character set": (_text(b"USE `\xff`;"), _NAMES),
+    "a table in no character set": (_text(_INTO.replace(b"`t`", b"`\xff`"), b"1);"), _NAMES),
+    "a place in no character set": (
+        _text(b"-- CHANGE MASTER TO MASTER_LOG_FILE='\xff', MASTER_LOG_POS=4;"), _NAMES,
+    ),
+    "a place of 5,000 digits": (
+        _text(b"-- CHANGE MASTER TO MASTER_LOG_FILE='b.000001', MASTER_LOG_POS=", b"9" * 5000, b";"),
+        "^1 statements at ,",
+    ),
+    "a row of 2 million strings": (_text(_INTO, b"''," * (2 << 20), b"'');"), "^2 statements"),
+    "a string of 4 million escapes": (_text(_INTO, b"'", b"\\'" * (4 << 20), b"');"), "^2 statements"),
+    "a string without an end": (_text(_INTO, b"'", b"a" * (8 << 20)), "ends inside the statement .INSERT"),
+    "a comment without an end": (_text(b"/*", b"*" * (4 << 20)), "ends inside the statement"),
+    "1 million dashes": (_text(b"-" * (1 << 20)), "ends inside the statement"),
+    "1 million comments": (_text(b"-- \n" * (1 << 20)), "^1 statements"),
+    "comments that are open": (_text(b"/*!50000 " * 100_000, b";"), "take it out of a copy"),
+    "gzip: 64 MiB of blanks": (_packed(gzip.compress, b" " * (64 << 20)), "^1 statements"),
+    "zstd: a statement of 64 MiB": (
+        _packed(zstandard.compress, _INTO, b" " * (64 << 20)), "expected statements of at most 33,554,432 bytes",
+    ),
+    "mydumper: metadata that is a FIFO": (_folder("metadata", os.mkfifo), "expected a file, found a FIFO"),
+    "mydumper: metadata without an end": (_folder("metadata", _endless), "more than 268,435,456 bytes"),
+    "mydumper: metadata that is a device": (_folder("metadata", _link("/dev/zero")), "found a device"),
+    "mydumper: a definition that is a FIFO": (_folder(_CREATE, os.mkfifo), _IS_FILE.format(_CREATE, "a FIFO")),
+    "mydumper: rows that are a FIFO": (_folder("shop.t.sql", os.mkfifo), _IS_FILE.format("shop.t.sql", "a FIFO")),
+    "mydumper: rows that are a device": (_folder("shop.t.sql", _link("/dev/zero")), "found a device"),
+    "mydumper: a link to nothing": (_folder("other", _link("nothing")), "other: cannot be read: .*; put the file"),
+    "mydumper: a database in no character set": (_folder(_CREATE, _bytes(b"CREATE DATABASE `\xff`;\n")), _NAMES),
+    "mydumper: a section of 200,000 names": (
+        _folder("metadata", _bytes(_RECORDED + b"[`shop`.`" * 200_000 + b"\n")), "^2 statements",
+    ),
+    "mydumper: 5,000 digits of rows": (
+        _folder("metadata", _bytes(_RECORDED + b"[`shop`.`t`]\nrows = " + b"9" * 5000 + b"\n")), "^2 statements",
+    ),
+    "mydumper: a name that moves the cursor": (
+        _folder("shop.\x1b[H\n.sql", _bytes(b"bad;\n")), "expected a statement that a dump program writes",
+    ),
+}  # fmt: skip
+"""What is made, and what is said of it. A line more is an attack more."""
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_dump_of_an_attacker_ends_in_statements_or_an_error_that_names_the_file(tmp_path: Path, attack: str) -> None:
+    make, expected = ATTACKS[attack]
+    suffix = {"gzip": ".gz", "zstd": ".zst"}.get(attack.partition(":")[0], "")
+    path = tmp_path / f"dump.sql{suffix}"
+    make(path)
+    with telling(read_dump, str(path)) as (_, answer):
+        assert answer.poll(SECONDS), "it waits, or reads on and on"
+        said = answer.recv()
+    assert re.search(expected, said, re.DOTALL), said
