@@ -1,12 +1,13 @@
-"""``make test``: all tests side by side; files of tests that failed there once more, alone.
+"""``make test`` and ``make trials``: all tests of a tier side by side; those that failed once more, alone.
 
 Thousands of tests share two cores with two dozen servers, and some of them wait for processes that the machine may
-hold up. A file that passes alone is told as unsteady in the last lines, for somebody to look at; a file that fails
+hold up. A file whose tests pass alone is told as unsteady in the last lines, for somebody to look at; a test that fails
 alone, too, fails the run.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -21,7 +22,7 @@ _MOST_FILES: Final = 5
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run pytest with the arguments; if tests have failed, their files alone, one after the other.
+    """Run pytest with the arguments; if tests have failed, those alone, one after the other.
 
     Returns pytest's exit code: of the second run, if there was one.
     """
@@ -30,7 +31,8 @@ def run(arguments: Sequence[str]) -> int:
     if not 0 < len(files) <= _MOST_FILES:
         return code
     print(f"\nFailed beside other tests, run again alone: {', '.join(files)}", flush=True)
-    code = _pytest(*files)
+    # the same cases with as many examples, but no end: a test that is skipped then has not passed
+    code = _pytest("--last-failed", *_tier(arguments), *files)
     for file in sorted({*files} - {*_failed_files()}):
         print(f"unsteady: {file} failed beside other tests and passed alone")
     return code
@@ -38,6 +40,14 @@ def run(arguments: Sequence[str]) -> int:
 
 def _pytest(*arguments: str) -> int:
     return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
+
+
+def _tier(arguments: Sequence[str]) -> list[str]:
+    options = argparse.ArgumentParser(allow_abbrev=False)
+    options.add_argument("--tier", default="test")
+    options.add_argument("--turn", default="0")
+    chosen, _ = options.parse_known_args(arguments)
+    return ["--tier", chosen.tier, "--turn", chosen.turn]
 
 
 def _failed_files() -> list[str]:

@@ -4,11 +4,12 @@ A test is a trial if it is marked so (``pytestmark = pytest.mark.trial``), if it
 leave it out of a product: servers (a family, a series, a pair of them), ways to fold and ways to write are paired with
 a test's cases there, not multiplied. Each case runs once, and each server, way to fold and writer with its share of the
 cases. The trials pair likewise, and run a third of what the tests leave out; which pairs and which third is decided by
-``--turn``, the number of commits, so that later landings run others. The sweeps run all that the tests do not.
+``--turn``: the number of commits by default, so that later trials run others, and 0 in CI, so that what it says can be
+had here before. The sweeps run all that the tests do not.
 Of generated examples the tests try an eighth, and the trials all. Without ``--tier`` everything runs.
 
 With ``--minutes`` a run begins no test behind them, and says how many it has left out: a busy machine takes three times
-as long for one. Its files come in an order that the turn decides, so that others are left out next time.
+as long for one. Its files come in an order that the turn decides.
 
 ``make quick`` is a part of the tests, for the time between two commits: units, and some windows of MariaDB.
 """
