@@ -198,6 +198,8 @@ class PrivateServer:
             try:
                 # what answers on the port may be another process's server, which has taken it: this one ends soon then
                 self.connect(unix_socket=str(self.socket)).close()
+                # MySQL keeps what the full authentication by RSA found, and binlane asks for none without TLS
+                self.connect().close()
                 return
             except (pymysql.err.OperationalError, pymysql.err.InternalError) as exc:
                 if self.is_running() and time.monotonic() < end:
