@@ -249,7 +249,7 @@ def adopt_plan(
     """
     from binlane.precheck.checks import check_window
 
-    folder = _as_made(channel, endpoints, WorkFolder(work), made)
+    folder = _as_made(channel, endpoints, WorkFolder.of_window(work), made)
     inputs = read_inputs(folder)
     plans = folder.plans(inputs.key)
     plan = read_plan(plans)
@@ -388,7 +388,7 @@ def _recorded(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> tu
     with engine_of(endpoints.target).connect() as connection:
         window = read_window(connection, channel.name, named.window.name)
     digests = None if window is None else window.bounds.work.digests
-    return WorkFolder(named.window.uri, digests).plans(named.name), window
+    return WorkFolder.of_window(named.window.uri, digests).plans(named.name), window
 
 
 def _is_over(window: Window | None, plans: WorkFolder) -> TypeGuard[Window]:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
     spark = SparkSession.builder.appName("binlane.event_metadata_filter").getOrCreate()
     try:
-        plan = run_plan_job(WorkFolder(arguments.work), SubmittedEngine(spark))
+        plan = run_plan_job(WorkFolder.of_window(arguments.work), SubmittedEngine(spark))
         if (token := spark.conf.get(TOKEN, None)) is not None:
             answer(arguments.work, token)
     except BinlaneError as exc:

@@ -29,6 +29,7 @@ from blake3 import blake3
 from binlane.errors import ConfigError, PlanError, WorkError, has_password, without_accounts
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import NotRegularFileError, open_regular
+from binlane.work.real_folders import entered, remove_tree
 
 MANIFEST = "manifest.json"
 CHANNEL = "channel.json"
@@ -47,7 +48,6 @@ SOURCE_TABLES = "source_tables.json"
 """Next to the plan: the source's definitions, at the window's end, of tables that the window alters."""
 PARTITIONED = "partitioned.json"
 """Next to the plan: the partitioned ones of the target's tables that the window writes."""
-PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 Digests = Mapping[str, str]
 """SHA-256 of a window's files, in hex, by their names in the window's folder."""
@@ -97,6 +97,13 @@ class WorkFolder:
     """Of the files of the window that ``read`` returns; None: they are not known, and every file is read."""
     below: str = field(default="", compare=False)
     """This folder's place in the window's folder, with a slash behind it; empty for the window's folder."""
+    depth: int = field(default=0, compare=False)
+    """How many folders of the path, from its end, are below the work folder: none of these may be a link."""
+
+    @classmethod
+    def of_window(cls, uri: str, digests: Digests | None = None) -> WorkFolder:
+        """The folder of a window, <work folder>/<channel>/<window>."""
+        return cls(uri, digests, depth=2)
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
@@ -114,16 +121,16 @@ class WorkFolder:
 
     def child(self, name: str) -> WorkFolder:
         """A folder below this one."""
-        return WorkFolder(posixpath.join(self.uri, name))
+        return WorkFolder(posixpath.join(self.uri, name), depth=self.depth + 1)
 
     def plans(self, key: str) -> WorkFolder:
         """The folder of a plan, in its window's folder."""
-        return WorkFolder(posixpath.join(self.uri, key), self.digests, f"{key}/")
+        return WorkFolder(posixpath.join(self.uri, key), self.digests, f"{key}/", self.depth + 1)
 
     @property
     def window(self) -> WorkFolder:
         """The window's folder, of a plan's folder."""
-        return WorkFolder(posixpath.dirname(self.uri.rstrip("/")), self.digests)
+        return WorkFolder(posixpath.dirname(self.uri.rstrip("/")), self.digests, depth=max(self.depth - 1, 0))
 
     @property
     def name(self) -> str:
@@ -152,6 +159,12 @@ class WorkFolder:
     def path(self, name: str) -> str:
         """The full path of one file, in the file system's own form."""
         return posixpath.join(self._place[1], name)
+
+    def _below_root(self, name: str = "") -> tuple[Path, tuple[str, ...]]:
+        """Of a folder of this machine: the work folder, and the names from there to a file, or to this folder."""
+        folder = Path(self._place[1])
+        depth = max(len(folder.parts) - self.depth, 1)
+        return Path(*folder.parts[:depth]), (*folder.parts[depth:], *filter(None, name.split("/")))
 
     def exists(self, name: str) -> bool:
         """Whether the complete file exists."""
@@ -258,17 +271,19 @@ class WorkFolder:
                 local.flush()
                 filesystem.put_file(local.name, path)
             return
-        _make_private(Path(path).parent)
-        temporary = Path(f"{path}.{uuid.uuid4().hex[:8]}.part")
-        try:
-            with private_file(temporary) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        _sync_folder(Path(path).parent)
+        root, (*folders, last) = self._below_root(name)
+        temporary = f"{last}.{uuid.uuid4().hex[:8]}.part"
+        with entered(root, folders, makes=True) as folder:
+            try:
+                with _new_private_file(temporary, folder) as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, last, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=folder)
+            os.fsync(folder)
 
     def digest(self, name: str) -> str:
         """BLAKE3 of the file, in hex, read piece by piece."""
@@ -278,28 +293,25 @@ class WorkFolder:
     def remove_file(self, name: str) -> None:
         """Remove the file, if it exists."""
         with contextlib.suppress(FileNotFoundError):
-            self._place[0].rm_file(self.path(name))
+            if not self.is_local:
+                self._place[0].rm_file(self.path(name))
+                return
+            root, (*folders, last) = self._below_root(name)
+            with entered(root, folders) as folder:
+                os.unlink(last, dir_fd=folder)
 
     def remove(self) -> None:
         """Remove the folder with everything in it, if it exists. Raises WorkError if another account's files keep it
-        there."""
+        there, and PlanError for a link in front of it."""
         try:
-            self._place[0].rm(self._place[1], recursive=True)
+            if self.is_local and self.depth:
+                remove_tree(*self._below_root())
+            else:
+                self._place[0].rm(self._place[1], recursive=True)
         except FileNotFoundError:
             pass
         except OSError as exc:
             raise WorkError(f"{self.uri}: cannot be removed: {exc}; remove it by hand, then run again") from exc
-
-
-def _make_private(folder: Path) -> None:
-    """Create the folder and its missing parents, accessible to their owner only, whatever the umask is.
-
-    They hold every row of the source's log. An existing folder keeps its mode, which an administrator may have
-    chosen.
-    """
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(PRIVATE_FOLDER, exist_ok=True)
 
 
 def private_file(path: Path) -> IO[bytes]:
@@ -310,9 +322,8 @@ def private_file(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "wb")
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _new_private_file(name: str, folder: int) -> IO[bytes]:
+    """The same, in an open folder, where no file has this name. ``folder``: its descriptor."""
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE, dir_fd=folder)
+    os.fchmod(descriptor, PRIVATE_FILE)
+    return os.fdopen(descriptor, "wb")

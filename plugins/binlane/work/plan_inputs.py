@@ -107,7 +107,7 @@ def _key(data: Mapping[str, bytes]) -> str:
 def plan_digest(work: str) -> str | None:
     """The digest of the plan in a window's folder, None if there is no plan. Raises PlanError for files of another
     release that this one cannot read."""
-    folder = WorkFolder(work)
+    folder = WorkFolder.of_window(work)
     plans = folder.plans(read_inputs(folder).key)
     if not plans.exists(files.PLAN):
         return None
@@ -118,14 +118,14 @@ def plan_digest(work: str) -> str | None:
 @lru_cache(maxsize=2)
 def inputs_of(uri: str, key: str) -> Inputs:
     """The inputs named by ``key``, for a worker. Raises PlanError if the folder holds other inputs by now."""
-    inputs = read_inputs(WorkFolder(uri))
+    inputs = read_inputs(WorkFolder.of_window(uri))
     if inputs.key != key:
         raise PlanError(
             f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them; "
             "run the plan job again"
         )
     # the job's driver may be of another release than its workers
-    check_formats(WorkFolder(uri).plans(key))
+    check_formats(WorkFolder.of_window(uri).plans(key))
     return inputs
 
 
@@ -166,7 +166,7 @@ class WorkerInputs:
     @property
     def plans(self) -> WorkFolder:
         """The plan's folder."""
-        return WorkFolder(self.uri, {f"{self.key}/{files.CONTEXT}": self.context}).plans(self.key)
+        return WorkFolder.of_window(self.uri, {f"{self.key}/{files.CONTEXT}": self.context}).plans(self.key)
 
 
 def read_context(plans: WorkFolder) -> Routing:

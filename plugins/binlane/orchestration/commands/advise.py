@@ -87,7 +87,7 @@ def _of_next_window(asked: AdviceRequest) -> Counts | None:
     window = steps.extract(channel, endpoints, WindowRequest(asked.until or NOW, None, True, asked.lanes, None))
     if window["work"] is None:
         return None
-    work = WorkFolder(window["work"])
+    work = WorkFolder.of_window(window["work"])
     try:
         return _of_folder(work)
     finally:

@@ -112,7 +112,7 @@ def plan(call: Call, console: Terminal) -> View:
     window = steps.extract(channel, endpoints, call.request(dry_run=True))
     if window["work"] is None:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
-    work = WorkFolder(window["work"])
+    work = WorkFolder.of_window(window["work"])
     try:
         with doing("plan job"):
             engine, _ = _filter(channel, call.engine, work, window["segments"])
@@ -178,7 +178,7 @@ def apply_window(
             return window
         if window["plan"] is None:
             with _timed(seconds, "plan", console), _counted_segments(window, console):
-                work = WorkFolder(window["work"])
+                work = WorkFolder.of_window(window["work"])
                 with recorded_refusal(endpoints.target, channel.name, window["window"]):
                     plan_engine, plan = _filter(channel, engine, work, window["segments"], early)
     # while the check waits for the servers
@@ -218,7 +218,7 @@ def _counted_segments(window: steps.Answer, console: Terminal) -> Iterator[None]
             while not ended.wait(_POLL_SECONDS):
                 # a figure that cannot be read now is no error of the job
                 with suppress(Exception):
-                    found = plan_progress(WorkFolder(window["work"]), window["segments"])
+                    found = plan_progress(WorkFolder.of_window(window["work"]), window["segments"])
                     if found is None:
                         continue
                     what = f"{found.built:,} of {found.segments:,} built" if found.is_scanned else "scanning"

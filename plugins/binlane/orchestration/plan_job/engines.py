@@ -69,7 +69,7 @@ def connect(channel: ChannelConfig, work: str, remote: str) -> None:
     # imported only if needed: pyspark is an extra of the package
     from binlane.spark_engine import plan_on_server
 
-    plan_on_server(remote, WorkFolder(work), channel.name)
+    plan_on_server(remote, WorkFolder.of_window(work), channel.name)
 
 
 def submit(channel: ChannelConfig, work: WorkFolder) -> None:
@@ -132,7 +132,7 @@ def runner_of(word: str, key: str) -> PlanRunner:
 
 def run_by(word: str, channel: ChannelConfig, work: str) -> None:
     """Run the plan job of the folder ``work`` (a URI) by an engine."""
-    runner_of(word, "spark.engine")(channel, WorkFolder(work))
+    runner_of(word, "spark.engine")(channel, WorkFolder.of_window(work))
 
 
 def require_engine(word: str, key: str) -> None:

@@ -123,7 +123,7 @@ def _comparable(settings: PlanSettings) -> PlanSettings:
 @uncollected()
 def early_scan(uri: str, segment: Segment, settings: PlanSettings) -> bytes:
     """As ``scan_task``, without the window's inputs; only for channels without critical shards."""
-    with segment_bytes(WorkFolder(uri), segment) as data:
+    with segment_bytes(WorkFolder.of_window(uri), segment) as data:
         nothing = Schema(segment.flavor, segment.server_version)
         scanned = scan_segment(data, segment, settings, critical_databases(settings, nothing))
         return to_wire(ScanSummary, scanned)

@@ -41,13 +41,13 @@ def forget_made(uri: str) -> None:
 def answer(uri: str, token: str) -> None:
     """Leave what this process has made for the holder of the token."""
     made = json.dumps(_MADE[uri], sort_keys=True)
-    with WorkFolder(uri).create(ANSWER) as file:
+    with WorkFolder.of_window(uri).create(ANSWER) as file:
         file.write(json.dumps({"made": made, "code": _code(made, token)}).encode())
 
 
 def take_answer(uri: str, token: str) -> None:
     """Note what the job with this token has made. Raises PlanError for another answer."""
-    folder = WorkFolder(uri)
+    folder = WorkFolder.of_window(uri)
     try:
         found = json.loads(folder.read(ANSWER))
         made, code = str(found["made"]), str(found["code"])

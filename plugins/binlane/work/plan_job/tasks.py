@@ -40,14 +40,14 @@ def scan_task(uri: str, key: str, name: str) -> bytes:
     """Scan one segment of the window in folder ``uri``; returns its ScanSummary for the driver."""
     inputs = inputs_of(uri, key)
     segment = inputs.segment(name)
-    with segment_bytes(WorkFolder(uri), segment) as data:
+    with segment_bytes(WorkFolder.of_window(uri), segment) as data:
         return to_wire(ScanSummary, scan_segment(data, segment, inputs.settings, inputs.is_critical))
 
 
 @uncollected()
 def map_task(planning: WorkerInputs, name: str) -> bytes:
     """Write one segment's lane files; returns its MapSummary for the driver."""
-    inputs, folder = inputs_of(planning.uri, planning.key), WorkFolder(planning.uri)
+    inputs, folder = inputs_of(planning.uri, planning.key), WorkFolder.of_window(planning.uri)
     segment = inputs.segment(name)
     ordinal = inputs.ordinal(name)
     routing = routing_of(planning)

@@ -1,0 +1,68 @@
+"""Folders of this machine below a work folder, entered one after another: none of them is a symbolic link.
+
+Others may be able to write to the work folder. A link in place of a folder would lead what is written there, or what is
+removed, to wherever it points; looking first and opening then would leave a moment in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from binlane.errors import PlanError
+
+PRIVATE_FOLDER: Final = 0o700
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def entered(root: Path, names: Sequence[str], *, makes: bool = False) -> Iterator[int]:
+    """A descriptor of the folder ``names``, each below the one before it and the first below ``root``, which alone may
+    be a link. ``makes``: missing ones, accessible to their owner only, whatever the umask is.
+
+    They hold every row of the source's log. An existing folder keeps its mode, which an administrator may have chosen.
+    Raises PlanError for something else than a folder, and FileNotFoundError for a missing one.
+    """
+    if makes:
+        missing = [each for each in (root, *root.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(PRIVATE_FOLDER, exist_ok=True)
+    here = os.open(root, _FOLDER)
+    try:
+        for depth, name in enumerate(names, 1):
+            if makes:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, PRIVATE_FOLDER, dir_fd=here)
+            try:
+                below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+            except NotADirectoryError:
+                raise _not_a_folder(root.joinpath(*names[:depth])) from None
+            os.close(here)
+            here = below
+        yield here
+    finally:
+        os.close(here)
+
+
+def remove_tree(root: Path, names: Sequence[str]) -> None:
+    """Remove what is at ``names`` below ``root``: a folder with everything in it, or a link without what is behind it.
+    Raises as ``entered``."""
+    with entered(root, names[:-1]) as parent:
+        if stat.S_ISDIR(os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode):
+            shutil.rmtree(names[-1], dir_fd=parent)
+        else:
+            os.unlink(names[-1], dir_fd=parent)
+
+
+def _not_a_folder(place: Path) -> PlanError:
+    found = "a symbolic link" if place.is_symlink() else "something else"
+    return PlanError(
+        f"{place}: expected a folder, found {found}, which another program has put there: below the work folder "
+        "(work.uri, which may be a link itself) none is followed; find out who can write to the work folder, remove "
+        f"{place}, and run again"
+    )
