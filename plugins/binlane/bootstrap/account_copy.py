@@ -5,6 +5,7 @@ An account that an interrupted attempt has created may lack privileges, so the n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
@@ -14,12 +15,14 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
-from binlane.errors import TargetError
+from binlane.errors import SourceError, TargetError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.servers.account_fingerprints import SERVERS_OWN
 from binlane.sql.logged_statement import shown
 
+_OF_ACCOUNTS: Final = re.compile(rb"(?:CREATE (?:USER|ROLE)|GRANT|REVOKE|SET DEFAULT ROLE) ")
+"""The beginnings of what servers show of accounts."""
 _NOT_COPIED: Final = frozenset({1049, 1146, 1147, 1305, 1347})
 """Errors for a privilege on a table or routine that was not copied."""
 
@@ -62,6 +65,13 @@ def read_accounts(session: Session) -> Accounts:
             [(statement,)] = session.rows(f"SHOW CREATE USER {name}")
             made.append((name, statement))
         grants += [(name, row[0]) for row in session.rows(f"SHOW GRANTS FOR {name}")]
+    for name, statement in (*made, *grants):
+        if _OF_ACCOUNTS.match(statement) is None:
+            raise SourceError(
+                f"account {name}: expected what makes an account, or gives privileges, found another statement: "
+                f"{shown(statement.decode(errors='replace'))}; another program answers in the source's place, or "
+                "changes what it says: look at host, port and ssl_mode of the connection"
+            )
     return Accounts(tuple(made), tuple(grants))
 
 

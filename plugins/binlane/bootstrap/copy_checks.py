@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from binlane.bootstrap.definition_copy import Definition
+from binlane.bootstrap.definition_proof import shown_engine
+from binlane.bootstrap.sessions import Session
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
-from binlane.model import Flavor, SchemaObject, plural
+from binlane.model import Flavor, SchemaObject, TableKey, plural
 from binlane.schema.model import Schema
 from binlane.servers.catalog import SYSTEM_DATABASES
 from binlane.sql.parse.lexer import UNDECODED
@@ -46,6 +48,19 @@ def check_tables(schema: Schema, endpoint: Endpoint) -> None:
             f"--databases, or load a backup taken by the server's own tools, then "
             f"`binlane init CHANNEL --start FILE:OFFSET`:\n{_list(wrong)}"
         )
+
+
+def check_engines(definitions: Sequence[Definition], schema: Schema, session: Session) -> None:
+    """Raises PrecheckError for a table that its definition keeps in another engine than the catalogue tells: on other
+    servers, in files, in other tables. ``session``: on the source."""
+    for each in definitions:
+        told = schema.tables[TableKey(each.database, each.name)].engine
+        if (found := shown_engine(each, session)).lower() != told.lower():
+            raise PrecheckError(
+                f"{session.source}: {each.schema_object}: expected the engine {told} in its definition, as "
+                f"information_schema has it, found {found or 'none'}: another program answers in the source's place, "
+                "or changes what it says; look at host, port and ssl_mode of the connection"
+            )
 
 
 def check_functions(definitions: Sequence[Definition], others: Iterable[str], target: Endpoint, flavor: Flavor) -> None:

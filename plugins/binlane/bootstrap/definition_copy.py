@@ -19,6 +19,7 @@ import pymysql
 from binlane.apply.refusals import target_errors
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
+from binlane.bootstrap.definition_proof import foreign_part
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import PrecheckError, SourceError, TargetError
@@ -37,6 +38,7 @@ _NO_SQL: Final = 1064
 _INVALID_VIEW: Final = "1356"
 _SEQUENCE: Final = "SEQUENCE"
 _SHOWN: Final = frozenset({"TABLE", _SEQUENCE})
+_INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
 _PLAIN_NAME: Final = (
     "rename it (ALTER TABLE ... RENAME COLUMN or RENAME KEY; drop a foreign key and add it under another name)"
 )
@@ -154,7 +156,7 @@ class _Reader:
 
     def database(self, name: str) -> Definition:
         [row] = self.session.rows(f"SHOW CREATE DATABASE {identifier(name)}")
-        return Definition("DATABASE", name, "", row[1])
+        return self._definition("DATABASE", name, "", row, column=1)
 
     def programs(self, tables: Collection[TableKey]) -> tuple[Definition, ...]:
         return (*self.routines(), *self.views(), *self.triggers(tables), *self.events())
@@ -263,8 +265,8 @@ class _Reader:
         return self._definition(kind, database, name, row, column=column, mode=mode, client=client)
 
     def _definition(
-        self, kind: str, database: str, name: str, row: tuple[bytes | None, ...], *, column: int, mode: int | None,
-        client: int | None,
+        self, kind: str, database: str, name: str, row: tuple[bytes | None, ...], *, column: int,
+        mode: int | None = None, client: int | None = None,
     ) -> Definition:  # fmt: skip
         statement = row[column]
         if statement is None:
@@ -280,7 +282,9 @@ class _Reader:
             )
         text = [(row[at] or b"").decode() if at is not None else "" for at in (client, mode)]
         collation = (row[client + 1] or b"").decode() if client is not None else ""
-        return Definition(kind, database, name, statement, text[0], collation, text[1])
+        definition = Definition(kind, database, name, statement, text[0], collation, text[1])
+        _require_own(definition, self.session)
+        return definition
 
     def _way_out(self, hidden: str) -> str:
         return _PLAIN_NAME if hidden in (LINE_BREAK, ENDED_QUOTES) else _PLAIN_OPTION[self.session.flavor]
@@ -309,9 +313,23 @@ def rehearse_programs(session: Session, definitions: Sequence[Definition]) -> No
         drop(session, each.schema_object)
 
 
+def _require_own(definition: Definition, session: Session) -> None:
+    """Raises PrecheckError for a text that is not this definition alone."""
+    if (found := foreign_part(definition, session)) is not None:
+        name = f"{definition.database}.{definition.name}" if definition.name else definition.database
+        raise PrecheckError(
+            f"{definition.kind.lower()} {name}: expected its definition alone, found {found}; this account does not "
+            "run it on the target. If SHOW CREATE on the source shows the same, make the object there again; "
+            "otherwise another program answers in the source's place, or changes what it says: look at host, port and "
+            "ssl_mode of the connection"
+        )
+
+
 def make(session: Session, definition: Definition) -> None:
     """Run a definition's statement on the target, in a session like that of the source: the one door for definitions.
-    An event is disabled, whoever has written the text. Raises TargetError with the object's name."""
+    An event is disabled, whoever has written the text. Raises TargetError with the object's name, PrecheckError for a
+    text that is more than the definition."""
+    _require_own(definition, session)
     if definition.kind == "VIEW":
         check_view(session, definition.schema_object, definition.statement)
     if definition.kind == "EVENT":
@@ -401,6 +419,13 @@ def set_sequence(source: Session, target: Session, definition: Definition) -> No
     """Continue a sequence at the source's value; values that the source has used since are in the log, as its rows."""
     name = _name(definition.database, definition.name)
     [(following, cycle)] = source.texts(f"SELECT next_not_cached_value, cycle_count FROM {name}")
+    for value in (following, cycle):
+        if _INTEGER.fullmatch(value) is None:
+            raise SourceError(
+                f"{definition.schema_object}: expected integers in its row, found {value[:60]!r}: another program "
+                "answers in the source's place, or changes what it says; look at host, port and ssl_mode of the "
+                "connection"
+            )
     target.rows(f"SELECT SETVAL({name}, {following}, 0, {cycle})")
 
 

@@ -21,7 +21,7 @@ from binlane.apply.refusals import driver_errors
 from binlane.bootstrap.account_copy import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
 from binlane.bootstrap.broken_views import drop_stand_ins, make_broken_views
 from binlane.bootstrap.catch_up import CatchUp, EarlierAttempt
-from binlane.bootstrap.copy_checks import check_empty, check_functions, check_tables, chosen_databases
+from binlane.bootstrap.copy_checks import check_empty, check_engines, check_functions, check_tables, chosen_databases
 from binlane.bootstrap.copy_progress import Meter, Progress
 from binlane.bootstrap.definition_copy import (
     Definition,
@@ -226,6 +226,7 @@ class FirstCopy:
         check_tables(schema, self.source)
         with self._reading() as reader:
             definitions = read_definitions(reader, databases, schema.tables)
+            check_engines(definitions.tables, schema, reader)
             sizes = _sizes(reader, databases)
             source_flavor = reader.flavor
         if writer.flavor is Flavor.MARIADB:

@@ -86,8 +86,9 @@ class RowStream:
                     self.session.end_stream(self._packet())
                 else:
                     raise SourceError(
-                        f"{self.session.source}: expected a row of {len(self.literals)} values, found another packet; "
-                        "a program between binlane and the server changes the stream"
+                        f"{self.session.source}: expected a row of {len(self.literals)} values, with numbers in its "
+                        "columns of numbers, found another packet: another program answers in the source's place, or "
+                        "changes the stream; look at host, port and ssl_mode of the connection"
                     )
         finally:
             self._close()

@@ -25,11 +25,11 @@ cpdef enum:
     LONG = 5
     # the first value of the next row is not ``1``
     UNFAITHFUL = 6
-    # the next packet has not the result set's number of values
+    # the next packet has not the result set's number of values, or no number where one is expected
     DAMAGED = 7
 
 cpdef enum:
-    # flags of a column
+    # flags of a column; without ESCAPES its values are numbers
     ESCAPES = 1
     EXPONENT = 2
 
@@ -70,12 +70,26 @@ cdef inline (int64_t, int64_t) _size(const uint8_t *data, int64_t here, int64_t 
     return here + wide, <int64_t>unsigned(data, here, wide)
 
 
+cdef inline bint _is_number(const uint8_t *data, int64_t at, int64_t end) noexcept nogil:
+    """Whether these bytes are nothing else in a statement: what a server says is input."""
+    cdef int64_t byte
+    cdef uint8_t one
+    for byte in range(at, end):
+        one = data[byte]
+        if not (c'0' <= one <= c'9' or one == c'-' or one == c'.' or one == c'+' or one == c'e' or one == c'E'):
+            return False
+    return True
+
+
 cdef inline int64_t _spell_value(
     const uint8_t *data, int64_t at, int64_t end, int64_t flags, uint8_t *out, int64_t place
 ) noexcept nogil:
+    """The end of the value; -1: no number, where one is expected."""
     cdef int64_t byte
     cdef uint8_t one
     if not flags & ESCAPES:
+        if not _is_number(data, at, end):
+            return -1
         place = put(data, at, end, out, place)
         if flags & EXPONENT and memchr(data + at, c'e', <size_t>(end - at)) == NULL:
             out[place] = c'e'
@@ -113,6 +127,8 @@ cdef int64_t _spell_row(
             return -1
         place = put(around, places[2 * column], places[2 * column + 1], out, place)
         place = _spell_value(data, here, here + size, flags[column], out, place)
+        if place < 0:
+            return -1
         place = put(around, places[2 * column + 1], places[2 * column + 2], out, place)
         here += size
     out[place] = c')'

@@ -12,13 +12,16 @@ from binlane.bootstrap.row_stream import arrays_of
 from binlane.kernels import result_sets as kernel
 
 Row = tuple[bytes | None, ...]
-LITERALS = (Literal(), Literal(exponent=True), Literal(b"_binary'", b"'", escapes=True), Literal(b"'", b"'"))
+LITERALS = (
+    *(Literal(), Literal(exponent=True)),
+    *(Literal(b"_binary'", b"'", escapes=True), Literal(b"'", b"'", escapes=True)),
+)
 ROWS: tuple[Row, ...] = (
     (b"1", b"2.5", b"plain", b"2024-02-29"),
     (None, None, None, None),
     (b"", b"1e-7", b"", b""),
     (b"-9", b"0", b"a'b\\c\0d\n\xff", b"x" * 250),
-    (b"7", b"1", b"'" * 70_000, None),
+    (b"7", b"-1.5E+3", b"'" * 70_000, None),
     (b"8", None, b"z" * 300, b"y" * 251),
 )
 END = b"\x05\x00\x00\x09\xfe\x00\x00\x02\x00"
@@ -85,6 +88,9 @@ def test_a_statement_ends_before_its_limit_and_has_one_row_at_least() -> None:
         (b"\x00\x00\x00\x01", kernel.DAMAGED),
         (packet(ROWS[0][:3]), kernel.DAMAGED),
         (packet((*ROWS[0], b"too many")), kernel.DAMAGED),
+        (packet((b"(SELECT 1)", *ROWS[0][1:])), kernel.DAMAGED),
+        (packet((b"1),(2", *ROWS[0][1:])), kernel.DAMAGED),
+        (packet((b"1", b"app.f()", *ROWS[0][2:])), kernel.DAMAGED),
         (b"\x06\x00\x00\x01\x01a\xfd\xff\xff\xff", kernel.DAMAGED),
         (b"\x0a\x00\x00\x01\xfe\xff\xff\xff\xff\xff\xff\xff\xff\xff", kernel.DAMAGED),
     ],

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from binlane.binlog.types.literals import identifier, introducer, quoted
+from binlane.errors import SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 
@@ -67,12 +68,19 @@ class Literal:
     before: bytes = b""
     after: bytes = b""
     escapes: bool = False
-    """Whether the text needs escapes, for a session without NO_BACKSLASH_ESCAPES."""
+    """Whether the text is escaped, for a session without NO_BACKSLASH_ESCAPES. Without it, it is a number."""
     exponent: bool = False
     """Whether a text without an exponent gets one: without it the target would read a DECIMAL."""
 
     def __call__(self, value: bytes) -> bytes:
-        """The literal of a value that is not NULL."""
+        """The literal of a value that is not NULL. Raises SourceError for a text that is no number, where one is
+        expected."""
+        if not self.escapes and not _NUMBER.issuperset(value):
+            raise SourceError(
+                f"expected the text of a number, found {value[:60].decode('utf-8', 'replace')!r}: nothing was written "
+                "by it; another program answers in the source's place, or changes what it says: look at host, port and "
+                "ssl_mode of the connection"
+            )
         text = _escaped(value) if self.escapes else value
         return self.before + text + (b"e0" if self.exponent and b"e" not in text else b"") + self.after
 
@@ -194,11 +202,12 @@ def _escaped(value: bytes) -> bytes:
     return value
 
 
+_NUMBER: Final = frozenset(b"0123456789+-.eE")
 _ESCAPES: Final[Mapping[bytes, bytes]] = {b"\\": b"\\\\", b"'": b"\\'", b"\0": b"\\0"}
 """Replacements, applied in this order."""
 _PLAIN: Final = Literal()
 _WITH_EXPONENT: Final = Literal(exponent=True)
-_TEXT: Final = Literal(b"'", b"'")
+_TEXT: Final = Literal(b"'", b"'", escapes=True)
 _BINARY: Final = Literal(b"_binary'", b"'", escapes=True)
 _DOCUMENT: Final = Literal(b"CAST(_utf8mb4'", b"' AS JSON)", escapes=True)
 

@@ -1,0 +1,197 @@
+"""Whether a definition that a server shows makes an object of its database, and nothing else.
+
+What answers as the source may be another program, and this account would run its answer on the target. So every text is
+read, by the lexer, before it runs: a database has options alone, a table or a sequence is read to its end
+(``sql.parse.shown_table``), and behind the head of a program stands a body, which no server runs when it is made.
+(Functions of a view, which MariaDB calls then: ``view_functions``.)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from binlane.binlog.types.charsets import decode_text
+from binlane.binlog.types.literals import identifier
+from binlane.bootstrap.sessions import Session
+from binlane.lazy_dataclass import dataclass
+from binlane.sql.charset import masked
+from binlane.sql.parse.cursor import Cursor, is_name, is_symbol
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.shown_table import hidden_part
+
+if TYPE_CHECKING:
+    from binlane.bootstrap.definition_copy import Definition
+
+_WORD: Final = re.compile(r"\w*", re.ASCII)
+_OF_ROWS: Final = frozenset({"TABLE", "SEQUENCE"})
+_PROGRAMS: Final = frozenset({"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "PACKAGE BODY"})
+_ANSI: Final = frozenset({"ANSI_QUOTES", "ANSI", "ORACLE", "MSSQL", "DB2", "POSTGRESQL", "MAXDB"})
+"""Modes in which a double quote begins a name, also by what a server makes of them."""
+_SONAME: Final = 3
+"""Words between the name of a function of a library and its file, at most."""
+_SHOWN: Final = 60
+"""Characters of a statement that a message shows."""
+
+
+def foreign_part(definition: Definition, session: Session) -> str | None:
+    """What a definition has that none of its object has, for messages; None if there is nothing. ``session``: on the
+    server that has shown it, or will run it."""
+    if not all(map(_WORD.fullmatch, (definition.client, definition.collation))):
+        return f"the character set {definition.client} {definition.collation}"
+    if definition.kind == "DATABASE":
+        is_own = _Head.of(definition, session).is_of_database()
+    elif definition.kind in _OF_ROWS:
+        if (hidden := hidden_part(definition.statement.decode("latin-1"))) is not None:
+            return hidden
+        is_own = _Head.of(definition, session).is_of_table()
+    elif definition.kind in _PROGRAMS:
+        is_own = definition.statement == _removal(definition) or _Head.of(definition, session).is_of_program()
+    else:
+        return f"an object of the kind {definition.kind}"
+    return None if is_own else f"another statement: {definition.statement[:_SHOWN].decode('utf-8', 'replace')!r}"
+
+
+def shown_engine(definition: Definition, session: Session) -> str:
+    """The engine of a table whose definition has no foreign part; empty if it names none."""
+    cursor = _Head.of(definition, session).cursor
+    while not cursor.done:
+        if cursor.words("ENGINE"):
+            cursor.symbol("=")
+            return cursor.peek().text
+        cursor.next()
+    return ""
+
+
+def _removal(definition: Definition) -> bytes:
+    """What stands in front of a definition that replaces an object (``object_mends.replacing``)."""
+    name = f"{identifier(definition.database)}.{identifier(definition.name)}"
+    return f"DROP {definition.kind} IF EXISTS {name}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A statement up to a conditional comment, which no head has, or to where it cannot be read."""
+
+    definition: Definition
+    session: Session
+    cursor: Cursor
+    places: list[tuple[int, int]]
+    """Of the tokens, in the statement's bytes."""
+    ansi_quotes: bool
+
+    @classmethod
+    def of(cls, definition: Definition, session: Session) -> _Head:
+        is_view = definition.kind == "VIEW"
+        modes = frozenset[str]() if is_view else frozenset(definition.sql_mode.upper().split(","))
+        dialect = Dialect(session.flavor, not _ANSI.isdisjoint(modes), "NO_BACKSLASH_ESCAPES" in modes)
+        tokens, places, comments = list[Token](), list[tuple[int, int]](), list[tuple[int, int]]()
+        text = masked(definition.statement, definition.client.lower())
+        try:
+            lex(text, dialect, tokens, places, comments)
+        except Unreadable:
+            # what follows the head of a program is its body
+            del tokens[len(places) if definition.kind in _PROGRAMS else 0 :]
+        conditions = (begin for begin, end in comments if "!" in text[begin:end])
+        first = next((begin for begin in conditions if definition.kind in _PROGRAMS), len(text))
+        known = sum(begin < first for begin, _ in places)
+        return cls(definition, session, Cursor(tokens[:known]), places, dialect.ansi_quotes)
+
+    def is_of_database(self) -> bool:
+        """Whether it is the database, with options alone, whichever of them a server takes for comments."""
+        cursor = self.cursor
+        if cursor.any_word("CREATE", "ALTER") is None or not cursor.words("DATABASE") or not is_name(cursor.next()):
+            return False
+        if not self._is_own(cursor.at - 1):
+            return False
+        while not cursor.done:
+            cursor.words("DEFAULT")
+            if not cursor.words("CHARACTER", "SET") and cursor.any_word("COLLATE", "ENCRYPTION", "COMMENT") is None:
+                return False
+            cursor.symbol("=")
+            if cursor.next().kind not in (TokenKind.WORD, TokenKind.STRING):
+                return False
+        return True
+
+    def is_of_table(self) -> bool:
+        """Whether it is a list of columns, or a sequence, and its rows are in no table of another database."""
+        cursor, kind = self.cursor, self.definition.kind
+        if not (cursor.words("CREATE", kind) and self._is_own_name()):
+            return False
+        if is_symbol(cursor.peek(), "(") is not (kind == "TABLE"):
+            return False
+        while not cursor.done:
+            if cursor.words("UNION"):
+                cursor.symbol("=")
+                while cursor.symbol("(") or cursor.symbol(","):
+                    if not self._is_own_name():
+                        return False
+            else:
+                cursor.next()
+        return True
+
+    def is_of_program(self) -> bool:
+        """Whether it defines a routine, view, trigger or event of the database."""
+        cursor, kind = self.cursor, self.definition.kind
+        if not cursor.words("CREATE"):
+            return False
+        cursor.words("OR", "REPLACE")
+        if cursor.words("ALGORITHM"):
+            cursor.symbol("=")
+            cursor.next()
+        if cursor.words("DEFINER") and not self._is_definer():
+            return False
+        if cursor.words("SQL", "SECURITY"):
+            cursor.next()
+        cursor.words("AGGREGATE")
+        if not cursor.words(*kind.split()) or (kind == "PACKAGE" and cursor.peek().upper == "BODY"):
+            return False
+        cursor.words("IF", "NOT", "EXISTS")
+        if not self._is_own_name():
+            return False
+        if kind == "FUNCTION":
+            return is_symbol(cursor.peek(), "(") or all(cursor.peek(at).upper != "SONAME" for at in range(_SONAME))
+        return kind != "TRIGGER" or self._is_of_own_table()
+
+    def _is_definer(self) -> bool:
+        cursor = self.cursor
+        if not cursor.symbol("=") or not is_name(cursor.next()):
+            return False
+        if cursor.symbol("("):
+            return cursor.symbol(")")
+        host = cursor.peek()
+        if host.kind is TokenKind.VARIABLE:
+            # a string ends elsewhere in another mode
+            return cursor.next().text[1] not in ("'", "" if self.ansi_quotes else '"')
+        return True
+
+    def _is_of_own_table(self) -> bool:
+        cursor = self.cursor
+        while not cursor.done and not cursor.words("ON"):
+            cursor.next()
+        return self._is_own_name()
+
+    def _is_own_name(self) -> bool:
+        """Step over a name, or over two of which the first is the database's."""
+        at = self.cursor.at
+        try:
+            named, _ = self.cursor.qualified()
+        except Unreadable:
+            return False
+        return named is None or self._is_own(at)
+
+    def _is_own(self, at: int) -> bool:
+        """Whether a token is the database's name."""
+        begin, end = self.places[at]
+        written = self.definition.statement[begin:end]
+        quote = written[:1]
+        if quote in (b"`", b'"'):
+            written = written[1:-1].replace(quote * 2, quote)
+        own = self.definition.database
+        # servers write some names in UTF-8 themselves, and keep some as they were given
+        found = {decode_text(written, each) for each in ("utf8mb4", self.definition.client.lower())} - {None}
+        return own in found or (own.lower() in {each.lower() for each in found if each} and self._folds())
+
+    def _folds(self) -> bool:
+        """Whether the server finds a database by its name in other letters."""
+        return self.session.texts("SELECT @@lower_case_table_names") != [("0",)]
