@@ -213,6 +213,13 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.FORMER_VALUES}::test_a_document_of_no_bytes_is_null",
     ),
     supported(
+        "A geometry of zero bytes, which a server stores where a row has no value for it (LOAD XML .. IGNORE)",
+        "written by BINLOG; where statements write rows (SQL writer, a block with drift under overwrite, a first copy) "
+        "table and way out are named",
+        "tests/integration/window/rows/test_never_by_statements.py::test_rows_without_a_value_for_a_geometry_are_written_by_binlog",
+        "tests/integration/window/rows/test_never_by_statements.py::test_the_channel_says_so_and_writes_them_with_binlog",
+    ),
+    supported(
         "JSON with decimals, times, opaque values, doubles",
         "printed as the server prints them",
         f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",

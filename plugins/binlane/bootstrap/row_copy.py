@@ -22,7 +22,8 @@ from typing import Final, Protocol
 
 import pymysql
 
-from binlane.apply.session.retry_verdicts import Verdict, judge
+from binlane.apply.rows.empty_geometries import NO_GEOMETRY
+from binlane.apply.session.retry_verdicts import Verdict, error_code, judge
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.computed_columns import RowCopy, has_stored, not_computed, written_exactly
 from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError
@@ -403,7 +404,16 @@ def _send(
     verb: str,
     doubts: list[str] | None,
 ) -> int:
-    stored = writer.execute(statement)
+    try:
+        stored = writer.execute(statement)
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) != NO_GEOMETRY:
+            raise
+        raise ApplyError(
+            f"{table.key}: a row has a geometry that is no geometry, such as an empty one (LENGTH() = 0), which a "
+            "server stores where a row has no value for it and no statement can write: give it a value on the source, "
+            "or leave its database out with --databases, and load it from a physical backup"
+        ) from exc
     if stored != rows and not (verb == "REPLACE" and stored > rows):
         raise ApplyError(f"{table.key}: {plural(rows, 'row')} sent, but the target has stored {stored:,}")
     if writer.warnings:

@@ -10,8 +10,12 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
+import pymysql
+
+from binlane.apply.rows.empty_geometries import NO_GEOMETRY, explains_error
 from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sequences import with_whole_sequences
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.rows_payload import check_self_contained, with_changes_apart, without_second_cascades
 from binlane.errors import DriftError
 from binlane.lazy_dataclass import dataclass
@@ -60,7 +64,7 @@ class BinlogRows:
                 self.guard.check(item.payload, seqno)
             for events in without_second_cascades(with_whole_sequences(self.session, self._with_short_images(item))):
                 for part in with_changes_apart(events) if self.session.flavor is Flavor.MARIADB else (events,):
-                    self.session.binlog(part)
+                    self._send(part)
             expected += item.rows
         after = self._handler_counts()
         counted = RowCounts(
@@ -75,6 +79,15 @@ class BinlogRows:
             names = ", ".join(sorted(map(str, tables))[:5])
             raise DriftError(f"the target counted {counted}, the block holds {expected}, in {names}")
         return expected
+
+    def _send(self, part: bytes) -> None:
+        try:
+            self.session.binlog(part)
+        except pymysql.err.MySQLError as exc:
+            if error_code(exc) != NO_GEOMETRY or self.guard is None or self.session.flavor is not Flavor.MYSQL:
+                raise
+            if not explains_error(self.session, part, self.guard.source):
+                raise
 
     def _with_short_images(self, item: Item) -> bytes:
         return item.payload if self.short_images is None else self.short_images.of(item.payload, item.rows)

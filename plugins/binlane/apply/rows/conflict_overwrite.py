@@ -16,7 +16,7 @@ import pymysql
 
 from binlane.apply.rows.before_image import BeforeImages
 from binlane.apply.rows.conflict_detect import Children, NeedsRewriteError
-from binlane.apply.rows.sql import ROW_COUNTS, KnownTable, SqlRows, miscounted, no_expression
+from binlane.apply.rows.sql import ROW_COUNTS, KnownTable, SqlRows, miscounted, never_by_statements, no_expression
 from binlane.apply.rows.statements import RowStatement
 from binlane.apply.rows.target_row import is_full, key_in, key_of, rows_where
 from binlane.apply.session.retry_verdicts import DRIFT, error_code
@@ -89,6 +89,12 @@ class OverwritingRows(SqlRows):
                 counted += ROW_COUNTS[event.kind](1)
         except ValueError as exc:
             raise no_expression(table, exc) from exc
+        except pymysql.err.MySQLError as exc:
+            if (why := never_by_statements(error_code(exc), table.target)) is None:
+                raise
+            raise _refused(
+                table, f"{why}; correct the target's rows of this block by hand, as the source had them before it"
+            ) from exc
         return counted
 
     def _parts(self, item: Item, seqno: int) -> Iterator[tuple[tuple[TableKey, ...], Item]]:

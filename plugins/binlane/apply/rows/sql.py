@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import pymysql
 from pymysql.constants import CLIENT
 
+from binlane.apply.rows.empty_geometries import NO_GEOMETRY
 from binlane.apply.rows.multi_row import MultiRowChanges, MultiRowTable, stretches
 from binlane.apply.rows.sequences import with_whole_sequences
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
@@ -51,7 +52,6 @@ _NULL_NOT_ALLOWED: Final = 1048
 _NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
 _NO_DEFAULT: Final = 1364
-_NO_GEOMETRY: Final = 1416
 _CHANGED: Final = frozenset({_NULL_NOT_ALLOWED, 1264, _TRUNCATED, 1292, _NO_DEFAULT, 1366, 1406})
 """Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0 and for
 images without all columns."""
@@ -203,7 +203,7 @@ class SqlRows:
         except ValueError as exc:
             raise no_expression(table, exc) from exc
         except pymysql.err.MySQLError as exc:
-            if (why := _never_by_statements(error_code(exc), table.target)) is None:
+            if (why := never_by_statements(error_code(exc), table.target)) is None:
                 raise
             raise TableMismatchError(
                 f"{table.target.key}: {why}; none of the rows was written: let the channel write rows with BINLOG "
@@ -322,10 +322,10 @@ def miscounted(statement: RowStatement, affected: int, said: str = "") -> DriftE
     )
 
 
-def _never_by_statements(code: int, table: Table) -> str | None:
+def never_by_statements(code: int, table: Table) -> str | None:
     """Why no statement can write a row as the log has it, by the error of one that tried; None for another error."""
-    if code == _NO_GEOMETRY:
-        # seen on MariaDB: INSERT IGNORE without a value for a geometry that is NOT NULL
+    if code == NO_GEOMETRY:
+        # seen on MariaDB: INSERT IGNORE without a value for a geometry that is NOT NULL; on MySQL: LOAD XML .. IGNORE
         return (
             "a row has a geometry that is no geometry, such as an empty one: the source stores it under a sql_mode "
             "that is not strict, and statements cannot give a column such a value"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from binlane.errors import TableMismatchError
+from binlane.apply.session.connection import LaneSession
+from binlane.errors import ApplyError, DriftError, TableMismatchError
+from tests.conftest import requires_mysql
 from tests.integration.window.conftest import ChannelOf, channel_of, clean_servers, run_on
 
 __all__ = ["channel_of", "clean_servers"]
@@ -39,3 +44,41 @@ def test_the_channel_says_so_and_writes_them_with_binlog(
     channel.write_channel('writer = "binlog"\n')
     assert channel.run() is not None
     channel.assert_equal()
+
+
+@requires_mysql
+def test_rows_without_a_value_for_a_geometry_are_written_by_binlog(channel_of: ChannelOf, tmp_path: Path) -> None:
+    """MySQL's BINLOG writes them as its replica does, and then answers with an error for each such value."""
+    file = tmp_path / "rows.xml"
+    file.write_text('<rows><row id="1"/><row id="2"/><row id="3"/></rows>')
+    for each in (file, tmp_path):
+        each.chmod(0o755)
+    channel = channel_of("mysql", "mysql")
+    channel.write_channel('on_conflict = "overwrite"\n')
+    columns = "n INT, p POINT NOT NULL, g GEOMETRY NOT NULL"
+    keys = {"keyed": "id INT PRIMARY KEY", "indexed": "id INT NOT NULL, KEY (id)", "keyless": "id INT NOT NULL"}
+    run_on(
+        channel.source,
+        "CREATE DATABASE app",
+        *(f"CREATE TABLE app.{name} ({columns}, {key})" for name, key in keys.items()),
+        *(f"LOAD XML INFILE '{file}' IGNORE INTO TABLE app.{name} ROWS IDENTIFIED BY '<row>'" for name in keys),
+        *(f"INSERT INTO app.{name} VALUES (1, POINT(1, 2), POINT(3, 4), 9)" for name in keys),
+        *(f"UPDATE app.{name} SET n = 5 WHERE id < 3" for name in keys),
+        *(f"DELETE FROM app.{name} WHERE id = 2" for name in keys),
+    )
+    errors = LaneSession.value
+
+    def one_more(session: LaneSession, statement: str, arguments: tuple[object, ...] = ()) -> Any:
+        found = errors(session, statement, arguments)
+        return found + 99 if "error_count" in statement else found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LaneSession, "value", one_more)
+        with pytest.raises(ApplyError, match="1416 Cannot get geometry"):
+            channel.run()
+    assert channel.run() is not None
+    channel.assert_equal()
+    run_on(channel.target, "DELETE FROM app.keyed WHERE id = 3", log=False)
+    run_on(channel.source, "UPDATE app.keyed SET n = 6")
+    with pytest.raises(DriftError, match=r"app\.keyed: .*a geometry that is no geometry.*correct the target's rows"):
+        channel.run()
