@@ -22,8 +22,7 @@ from typing import Final, Protocol
 
 import pymysql
 
-from binlane.apply.rows.empty_geometries import NO_GEOMETRY
-from binlane.apply.session.retry_verdicts import Verdict, error_code, judge
+from binlane.apply.session.retry_verdicts import NO_GEOMETRY, Verdict, error_code, judge
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.computed_columns import RowCopy, has_stored, not_computed, written_exactly
 from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError

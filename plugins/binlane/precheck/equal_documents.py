@@ -2,19 +2,24 @@
 
 MariaDB has the text of a document, and writes another text. MySQL takes numbers for equal whatever their type is (1 and
 1.0, 0 and -0.0), and an UPDATE of a row to equal values for none, if it has read the column: as a target whose log has
-whole rows it reads every column, as a source of statements those that the statement reads, and all of them for ON
-DUPLICATE KEY UPDATE and joins. The rows of an INSERT, a REPLACE or a file are written as they are. (Tried on MariaDB
-10.11 and MySQL 9.7.)
+whole rows it reads every column, as a source of statements those that the statement, CHECKs, triggers and keys read,
+and all of them for ON DUPLICATE KEY UPDATE, joins, tables with ON UPDATE CURRENT_TIMESTAMP, and engines other than
+InnoDB. The rows of an INSERT, a REPLACE or a file are written as they are. Between two MySQL servers lanes let the
+target read as little as the source has read (``BlockWriter``), which it does only for an UPDATE of a table with a
+primary key. (Tried on MariaDB 10.11 and MySQL 9.7.)
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final
+
+import sqlalchemy
+from sqlalchemy.engine import Connection
 
 from binlane.model import Flavor, TableKey
 from binlane.precheck.body_parts import Body, BodyPart, reaching
@@ -23,6 +28,7 @@ from binlane.precheck.row_effects import lower_key
 from binlane.precheck.row_order import RowOrder, takes_rows
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
+from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
@@ -32,9 +38,25 @@ from binlane.sql.parse.row_order import of_tables
 from binlane.work.logged_statements import LaneStatement
 
 _UPDATES: Final = re.compile(rb"\bUPDATE\b", re.IGNORECASE)
+_INNODB: Final = "innodb"
+_OF_MANY_VALUES: Final = " array"
+"""In the expression of a multi-valued key."""
+_CHECKS: Final = sqlalchemy.text(
+    "SELECT constraint_schema, constraint_name, check_clause FROM information_schema.check_constraints"
+)
+_CHECKED_TABLES: Final = sqlalchemy.text(
+    "SELECT constraint_schema, constraint_name, table_schema, table_name FROM information_schema.table_constraints "
+    "WHERE constraint_type = 'CHECK'"
+)
 _WITHOUT_NUMBERS: Final = "{}"
 _MOST_FINDINGS: Final = 20
 _EXPECTED: Final = "a document without numbers"
+_OF_ALL_COLUMNS: Final = (
+    "MySQL takes documents with other numbers for equal (1 and 1.0), and as a target whose log has rows it keeps the "
+    "one that is there, where the source has not: give the table a primary key and write the UPDATE without a trigger "
+    "or routine around it, log it as rows (binlog_format = ROW), or set allow_unsafe in the channel's file, and "
+    "compare the tables behind the window (`binlane verify CHANNEL --full`)"
+)
 _TODO: Final = (
     "MySQL takes documents with other numbers for equal (1 and 1.0), and keeps the one that is there: log it as rows "
     "(binlog_format = ROW), or set allow_unsafe in the channel's file, and compare the tables behind the window "
@@ -43,22 +65,29 @@ _TODO: Final = (
 
 
 def check_equal_documents(situation: Situation) -> Iterator[Finding]:
-    """UPDATEs between the families that set a JSON column to a document that MySQL may take for the one before."""
-    is_one_family = situation.plan.flavor is situation.target.flavor
-    if situation.begun or is_one_family or situation.channel.apply.allow_unsafe or not takes_rows(situation):
+    """UPDATEs from or to MySQL that set a JSON column to a document that only one server takes for the one before."""
+    target = situation.target
+    flavors = {situation.plan.flavor, target.flavor}
+    if situation.begun or situation.channel.apply.allow_unsafe or flavors == {Flavor.MARIADB}:
         return
-    documents = _Documents(situation)
+    is_one_family = flavors == {Flavor.MYSQL}
+    if is_one_family and not (target.is_on("log_bin") and target.value("binlog_format") == "ROW"):
+        return
+    if not takes_rows(situation):
+        return
+    documents, todo = _Documents(situation, is_one_family), _OF_ALL_COLUMNS if is_one_family else _TODO
     for logged, what in islice((*documents.of_texts(), *documents.behind()), _MOST_FINDINGS):
         header = logged.header
         where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
-        yield Finding(Severity.FATAL, where, _EXPECTED, what, _TODO, header.first_seqno)
+        yield Finding(Severity.FATAL, where, _EXPECTED, what, todo, header.first_seqno)
 
 
 class _Documents:
     """What statements, and bodies behind them, set JSON columns to."""
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, is_one_family: bool) -> None:
         self.situation = situation
+        self.is_one_family = is_one_family
         self.order = RowOrder(situation)
         self.is_from_mysql = situation.plan.flavor is Flavor.MYSQL
         self.seen: dict[Hashable, str | None] = {}
@@ -75,7 +104,7 @@ class _Documents:
             tokens = tuple(_with_documents(text))
             at = (text.context.database, tokens)
             if at not in self.seen:
-                self.seen[at] = next(self._set(tokens, text.context.database or ""), None)
+                self.seen[at] = next(self._set(tokens, text.context.database or "", is_alone=True), None)
             if (what := self.seen[at]) is not None:
                 yield logged, what
 
@@ -85,29 +114,76 @@ class _Documents:
             yield logged, f"{part.what} by {program}"
 
     def _of_body(self, body: Body) -> Iterator[BodyPart]:
-        for what in self._set(body.tokens, body.database):
+        for what in self._set(body.tokens, body.database, is_alone=False):
             yield BodyPart(what, needs_rows=False)
-        if body.event == "UPDATE" and body.is_before:
+        # of such a column MySQL has read the value before
+        if body.event == "UPDATE" and body.is_before and not self.is_one_family:
             for column in _set_of_row(body.tokens):
                 if self._is_document(body.difference.key, column):
                     yield BodyPart(_named(body.difference.key, column), needs_rows=False)
 
-    def _set(self, tokens: Sequence[Token], database: str) -> Iterator[str]:
-        """The JSON columns that an UPDATE sets to a document with numbers, or with what no text tells."""
+    def _set(self, tokens: Sequence[Token], database: str, *, is_alone: bool) -> Iterator[str]:
+        """The JSON columns that an UPDATE sets to a document with numbers, or with what no text tells. ``is_alone``: it
+        is a statement of the log, and not a part of a body."""
         for block in (each for one in blocks(tokens, database) for each in of_tables(one, self.order.view_of)):
             if block.verb != "UPDATE":
                 continue
             for column, value in _assigned(block.clauses.get("SET", ())):
-                if _is_told_apart(column, value) or (self.is_from_mysql and not _is_read(column, block, tokens)):
+                if _is_told_apart(column, value):
                     continue
                 for source in block.sources:
-                    is_of_it = column.qualifier in ("", source.alias) and source.table is not None
-                    if is_of_it and source.table is not None and self._is_document(source.table, column.name):
-                        yield _named(source.table, column.name)
-        for upsert in upserts(tokens, database):
+                    key = source.table
+                    if key is None or column.qualifier not in ("", source.alias):
+                        continue
+                    if self._is_document(key, column.name) and self._is_felt(key, column, block, tokens, is_alone):
+                        yield _named(key, column.name)
+        # MySQL reads all columns for them
+        for upsert in () if self.is_one_family else upserts(tokens, database):
             for name, value in upsert.updates:
                 if not _is_told_apart(Column("", name), value) and self._is_document(upsert.key, name):
                     yield _named(upsert.key, name)
+
+    def _is_felt(self, key: TableKey, column: Column, block: Block, tokens: Sequence[Token], is_alone: bool) -> bool:
+        """Whether source and target may see another value before the one that is set."""
+        if not self.is_from_mysql:
+            return True
+        is_read = _is_read(column, block, tokens) or self._is_read_by_table(key, column.name)
+        if not self.is_one_family:
+            return is_read
+        return not is_read and not (is_alone and self._has_primary_key(key))
+
+    def _tables(self, key: TableKey) -> tuple[Table, ...]:
+        """The table's definitions: of the source as they are now, of the target as they are before the window."""
+        sides = (self.situation.source_tables, self.situation.tables)
+        found = (None if side is None else side.table(key) for side in sides)
+        return tuple(table for table in found if table is not None)
+
+    def _has_primary_key(self, key: TableKey) -> bool:
+        tables = self._tables(key)
+        return bool(tables) and all(table.primary_key is not None for table in tables)
+
+    def _is_read_by_table(self, key: TableKey, column: str) -> bool:
+        """Whether MySQL reads a column of every row that an UPDATE sets it in, whatever the statement is."""
+        for table in self._tables(key)[:1]:
+            if table.engine.lower() != _INNODB or any(each.on_update for each in table.columns):
+                return True
+            parts = (part.expression or "" for each in table.keys for part in each.columns)
+            if any(_OF_MANY_VALUES in part.lower() and _names(part, column) for part in parts):
+                return True
+        return any(_names(text, column) for text in self._read_for.get(lower_key(key), ()))
+
+    @cached_property
+    def _read_for(self) -> Mapping[TableKey, Sequence[str]]:
+        """What a server evaluates for each row of an UPDATE: UPDATE triggers and CHECKs, by table."""
+        found: dict[TableKey, list[str]] = {}
+        ours, theirs = self.situation.stored_triggers
+        source = self.situation.source
+        for each in theirs if source is None else ours:
+            if each.time.upper().endswith("UPDATE"):
+                found.setdefault(lower_key(each.key), []).append(each.text or "")
+        for key, clause in () if source is None else source.ask(lambda connection: tuple(_read_checks(connection))):
+            found.setdefault(lower_key(key), []).append(clause)
+        return found
 
     def _is_document(self, key: TableKey, column: str) -> bool:
         own = lower_key(key)
@@ -136,6 +212,21 @@ class _Documents:
                 found |= named
             found |= {lower_key(new) for old, new in text.facts.renames if lower_key(old) in found | with_documents}
         return frozenset(found)
+
+
+def _read_checks(connection: Connection) -> Iterator[tuple[TableKey, str]]:
+    """Table and clause of each CHECK of a MySQL server that has them (8.0.16)."""
+    has_checks = "SHOW TABLES FROM information_schema LIKE 'check_constraints'"
+    if connection.execute(sqlalchemy.text(has_checks)).first() is None:
+        return
+    clauses = {(database, name): str(clause) for database, name, clause in connection.execute(_CHECKS)}
+    for database, name, table_database, table in connection.execute(_CHECKED_TABLES).all():
+        yield TableKey(str(table_database), str(table)), clauses.get((database, name), "")
+
+
+def _names(text: str, column: str) -> bool:
+    """Whether a text may name a column."""
+    return column.lower() in text.lower()
 
 
 def _with_documents(text: LoggedText) -> Iterator[Token]:

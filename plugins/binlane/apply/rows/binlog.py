@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.rows.empty_geometries import NO_GEOMETRY, explains_error
 from binlane.apply.rows.row_images import ShortImages
 from binlane.apply.rows.sequences import with_whole_sequences
-from binlane.apply.session.retry_verdicts import error_code
+from binlane.apply.session.retry_verdicts import NO_GEOMETRY, error_code
 from binlane.binlog.rows_payload import check_self_contained, with_changes_apart, without_second_cascades
 from binlane.errors import DriftError
 from binlane.lazy_dataclass import dataclass
@@ -86,6 +85,9 @@ class BinlogRows:
         except pymysql.err.MySQLError as exc:
             if error_code(exc) != NO_GEOMETRY or self.guard is None or self.session.flavor is not Flavor.MYSQL:
                 raise
+            # few windows need it
+            from binlane.apply.rows.empty_geometries import explains_error
+
             if not explains_error(self.session, part, self.guard.source):
                 raise
 

@@ -22,8 +22,6 @@ from binlane.model import Flavor
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
-NO_GEOMETRY: Final = 1416
-"""Cannot get geometry object from data you send to the GEOMETRY field."""
 _TYPE_AT: Final = 4
 _MOST_READS: Final = 2
 """How often a server reads an image before a change: twice where it finds the row without a unique key."""

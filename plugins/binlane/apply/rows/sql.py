@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import pymysql
 from pymysql.constants import CLIENT
 
-from binlane.apply.rows.empty_geometries import NO_GEOMETRY
 from binlane.apply.rows.multi_row import MultiRowChanges, MultiRowTable, stretches
 from binlane.apply.rows.sequences import with_whole_sequences
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
-from binlane.apply.session.retry_verdicts import Verdict, error_code, judge
+from binlane.apply.session.retry_verdicts import NO_GEOMETRY, Verdict, error_code, judge
 from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind, checks_off
 from binlane.binlog.rows_payload import DEFINITION, check_self_contained, parse_rows, parse_table_map, rows_with_tables

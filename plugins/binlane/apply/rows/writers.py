@@ -22,7 +22,8 @@ from binlane.choices import Writer
 from binlane.errors import ApplyError, PlanError
 from binlane.extension import chosen
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Item, ItemKind, RowCounts, SessionContext
+from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext
+from binlane.plan.transaction.decode import statement_facts
 from binlane.sql.charset import dialect_of
 from binlane.sql.scheduled_event import disabled
 
@@ -83,6 +84,7 @@ def _run_of(item: Item) -> tuple[ItemKind, SessionContext | None]:
 
 
 _UNKNOWN_TABLE: Final = 1051
+_UPDATE: Final = re.compile(rb"\s*(?:UPDATE|WITH)\b", re.I)
 _DROPS_TEMPORARY: Final = re.compile(rb"\s*DROP\s+TEMPORARY\s+TABLE\b", re.I)
 """The table may come from a routine of an earlier window: it ended with that window's connection."""
 
@@ -141,8 +143,19 @@ class BlockWriter:
     def prepare(self, item: Item) -> bytes:
         """Set the session up for a statement; returns the bytes to run on the target."""
         context = item.context if item.context is not None else SessionContext()
-        self.context.enter(context, item.payload)
+        self.context.enter(context, item.payload, reads_few=self._sets_documents(item.payload, context))
         return disabled(item.payload, self.context.client_charset(context), dialect_of(context, self.session.flavor))
+
+    def _sets_documents(self, statement: bytes, context: SessionContext) -> bool:
+        """Whether a statement of MySQL is an UPDATE of a table with JSON columns, or of what may be one by a view.
+
+        MySQL leaves a document as it is that equals the new one (1.0 and 1), if it has read the column.
+        """
+        guard = self.guard
+        if guard is None or {guard.source, self.session.flavor} != {Flavor.MYSQL} or _UPDATE.match(statement) is None:
+            return False
+        tables = map(guard.target, statement_facts(statement, context, Flavor.MYSQL).written)
+        return any(table is None or any(column.data_type == "json" for column in table.columns) for table in tables)
 
     def run(self, item: Item, text: bytes) -> None:
         """Run a prepared statement. An error that the source had as well is the expected result."""

@@ -80,6 +80,7 @@ _CASCADE_TRIGGERS: Final = "enable_cascade_triggers"
 _CHARSET_COLLATIONS: Final = "character_set_collations"
 """The default collations of character sets, from MariaDB 11.2 on. On servers without it, and where it is empty, the
 built-in defaults hold."""
+_ROW_IMAGE: Final = "binlog_row_image"
 _ON, _OFF = "ON", "OFF"
 _BOTH: Final = frozenset(Flavor)
 _MYSQL: Final = frozenset({Flavor.MYSQL})
@@ -139,6 +140,7 @@ class ContextSetter:
     session: LaneSession
     _collations: Mapping[str, str] = field(default_factory=dict)
     _entered: bool = False
+    _reads_few: bool = False
     _in_mode: bool = False
     """The session has the modes of rows."""
     _in_zone: bool = False
@@ -159,15 +161,21 @@ class ContextSetter:
     _newer: dict[str, str] | None = None
     """The variables of newer MariaDB servers that this server has, with the session's present values."""
 
-    def enter(self, context: SessionContext, statement: bytes) -> None:
-        """Give the session the context of ``statement``. Raises ApplyError if the target cannot have it."""
+    def enter(self, context: SessionContext, statement: bytes, *, reads_few: bool = False) -> None:
+        """Give the session the context of ``statement``. Raises ApplyError if the target cannot have it.
+
+        ``reads_few``: MySQL reads no columns but those that the statement needs, as a source that logs statements does;
+        for a log of whole rows it reads all of them.
+        """
         self._remember_collation()
         self.leave()
         renewals = self._renew(context, statement)
         self._entered = True
         for name, value in context.user_variables:
             self.session.execute(f"SET @`{name.replace('`', '``')}` := {self._value(value)}")
-        self.session.execute("SET SESSION " + ", ".join((*renewals, *self._assignments(context))))
+        self._reads_few = reads_few
+        few = (f"{_ROW_IMAGE} = MINIMAL",) if reads_few else ()
+        self.session.execute("SET SESSION " + ", ".join((*renewals, *self._assignments(context), *few)))
 
     def leave(self) -> None:
         """Take back the last statement's context, before any statement of binlane's own runs."""
@@ -176,8 +184,9 @@ class ContextSetter:
             usual = SessionContext(thread_id=self.session.connection_id)
             # binlane's own names may hold characters that the server's default character set lacks
             own = f", collation_connection = {self._own_collation}{self._no_insert_id()}"
-            self.session.execute("SET SESSION " + ", ".join(self._assignments(usual)) + own)
-            self._entered, self._own_modes = False, None
+            whole = f", {_ROW_IMAGE} = DEFAULT" if self._reads_few else ""
+            self.session.execute("SET SESSION " + ", ".join(self._assignments(usual)) + own + whole)
+            self._entered, self._reads_few, self._own_modes = False, False, None
 
     def enter_rows(self, context: SessionContext | None) -> None:
         """Take back the last statement's context; then columns of rows are computed in these modes, of those that

@@ -53,6 +53,8 @@ TRANSIENT: Final = _LOST | frozenset(
 )  # fmt: skip
 DRIFT: Final = frozenset({1032, 1062})
 """Key not found and duplicate key: rows differ from what the source's log expects."""
+NO_GEOMETRY: Final = 1416
+"""A value of a geometry column is no geometry."""
 LOCKED: Final = frozenset({1205, 1213, 3058})
 """Lock wait timeout and deadlock; 3058 is MySQL's for named locks."""
 

@@ -133,6 +133,84 @@ def test_a_logged_update_to_a_document_with_numbers_is_named(
     assert f"(`binlane verify {CHANNEL} --full`) [equal-documents]" in str(refused.value)
 
 
+READ_BY_TABLE = {
+    "a trigger that reads it": (TABLE, "CREATE TRIGGER app.tr AFTER UPDATE ON app.t FOR EACH ROW SET @seen = OLD.j"),
+    "ON UPDATE CURRENT_TIMESTAMP": (
+        "CREATE TABLE app.t (id INT PRIMARY KEY, n INT, j JSON, at TIMESTAMP NULL ON UPDATE CURRENT_TIMESTAMP)",
+    ),
+    "a CHECK": ("CREATE TABLE app.t (id INT PRIMARY KEY, n INT, j JSON, CHECK (JSON_LENGTH(j) < 9))",),
+    "MyISAM": (f"{TABLE} ENGINE = MyISAM",),
+}
+"""Why MySQL reads a column that an UPDATE sets: definitions."""
+
+
+@pytest.mark.parametrize("case", READ_BY_TABLE)
+def test_what_a_table_lets_mysql_read_counts_as_read(channel_of: ChannelOf, case: str) -> None:
+    channel = channel_of("mysql", "mariadb")
+    channel.on_both("CREATE DATABASE app", *READ_BY_TABLE[case], "INSERT INTO app.t (id, n, j) VALUES (1, 1, '1.0')")
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "UPDATE app.t SET j = '1' WHERE id = 1")
+    assert channel.source.query("SELECT j FROM app.t WHERE id = 1") == [("1.0",)]
+    with pytest.raises(PrecheckError, match=r"an UPDATE that sets app\.t\.j; "):
+        channel.run()
+
+
+def test_a_logged_update_between_two_mysql_servers_leaves_the_source_s_document(channel_of: ChannelOf) -> None:
+    """The target's log has whole rows: for them it would read every column, and keep documents that are equal."""
+    channel = channel_of("mysql", "mysql")
+    definitions = (TABLE, *(table for name, (table, *_) in READ_BY_TABLE.items() if name != "MyISAM"))
+    tables = {f"t{number}": table for number, table in enumerate(definitions)}
+    channel.on_both(
+        "CREATE DATABASE app",
+        *(table.replace("app.t", f"app.{name}") for name, table in tables.items()),
+        *(f"INSERT INTO app.{name} (id, n, j) VALUES (1, 1, '1.0'), (2, 2, '[0]')" for name in tables),
+        "CREATE TRIGGER app.tr BEFORE UPDATE ON app.t1 FOR EACH ROW SET @seen = NEW.j",
+        "CREATE VIEW app.v AS SELECT id AS a, j AS b FROM app.t0",
+    )
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        *(f"UPDATE app.{name} SET j = '1' WHERE id = 1" for name in tables),
+        *(f"INSERT INTO app.{name} (id, n, j) VALUES (3, 3, '3.0')" for name in tables),
+        "UPDATE app.v SET b = '[0.0]' WHERE a = 2",
+        "UPDATE app.t1 SET j = '[0.0]' WHERE j = CAST('[0]' AS JSON)",
+        "SET SESSION binlog_format = MIXED",
+        "WITH few AS (SELECT 3 AS id) UPDATE app.t0 SET j = '3' WHERE id IN (SELECT id FROM few)",
+        "INSERT INTO app.t0 (id, j) VALUES (3, '9'), (4, '4') ON DUPLICATE KEY UPDATE j = '3.0'",
+        "SET SESSION binlog_format = ROW",
+        "UPDATE app.t0 SET n = 7 WHERE id = 1",
+    )
+    [(file, *_)] = channel.target.query("SHOW BINARY LOG STATUS")
+    assert channel.run() is not None
+    for name in tables:
+        query = f"SELECT id, n, CAST(j AS CHAR) FROM app.{name} ORDER BY id"
+        assert channel.target.query(query) == channel.source.query(query), name
+    ours = channel.source.query("SELECT CAST(j AS CHAR) FROM app.t0 WHERE id < 3 ORDER BY id")
+    assert ours == [("1",), ("[0.0]",)]
+    events = [event for _, _, event, *_ in channel.target.query(f"SHOW BINLOG EVENTS IN '{file}'")]
+    assert "Update_rows" in events
+
+
+WITH_ALL_COLUMNS = {
+    "a table without a primary key": (
+        ("CREATE TABLE app.k (n INT, j JSON)", "INSERT INTO app.k VALUES (1, '1.0')"),
+        "UPDATE app.k SET j = '1'",
+        "app.k.j",
+    ),
+    "a function": (*SET_BY["a function"][:1], *SET_BY["a function"][1], SET_BY["a function"][2]),
+}
+
+
+@pytest.mark.parametrize(("there", "logged", "named"), WITH_ALL_COLUMNS.values(), ids=WITH_ALL_COLUMNS)
+def test_a_logged_update_for_which_a_mysql_target_reads_all_columns_is_named(
+    channel_of: ChannelOf, there: tuple[str, ...], logged: str, named: str
+) -> None:
+    channel = channel_of("mysql", "mysql")
+    channel.on_both("CREATE DATABASE app", *WRITTEN, *there)
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", logged)
+    with pytest.raises(PrecheckError, match=f"an UPDATE that sets {named}; .*give the table a primary key"):
+        channel.run()
+
+
 KEPT_ON_MYSQL = ("the column itself", "a join", "ON DUPLICATE KEY UPDATE", "a trigger")
 
 
