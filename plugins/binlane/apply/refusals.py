@@ -18,6 +18,16 @@ DENIED: Final = frozenset({1044, 1142, 1143, 1227, 1410})
 """A privilege is missing."""
 _UNTRUSTED: Final = frozenset({1418, 1419})
 """A function or trigger, with a binary log."""
+_LIMIT: Final = re.compile(r"User '(?P<user>[^']*)' has exceeded the '(?P<limit>\w+)' resource")
+_LIMITS: Final[Mapping[str, str]] = {
+    "max_user_connections": "MAX_USER_CONNECTIONS",
+    "max_connections_per_hour": "MAX_CONNECTIONS_PER_HOUR",
+    "max_questions": "MAX_QUERIES_PER_HOUR",
+    "max_queries_per_hour": "MAX_QUERIES_PER_HOUR",
+    "max_updates": "MAX_UPDATES_PER_HOUR",
+    "max_updates_per_hour": "MAX_UPDATES_PER_HOUR",
+}
+"""The option of ALTER USER, by a server's word."""
 _NO_TABLES: Final = frozenset({1049, 1146})
 _LOCKED: Final = frozenset({1205, 1213})
 _READ_ONLY: Final[Mapping[str, str]] = {"super": "super_read_only", "": "read_only"}
@@ -26,6 +36,8 @@ _IS_READ_ONLY: Final = frozenset({1290, 1836})
 _FULL: Final = frozenset({3, 1021, 1026, 1114})
 """A table, its file or the server's disk. 3 is the number of errors of the servers' file library."""
 _TABLE_FULL: Final = 1114
+_SPENT: Final = 1226
+"""A limit of the account, of MAX_USER_CONNECTIONS or of its work in an hour."""
 _FREE_SPACE: Final = "free space on the target, then run again: what is committed stays, and nothing is half applied"
 _NO_SPACE: Final = re.compile(r"\b(?:errno|errcode): 28\b|no space left on device", re.IGNORECASE)
 """ENOSPC in the text of any error, such as 1005 (cannot create the table)."""
@@ -50,7 +62,7 @@ def target_errors(name: str) -> Iterator[None]:
         if judge(exc) is Verdict.RETRY:
             way_out = transient_advice(exc) or "check host and port, then run again when the server answers"
             raise TargetUnavailableError(f"{said}; {way_out}") from exc
-        raise TargetError(f"{said}; {_advice(error_code(exc))}") from exc
+        raise TargetError(f"{said}; {limit_advice(exc) or _advice(error_code(exc))}") from exc
 
 
 def transient_advice(error: BaseException) -> str:
@@ -66,6 +78,19 @@ def transient_advice(error: BaseException) -> str:
         setting = next(name for word, name in _READ_ONLY.items() if word in said)
         return f"SET GLOBAL {setting} = OFF on the target, unless it is a replica, then run again"
     return ""
+
+
+def limit_advice(error: BaseException) -> str:
+    """The next step where a limit of the account is reached; empty for all other errors."""
+    if error_code(error) != _SPENT:
+        return ""
+    found = _LIMIT.search(error_text(error))
+    name = _LIMITS.get(found["limit"].lower(), "MAX_USER_CONNECTIONS") if found else "MAX_USER_CONNECTIONS"
+    account = "the account" if found is None else f"'{found['user']}'@HOST"
+    return (
+        f"it is a limit of the account, not of the server: ALTER USER {account} WITH {name} 0 (none) there, or give "
+        "the channel an account without limits, then run again"
+    )
 
 
 def space_advice(code: int, said: str) -> str:

@@ -22,6 +22,7 @@ import sqlalchemy
 from sqlalchemy.engine import Connection
 
 from binlane.model import Flavor, TableKey
+from binlane.plan.transaction.rename import name_of
 from binlane.precheck.body_parts import Body, BodyPart, reaching
 from binlane.precheck.finding import Finding
 from binlane.precheck.row_effects import lower_key
@@ -182,7 +183,9 @@ class _Documents:
             if each.time.upper().endswith("UPDATE"):
                 found.setdefault(lower_key(each.key), []).append(each.text or "")
         for key, clause in () if source is None else source.ask(lambda connection: tuple(_read_checks(connection))):
-            found.setdefault(lower_key(key), []).append(clause)
+            database = name_of(self.situation.renaming, key.database)
+            if database is not None:
+                found.setdefault(lower_key(TableKey(database, key.table)), []).append(clause)
         return found
 
     def _is_document(self, key: TableKey, column: str) -> bool:

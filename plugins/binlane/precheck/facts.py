@@ -199,6 +199,11 @@ class Server:
         """``user@host`` of the account that the connection uses."""
         return str(self.rows("SELECT CURRENT_USER()")[0][0])
 
+    @cached_property
+    def own_connections(self) -> int:
+        """How many connections the account may have; 0: as many as the server allows."""
+        return int(self.rows("SELECT @@session.max_user_connections")[0][0])
+
 
 class Target(Server):
     """A target, and the facts that decide whether windows can be applied there."""

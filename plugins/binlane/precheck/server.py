@@ -202,6 +202,14 @@ def check_connections(situation: TargetSituation) -> Iterator[Finding]:
             yield Finding(
                 Severity.FATAL, f"target: {name}", f"{needs.connections} or more", str(limit), todo, mend=mend
             )
+    # the account's own limit stands before the server's
+    own = target.own_connections
+    if 0 < own < needs.connections and own != int(target.variables.get("max_user_connections", "0")):
+        user, _, host = target.account.rpartition("@")
+        mend = (f"ALTER USER '{user}'@'{host}' WITH MAX_USER_CONNECTIONS {own + needs.connections}",)
+        todo = f"{mend[0]} on the target, or give the channel fewer lanes"
+        where = f"target: MAX_USER_CONNECTIONS of {target.account}"
+        yield Finding(Severity.FATAL, where, f"{needs.connections} or more", str(own), todo, mend=mend)
 
 
 def check_table_caches(situation: TargetSituation) -> Iterator[Finding]:

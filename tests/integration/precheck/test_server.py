@@ -161,6 +161,15 @@ def test_too_few_connections_are_fatal(server: PrivateServer) -> None:
     assert re.search(rf"SET (GLOBAL|PERSIST) max_connections = {limit + 2_000} on the target, or", said), said
 
 
+def test_an_account_that_may_have_few_connections_is_named_with_its_limit(server: PrivateServer) -> None:
+    grants = [f"{name} ON *.*" for name in server_needs(server)]
+    with account(server, *grants, f"{', '.join(STATE)} ON binlane.*"):
+        server.query(f"ALTER USER {USER} WITH MAX_USER_CONNECTIONS 3")
+        [(name, said)] = fatal(server, Needs(connections=12), USER).items()
+    assert name == f"MAX_USER_CONNECTIONS of {USER}@%"
+    assert f"ALTER USER '{USER}'@'%' WITH MAX_USER_CONNECTIONS 15 on the target, or" in said
+
+
 def test_statement_format_on_the_target_is_fatal_on_mysql_only(server: PrivateServer) -> None:
     with setting(server, "binlog_format", "'STATEMENT'"):
         assert list(fatal(server, Needs())) == (["binlog_format"] if server.flavor is Flavor.MYSQL else [])

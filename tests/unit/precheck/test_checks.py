@@ -53,6 +53,7 @@ def facts(*, grants: Grants = ALL, flavor: Flavor = Flavor.MYSQL, version: str |
         flavor, version, variables={**VARIABLES, **variables}, grants=grants, grant_lines=(), account="x@%",
         accounts=Accounts(), roles=frozenset(), loadable_functions={},
         read_only_databases=frozenset(), encrypting_databases=frozenset(), connection_numbers=(7, 7, 7),
+        own_connections=0,
     )  # fmt: skip
 
 
