@@ -29,6 +29,7 @@ from binlane.sql.parse.query_blocks import (
     own_tokens,
     plain_column,
 )
+from binlane.sql.parse.view_columns import has_other_names
 
 
 class Proof(IntEnum):
@@ -64,6 +65,8 @@ class OrderedPart:
     different values for equal."""
 
 
+_OTHER_NAMES: Final = "columns of a view"
+"""A clause of an UPDATE of a view whose columns have names that none of its tables has."""
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 TEXT: Final = "text by a collation"
 FLOATS: Final = frozenset({"float", "double"})
@@ -382,9 +385,21 @@ def of_tables(block: Block, view_of: ViewOf, seen: frozenset[TableKey] = frozens
             named = _named_columns(query.clauses["SELECT"])
             changes = tuple(_replaced(block.clauses.get("SET", ()), named))
             clauses = {**query.clauses, "UPDATE": query.clauses.get("FROM", ()), "SET": changes}
+            if any(map(has_other_names, _texts(text))):
+                clauses[_OTHER_NAMES] = ()
             fixed = (*query.equalities, *_fixed(block.equalities, named))
             joined = replace(query, verb="UPDATE", clauses=clauses, equalities=fixed)
             yield from of_tables(joined, view_of, seen | {key})
+
+
+def _texts(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The definitions that a view has had, which a semicolon separates."""
+    begin = 0
+    for at, token in enumerate(tokens):
+        if is_symbol(token, ";"):
+            yield tokens[begin:at]
+            begin = at + 1
+    yield tokens[begin:]
 
 
 def _named_columns(chosen: Sequence[Token]) -> dict[str, Sequence[Token]]:
@@ -423,9 +438,12 @@ def _joined_update(block: Block) -> Iterator[OrderedPart]:
         column = plain_column(item[:middle])
         changed.add(column.qualifier if column is not None else "")
         values += columns_in(item[middle + 1 :])
+    what = "an UPDATE by a join that may find several rows for one"
+    if _OTHER_NAMES in block.clauses:
+        yield OrderedPart(what, block)
+        return
     # a name without its table may be of any: then the definitions tell
     rows_of = tuple(sorted(changed)) if "" not in changed else tuple(each.alias for each in block.sources[:1])
-    what = "an UPDATE by a join that may find several rows for one"
     yield OrderedPart(what, block, (), None, Proof.SCAN, rows_of, tuple(values))
 
 

@@ -51,17 +51,9 @@ def named_by(definition: str, columns: str) -> str:
 
 def with_column_list(tokens: Sequence[Token]) -> Sequence[Token]:
     """The tokens of a CREATE VIEW, with the names of its list in the select list; unchanged without a list, or where
-    ``*`` stands for columns that no text has."""
-    at = next((at for at, token in enumerate(tokens) if token.upper == "VIEW"), len(tokens)) + 1
-    while at < len(tokens) and tokens[at].upper in ("IF", "NOT", "EXISTS"):
-        at += 1
-    at += 3 if at + 1 < len(tokens) and is_symbol(tokens[at + 1], ".") else 1
-    if at >= len(tokens) or not is_symbol(tokens[at], "("):
-        return tokens
-    end = next((place for place in range(at, len(tokens)) if is_symbol(tokens[place], ")")), len(tokens))
-    names = [token for token in tokens[at + 1 : end] if token.kind in _NAMES]
-    lists = list(_select_list(tokens, end + 2))
-    if len(lists) != len(names) or any(is_symbol(tokens[behind - 1], "*") for _, behind in lists):
+    ``*`` stands for columns that no text has (``has_other_names``)."""
+    names, lists = _column_list(tokens)
+    if not names or not _fits(tokens, names, lists):
         return tokens
     found, begin = list[Token](), 0
     for (first, behind), name in zip(lists, names, strict=True):
@@ -69,6 +61,28 @@ def with_column_list(tokens: Sequence[Token]) -> Sequence[Token]:
         found += (*tokens[begin:first], *without_alias(item), _AS, Token(TokenKind.NAME, name.text))
         begin = behind
     return (*found, *tokens[begin:])
+
+
+def has_other_names(tokens: Sequence[Token]) -> bool:
+    """Whether a CREATE VIEW gives its columns names, and no text tells which columns of its tables they are."""
+    names, lists = _column_list(tokens)
+    return bool(names) and not _fits(tokens, names, lists)
+
+
+def _column_list(tokens: Sequence[Token]) -> tuple[Sequence[Token], Sequence[tuple[int, int]]]:
+    """The names in the list of a CREATE VIEW, none without a list; and the places of its select list."""
+    at = next((at for at, token in enumerate(tokens) if token.upper == "VIEW"), len(tokens)) + 1
+    while at < len(tokens) and tokens[at].upper in ("IF", "NOT", "EXISTS"):
+        at += 1
+    at += 3 if at + 1 < len(tokens) and is_symbol(tokens[at + 1], ".") else 1
+    if at >= len(tokens) or not is_symbol(tokens[at], "("):
+        return (), ()
+    end = next((place for place in range(at, len(tokens)) if is_symbol(tokens[place], ")")), len(tokens))
+    return [token for token in tokens[at + 1 : end] if token.kind in _NAMES], list(_select_list(tokens, end + 2))
+
+
+def _fits(tokens: Sequence[Token], names: Sequence[Token], lists: Sequence[tuple[int, int]]) -> bool:
+    return len(lists) == len(names) and not any(is_symbol(tokens[behind - 1], "*") for _, behind in lists)
 
 
 def _select_list(tokens: Sequence[Token], at: int) -> Iterator[tuple[int, int]]:

@@ -142,9 +142,13 @@ def test_the_columns_of_a_view_that_the_window_makes_and_drops_have_the_names_of
         "CREATE VIEW passing (own, further) AS SELECT p.w, k.w FROM p JOIN k ON k.v = p.id",
         "UPDATE passing SET own = further",
         "DROP VIEW passing",
+        "CREATE VIEW starred (a, own, c, d, further) AS SELECT * FROM p JOIN k ON k.v = p.id",
+        "UPDATE starred SET own = further",
+        "DROP VIEW starred",
     )
-    with pytest.raises(PrecheckError, match="UPDATE passing SET own = further: expected rows in an order"):
+    with pytest.raises(PrecheckError, match="UPDATE passing SET own = further: expected rows in an order") as refused:
         channel.run()
+    assert "UPDATE starred SET own = further: expected rows in an order" in str(refused.value)
 
 
 @requires_mysql
