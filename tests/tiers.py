@@ -3,9 +3,11 @@
 A test is a trial if it is marked so (``pytestmark = pytest.mark.trial``), if it is below tests/trials, or if the tests
 leave it out of a product: servers (a family, a series, a pair of them), ways to fold and ways to write are paired with
 a test's cases there, not multiplied. Each case runs once, and each server, way to fold and writer with its share of the
-cases. The trials pair likewise, and run a third of what the tests leave out; which pairs and which third is decided by
-``--turn``: the number of commits by default, so that later trials run others, and 0 in CI, so that what it says can be
-had here before. The sweeps run all that the tests do not.
+cases. Of a test that is marked ``paired`` so few cases run that each value of each of its parameters is there once: for
+parameters that do not depend on each other where each case costs a window. The trials pair servers likewise, and run a
+third of what the tests leave out; which pairs and which third is decided by ``--turn``: the number of commits by
+default, so that later trials run others, and 0 in CI, so that what it says can be had here before. The sweeps run all
+that the tests do not.
 Of generated examples the tests try an eighth, and the trials all. Without ``--tier`` everything runs.
 
 With ``--minutes`` a run begins no test behind them, and says how many it has left out: a busy machine takes three times
@@ -16,10 +18,11 @@ as long for one. Its files come in an order that the turn decides.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -76,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("tier", deadline=None, max_examples=examples(100))
     settings.load_profile("tier")
     config.addinivalue_line("markers", "trial: takes longer than each change should wait for: for `make trials`")
+    config.addinivalue_line("markers", "paired: `make test` runs each value of each parameter, not each with each")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -83,20 +87,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier: str | None = config.getoption("--tier")
     if tier is None:
         return
-    slow, rest = _slow(items), set[pytest.Item]()
+    slow = _slow(items)
+    paired = [item for item in items if item not in slow and item.get_closest_marker("paired") is not None]
     # a test that needs no server is cheap
-    rest |= left_out([item for item in items if item not in slow and _UNIT not in item.path.parents])
+    costly = [item for item in items if item not in slow and not _is_below(item.path, _UNIT)]
+    rest = left_out([item for item in costly if item.get_closest_marker("paired") is None]) | repeated(paired)
     turn: int = config.getoption("--turn")
     # of each case of a trial one pair, and of the rest a third
     skipped = left_out([item for item in items if item in slow], turn)
     skipped |= {item for item in rest if (crc32(item.nodeid.encode()) + turn) % _TURNS != 0}
     trials = slow | rest
-    wanted = {
-        _QUICK: [item for item in items if item not in trials and _is_quick(item)],
-        "test": [item for item in items if item not in trials],
-        "trials": [item for item in items if (item in trials and item not in skipped) or _generates(item)],
-        "sweeps": [item for item in items if item in trials],
-    }[tier]
+    belongs: dict[str, Callable[[pytest.Item], bool]] = {
+        _QUICK: lambda item: item not in trials and _is_quick(item),
+        "test": lambda item: item not in trials,
+        "trials": lambda item: (item in trials and item not in skipped) or _generates(item),
+        "sweeps": lambda item: item in trials,
+    }
+    wanted = list(filter(belongs[tier], items))
     if config.getoption("--minutes") is not None:
         wanted.sort(key=lambda item: crc32(f"{turn} {item.path.relative_to(config.rootpath)}".encode()))
     chosen = set(wanted)
@@ -117,7 +124,13 @@ def examples(count: int) -> int:
 
 
 def _slow(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    return {item for item in items if item.get_closest_marker("trial") is not None or _TRIALS in item.path.parents}
+    return {item for item in items if item.get_closest_marker("trial") is not None or _is_below(item.path, _TRIALS)}
+
+
+@functools.cache
+def _is_below(path: Path, folder: Path) -> bool:
+    # each of 17,000 tests is asked for, in each worker
+    return folder in path.parents
 
 
 def left_out(items: Sequence[pytest.Item], turn: int = 0) -> set[pytest.Item]:
@@ -136,14 +149,43 @@ def left_out(items: Sequence[pytest.Item], turn: int = 0) -> set[pytest.Item]:
     }
 
 
+def repeated(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """The tests of marked functions whose parameters have only values that others of the function have, too."""
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return {item for name, cases in functions.items() for item in {*cases} - {*_covering(name, cases)}}
+
+
+def _covering(function: str, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """So many of a function's tests that each value of each parameter is there, found one by one."""
+    # functions of the same parameters begin with another family each
+    first = crc32(function.encode()) % len(items)
+    left = [*items[first:], *items[:first]]
+    missing = {value for item in items for value in _values(item)}
+    chosen: list[pytest.Item] = []
+    while missing:
+        best = max(left, key=lambda item: len(missing & _values(item)))
+        chosen.append(best)
+        missing -= _values(best)
+    # without parameters there is one test
+    return chosen or left
+
+
+def _values(item: pytest.Item) -> frozenset[tuple[str, int]]:
+    # of a product the values are the same objects, and they need not be comparable
+    callspec = getattr(item, "callspec", None)
+    return frozenset() if callspec is None else frozenset((name, id(value)) for name, value in callspec.params.items())
+
+
 def _generates(item: pytest.Item) -> bool:
     return isinstance(item, pytest.Function) and getattr(item.function, "is_hypothesis_test", False)
 
 
 def _is_quick(item: pytest.Item) -> bool:
-    if _UNIT in item.path.parents:
+    if _is_below(item.path, _UNIT):
         return item.path.relative_to(_UNIT).as_posix() not in _LONG_UNITS
-    if _INTEGRATION not in item.path.parents or item.path.relative_to(_INTEGRATION).as_posix() not in _QUICK_FILES:
+    if not _is_below(item.path, _INTEGRATION) or item.path.relative_to(_INTEGRATION).as_posix() not in _QUICK_FILES:
         return False
     callspec = getattr(item, "callspec", None)
     names = [*getattr(item, "fixturenames", ()), *(() if callspec is None else map(str, callspec.params.values()))]

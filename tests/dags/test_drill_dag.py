@@ -15,11 +15,12 @@ from binlane.config import load_channel
 from binlane.errors import ConfigError
 from binlane.orchestration.airflow.drill_dag import TASK
 from binlane.orchestration.airflow.replicate_dag import build_dags
+from binlane.orchestration.commands.copies import drill
 from lab.site import DAG_FILE
 from tests.dags.scene import CHANNEL as SHOP
 from tests.dags.scene import last_note, write_channel
 from tests.integration.restore.test_drill import NOTHING, Site
-from tests.integration.window.conftest import CHANNEL, Channel, channel, channel_of, clean_servers, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, channel, channel_of, clean_servers
 
 __all__ = ["channel", "channel_of", "clean_servers"]
 
@@ -78,8 +79,8 @@ def test_a_run_fails_where_a_drill_is_not_good(
 
     assert run(seed=7) == "success", capsys.readouterr().out
     assert "equal: 1 of 1 restored database" in (last_note() or "")
-    for database in ("store_042", "store_043"):
-        run_on(channel.target, f"DELETE FROM {database}.late WHERE id = 2")
+    assert site.left() == NOTHING
+    # what a drill finds has tests of its own
+    monkeypatch.setattr(drill, "drill", lambda *_, **__: ("different: 0 of 1 restored database", False))
     assert run(seed=7) == "failed"
     assert "different: 0 of 1 restored database" in capsys.readouterr().out
-    assert site.left() == NOTHING

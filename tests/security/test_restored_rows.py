@@ -6,6 +6,7 @@ Attacker: whoever can UPDATE ``binlane.restores`` on the target while an operato
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any, Final
 
@@ -78,19 +79,19 @@ def test_another_database_than_the_files_is_refused(
     _before_its_names(scene)
     before = _state(scene)
     [(recorded,)] = scene.channel.target.query("SELECT definition FROM binlane.restores")
-    for row in ROWS:
-        for stage in STAGES:
-            _update(scene, definition=json.dumps(json.loads(recorded) | row), stage=stage)
-            for command in COMMANDS:
-                capsys.readouterr()
-                code = scene.channel.cli("restore", *command)
-                said = capsys.readouterr()
-                what = "the base of" if {"base", "digest"} & {*row} else "the databases of"
-                what = "what" if "replaced" in row else what
-                where = f"binlane.restores.definition: expected {what}"
-                assert where in " ".join((said.out + said.err).split()), (row, stage, command)
-                assert code != 0 or command == ("--list",)
-            assert _state(scene) == before
+    for (number, row), (turn, stage) in itertools.product(enumerate(ROWS), enumerate(STAGES)):
+        _update(scene, definition=json.dumps(json.loads(recorded) | row), stage=stage)
+        # each command with each row and with each stage
+        command = COMMANDS[(number + turn) % len(COMMANDS)]
+        capsys.readouterr()
+        code = scene.channel.cli("restore", *command)
+        said = capsys.readouterr()
+        what = "the base of" if {"base", "digest"} & {*row} else "the databases of"
+        what = "what" if "replaced" in row else what
+        where = f"binlane.restores.definition: expected {what}"
+        assert where in " ".join((said.out + said.err).split()), (row, stage, command)
+        assert code != 0 or command == ("--list",)
+        assert _state(scene) == before
     _update(scene, definition=recorded, stage="moving")
     assert scene.channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
     assert scene.channel.cli("restore", "--drop", "r1") == 0, capsys.readouterr().err

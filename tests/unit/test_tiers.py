@@ -39,6 +39,17 @@ def test_series(version, case):
 def test_cases(number):
     pass
 
+@pytest.mark.paired
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", None])
+@pytest.mark.parametrize("known", [True, False])
+def test_values(family, end, known):
+    pass
+
+@pytest.mark.paired
+def test_no_values():
+    pass
+
 @pytest.mark.trial
 def test_marked():
     pass
@@ -49,6 +60,7 @@ def test_marked():
 def test_slow(family, number):
     pass
 """
+FAMILIES = ("mariadb", "mysql")
 PLUGINS = ("-p", "tests.tiers", "--collect-only", "-q")
 
 
@@ -64,7 +76,7 @@ def collected(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> dic
 
 
 def test_the_tiers_share_out_all_tests(collected: dict[str, list[str]]) -> None:
-    assert len(collected["all"]) == 8 * 4 + 2 + 2 + 3 + 3 + 3 + 1 + 4 * 2
+    assert len(collected["all"]) == 8 * 4 + 2 + 2 + 3 + 3 + 3 + 12 + 1 + 1 + 4 * 2
     assert sorted(collected["test"] + collected["sweeps"]) == sorted(collected["all"])
 
 
@@ -83,6 +95,13 @@ def test_each_case_meets_one_of_the_products_and_each_of_these_as_many_cases(col
     assert sorted(name[0] for name in product) == sorted("01234567")
     for paired in ("binlog-mariadb", "binlog-mysql", "sql-mariadb", "sql-mysql"):
         assert sum(name.endswith(paired) for name in product) == 2, product
+
+
+def test_of_a_paired_test_each_value_runs_and_not_each_with_each(collected: dict[str, list[str]]) -> None:
+    cases = [name.partition("[")[2].rstrip("]").split("-") for name in collected["test"] if "test_values[" in name]
+    assert len(cases) == 3
+    assert {value for case in cases for value in case} == {"True", "False", "COMMIT", "ROLLBACK", "None", *FAMILIES}
+    assert [name for name in collected["test"] if "test_no_values" in name] != []
 
 
 def test_what_is_no_product_is_a_test_and_what_is_marked_a_trial(collected: dict[str, list[str]]) -> None:

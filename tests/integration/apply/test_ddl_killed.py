@@ -164,6 +164,7 @@ def whole_database(session: LaneSession, item: Item) -> None:
     ],
 )
 @pytest.mark.parametrize("condition", ["", "IF NOT EXISTS "])
+@pytest.mark.paired
 def test_a_database_that_a_killed_server_has_made_without_its_character_set(
     mariadb_source: PrivateServer,
     target: str,
@@ -302,6 +303,7 @@ def _killed(
 
 @pytest.mark.parametrize("target", ["mariadb_target", "target_without_binlog"])
 @pytest.mark.parametrize("has_run", [True, False])
+@pytest.mark.paired
 def test_columns_that_swap_names_and_places_are_a_question(
     mariadb_source: PrivateServer,
     target: str,
@@ -400,6 +402,7 @@ def test_a_ddl_that_mysql_refuses_on_tables_that_are_not_innodb_s_leaves_no_ques
 
 @pytest.mark.parametrize("was_logged", [True, False])
 @pytest.mark.parametrize("has_run", [True, False])
+@pytest.mark.paired
 def test_a_note_from_before_the_target_s_log_was_switched_is_read_as_it_was_written(
     mariadb_source: PrivateServer,
     tmp_path: Path,

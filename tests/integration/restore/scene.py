@@ -142,9 +142,10 @@ def add_times(folder: Path) -> None:
 
 
 def take_dump(server: PrivateServer, file: Path) -> None:
-    """By the server's own program."""
+    """By the server's own program. ``all`` in the file's name: of all databases, ``both``: of those two."""
     place = ["--master-data=2", "--gtid"] if server.flavor is Flavor.MARIADB else ["--source-data=2"]
-    whole = ["--all-databases"] if "all" in file.name else ["--databases", DATABASE]
+    both = [OTHER] if "both" in file.name else []
+    whole = ["--all-databases"] if "all" in file.name else ["--databases", DATABASE, *both]
     account = [
         f"--host={server.host}",
         f"--port={server.port}",

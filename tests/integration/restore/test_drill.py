@@ -33,7 +33,7 @@ class Site:
         channel.init()
         for database in (DATABASE, OTHER):
             run_on(source, f"CREATE DATABASE {database}", f"USE {database}", *MADE)
-        self.dump = channel.project / "all.sql"
+        self.dump = channel.project / "both.sql"
         take_dump(source, self.dump)
         # moments are of different seconds, as the log of MariaDB has them
         for database in (OTHER, DATABASE):
@@ -174,25 +174,27 @@ def test_a_live_copy_that_moves_on_is_compared_at_its_watermark(
     assert "incomplete: 0 of 1 restored database" in said
 
 
-@pytest.mark.parametrize("stage", ["apply_window", "compare_restored"])
+@pytest.mark.parametrize(
+    ("stage", "way_out"), [("apply_window", "--clean"), ("compare_restored", "--json")], ids=["clean", "next drill"]
+)
 def test_what_a_killed_drill_has_left_is_removed_by_its_record(
-    channel: Channel, stage: str, capsys: pytest.CaptureFixture[str]
+    channel: Channel, stage: str, way_out: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = Site(channel)
     module = restoring if stage == "apply_window" else drilling
     run_on(channel.target, "CREATE DATABASE binlane_drill_1_9")
-    for way_out in ("--clean", "--json"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, stage, lambda *_, **__: 1 // 0)
-            assert site.drill() != 0
-        databases, files, restores = site.left()
-        assert (len(databases), len(files), len(restores)) == (2, 2, 1)
-        assert site.drill(way_out) == 0
-        assert site.left() == ({"binlane_drill_1_9"}, [], [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, stage, lambda *_, **__: 1 // 0)
+        assert site.drill() != 0
+    databases, files, restores = site.left()
+    assert (len(databases), len(files), len(restores)) == (2, 2, 1)
+    assert site.drill(way_out, "--tenants", "1") == 0
+    assert site.left() == ({"binlane_drill_1_9"}, [], [])
     capsys.readouterr()
     assert site.channel.cli("drill", CHANNEL, "--list", "--json") == 0
-    states = [each["state"] for each in answer(capsys)]
-    assert states == ["equal", "interrupted", "interrupted"]
+    # the next drill's record says that the one before was interrupted
+    states = {"--clean": ["running"], "--json": ["equal", "interrupted"]}
+    assert [each["state"] for each in answer(capsys)] == states[way_out]
 
 
 def test_a_drill_that_cannot_begin_says_why(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:

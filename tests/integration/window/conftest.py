@@ -116,12 +116,12 @@ class Channel:
     def init(self, start: str = "now") -> None:
         assert self.cli("init", CHANNEL, "--start", start) == 0
 
-    def begin(self) -> None:
-        """What ``init`` writes, at the source's present end, on a target that has the schema: its checks of both
-        servers, which have tests of their own, take a third of what a small window takes."""
+    def begin(self, start: str = "now") -> None:
+        """What ``init`` writes, on a target that has the schema: its checks of both servers, which have tests of their
+        own, take a third of what a small window takes."""
         source = source_of(self.config, self.endpoints)
         with kept_connections():
-            found = begin(source, "now")
+            found = begin(source, start)
             mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
             older = highest_older_session(source, found.position)
             engine = engine_of(self.endpoints.target)

@@ -83,6 +83,7 @@ def read(data: bytes, name: str) -> list[object]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.paired
 def test_a_damaged_byte_is_an_error_of_the_project_and_never_another(
     source: PrivateServer, kind: str, tmp_path: Path
 ) -> None:

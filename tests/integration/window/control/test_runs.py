@@ -276,6 +276,7 @@ def test_old_rows_of_the_state_go_and_what_is_referred_to_stays(channel: Channel
 
 @pytest.mark.parametrize("killed_at", ["work.files.WorkFolder.remove", "orchestration.retention.forget_work"])
 @pytest.mark.parametrize("again", ["empty", "finished"])
+@pytest.mark.paired
 def test_retention_that_was_killed_is_ended_by_a_run_without_a_window(
     channel: Channel, monkeypatch: pytest.MonkeyPatch, killed_at: str, again: str
 ) -> None:

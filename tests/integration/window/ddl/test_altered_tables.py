@@ -178,6 +178,7 @@ def test_definitions_that_the_log_lacks_are_read_from_the_source_after_the_last_
     ],
 )
 @pytest.mark.parametrize("alters", [False, True], ids=["rows-only", "the-window-alters-it"])
+@pytest.mark.paired
 def test_a_table_that_the_source_alters_right_behind_the_window_does_not_stop_it(
     pair: Channel, later: tuple[str, ...], alters: bool
 ) -> None:

@@ -77,6 +77,7 @@ def test_the_next_windows_read_no_definitions(pair: Channel, read: Read) -> None
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.paired
 def test_a_definition_that_is_changed_between_windows_without_a_log_stops_the_next(
     pair: Channel, side: str, change: str, read: Read
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_window_reads_definitions_once(pair: Channel, read: list[frozenset[str
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.paired
 def test_a_definition_that_is_changed_behind_extraction_without_a_log_stops_the_window(
     pair: Channel, side: str, change: str, read: list[frozenset[str]]
 ) -> None:

@@ -48,6 +48,7 @@ def test_a_replace_that_the_log_has_in_part_is_named(channel: Channel, image: st
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB", "FULL"])
 @pytest.mark.parametrize("annotates", ["ON", "OFF"])
+@pytest.mark.paired
 def test_other_changes_with_any_images_and_a_replace_with_whole_ones_arrive(
     channel: Channel, image: str, annotates: str
 ) -> None:

@@ -11,6 +11,7 @@ __all__ = ["channel_of", "clean_servers"]
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB", "FULL"])
 @pytest.mark.parametrize("apply", ['writer = "binlog"', 'writer = "sql"', 'on_conflict = "overwrite"'])
+@pytest.mark.paired
 def test_their_values_arrive_however_rows_are_written(channel_of: ChannelOf, apply: str, image: str) -> None:
     channel = channel_of("mariadb", "mariadb")
     channel.write_channel(f"{apply}\n")

@@ -120,6 +120,7 @@ def test_rows_and_what_the_log_proves_to_be_transactional_need_no_equal_engines(
 @requires_mysql
 @pytest.mark.parametrize("direct", ["OFF", "ON"])
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.paired
 def test_others_may_change_what_a_trigger_has_changed_without_transactions(
     mixing: Channel, direct: str, end: str
 ) -> None:
@@ -178,6 +179,7 @@ def test_an_archive_of_mariadb_tells_which_transactions_can_be_rolled_back(
     ids=["plain", "xa"],
 )
 @pytest.mark.parametrize("altered", [False, True], ids=["made by default", "altered behind it"])
+@pytest.mark.paired
 def test_an_engine_that_the_window_gives_a_table_is_named(
     channel: Channel, ended: tuple[str, ...], altered: bool
 ) -> None:

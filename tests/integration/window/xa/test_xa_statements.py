@@ -86,6 +86,7 @@ def groups(run: Run, xa: Callable[..., None], *into: str) -> None:
 
 @pytest.mark.parametrize("known", [True, False], ids=["tables known", "tables made in the window"])
 @pytest.mark.parametrize("direct", ["OFF", "ON"])
+@pytest.mark.paired
 def test_temporary_and_other_tables_without_transactions_in_xa_transactions(
     channel: Channel, direct: str, known: bool
 ) -> None:
@@ -204,6 +205,7 @@ BETWEEN = {
 
 @pytest.mark.parametrize("form", ["STATEMENT", "MIXED"])
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.paired
 def test_others_change_what_a_prepared_transaction_has_read(channel: Channel, form: str, end: str) -> None:
     """MariaDB gives up the locks of what was only read at XA PREPARE, and those of definitions with the connection."""
     databases = {what: f"tenant_{number}" for number, what in enumerate(BETWEEN, 1)}
@@ -269,6 +271,7 @@ def test_rollbacks_with_and_without_prepare_leave_what_tables_without_transactio
 @requires_mysql
 @pytest.mark.parametrize("tables", [("undone", "kept"), ("undone",)], ids=["both kinds", "with transactions"])
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.paired
 def test_a_window_ends_before_a_transaction_with_statements_that_has_not_ended(
     mixing: Channel, end: str, tables: tuple[str, ...]
 ) -> None:
