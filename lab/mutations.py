@@ -258,6 +258,22 @@ MUTATIONS: Final = (
         ("unit/binlog/test_reader.py::test_an_event_that_must_not_be_passed_stops_the_log",),
     ),
     Mutation(
+        6,
+        "a file is passed over that is not the one that was indexed",
+        "restore/ruled_out.py",
+        "if hashed.hexdigest() != facts.blake3:",
+        "if False:",
+        ("integration/restore/test_log_scan.py",),
+    ),
+    Mutation(
+        6,
+        "an event that may concern any database concerns none",
+        "restore/archive_index.py",
+        "return self.of_any > 0 or not there",
+        "return not there",
+        ("integration/restore/test_log_scan.py",),
+    ),
+    Mutation(
         7,
         "a second plan takes the first one's place",
         "state/windows.py",

@@ -29,6 +29,7 @@ from binlane.precheck import results
 from binlane.precheck.definitions import noted as definitions
 from binlane.precheck.definitions import program_checks as programs
 from binlane.repair import plan as repair_plan
+from binlane.restore import archive_index
 from binlane.schema import codec as schema_codec
 from binlane.schema.model import Schema
 from binlane.shards import selection
@@ -53,6 +54,7 @@ RECORDS: Final[Mapping[str, tuple[tuple[Codec, Any], ...]]] = {
     "partitioned.json": ((results.LEFT, results.PartitionedTables),),
     "plan.json": ((window_plan.PLAN, window_plan.WindowPlan),),
     "repair plans": ((repair_plan.REPAIR, repair_plan.RepairPlan),),
+    "archive index": ((archive_index.INDEX, archive_index.IndexedFile),),
 }
 """The records of each format, with the codec that writes them; segments are binlog files and have none."""
 
@@ -68,6 +70,8 @@ def shapes() -> dict[str, str]:
 def _texts(name: str) -> Iterator[str]:
     if name == "lane files":
         yield f"{lane_files.SCHEMA.to_string()}\n\n"
+    if name == "archive index":
+        yield f"{archive_index.SCHEMA.to_string()}\n\n"
     for codec, kind in RECORDS[name]:
         yield from _of(codec, kind)
 

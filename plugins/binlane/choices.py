@@ -148,6 +148,7 @@ class ArchiveAction(Word):
     """What ``archive`` does with an archive."""
 
     CHECK = "check", "read all of it, and say what is wrong with it"
+    INDEX = "index", "write beside it what each file holds, so that a restore reads fewer of them"
 
 
 class Compressed(Word):

@@ -112,7 +112,10 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, *VERIFY),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, *PRECHECK, "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", *VERIFY, "bootstrap"),
-    "restore": (*TRANSACTIONS, *STATE, "regular_files", "source", "apply.session", "apply", "bootstrap"),
+    "restore": (
+        *(*TRANSACTIONS, "plan", "work", "work.plan_job", *STATE, "regular_files", "source", "apply.session", "apply"),
+        "bootstrap",
+    ),
     "health": (*BASE, *CONFIG, "schema", "work", "work.plan_job", "state", "state.records", "apply", "bootstrap"),
     "orchestration.extraction": WINDOW,
     "orchestration": (
@@ -139,7 +142,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         "orchestration.plan_job",
     ),
     "orchestration.commands.inspection": (
-        *(*WINDOW, "regular_files", "safe_text", "orchestration", "orchestration.commands"),
+        *(*WINDOW, "regular_files", "safe_text", "restore", "orchestration", "orchestration.commands"),
     ),
     "orchestration.commands.copies": (
         *(*WINDOW, "rename_rules", "safe_text", *PRECHECK, *VERIFY, "bootstrap", "readiness", "repair", "restore"),

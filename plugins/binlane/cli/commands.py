@@ -74,14 +74,22 @@ def inspect(
 
 @app.command()
 def archive(
-    action: Annotated[ArchiveAction, typer.Argument(help="check: read all of it, and say what is wrong with it.")],
+    action: Annotated[
+        ArchiveAction,
+        typer.Argument(
+            help="check: read all of it, and say what is wrong with it. index: write beside it what each file holds."
+        ),
+    ],
     uri: Annotated[str, typer.Argument(help="Folder or URI of binlog files, plain or compressed as .gz or .zst.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Check an archive: missing, doubled, cut and damaged files, and those of another server. Exit code 1: faults."""
-    from binlane.orchestration.commands.inspection.archive import check as checked
+    """Check an archive (missing, doubled, cut, damaged and foreign files), or index it. Exit code 1: faults."""
+    if action is ArchiveAction.INDEX:
+        from binlane.orchestration.commands.inspection.archive_index import index as act
+    else:
+        from binlane.orchestration.commands.inspection.archive import check as act
 
-    view, is_whole = checked(uri, as_json=as_json)
+    view, is_whole = act(uri, as_json=as_json)
     out.print(view)
     if not is_whole:
         raise typer.Exit(1)

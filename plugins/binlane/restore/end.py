@@ -10,6 +10,7 @@ import numpy as np
 from binlane.errors import PlanError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
+from binlane.restore.archive_index import IndexedFile
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions
 from binlane.source.end_position import first_of
 from binlane.source.protocol import file_number
@@ -35,6 +36,9 @@ class End(Protocol):
     def passes(self, run: RowTransactions) -> int:
         """How many of a run's first transactions are surely in front of the end, and do not reach it."""
 
+    def passes_file(self, file: IndexedFile) -> bool:
+        """Whether all transactions of a file without a statement of the databases are surely in front of the end."""
+
 
 @dataclass(frozen=True, slots=True)
 class EndTime:
@@ -54,6 +58,10 @@ class EndTime:
     def passes(self, run: RowTransactions) -> int:
         """Those in front of the first one of the time or later."""
         return first_of(run.time >= self.time)
+
+    def passes_file(self, file: IndexedFile) -> bool:
+        """By its latest commit."""
+        return file.latest < self.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,11 @@ class EndGtid:
         """Those in front of the first one with the GTID's number, in any domain or of any server."""
         number = int(_PARTS.split(self.gtid)[-1])
         return first_of(run.number == np.uint64(number))
+
+    def passes_file(self, file: IndexedFile) -> bool:
+        """By the numbers of its GTIDs, if all are known."""
+        number = int(_PARTS.split(self.gtid)[-1])
+        return file.transactions == 0 or (file.lowest > 0 and not file.lowest <= number <= file.highest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,10 @@ class EndPosition:
             return run.end.size if here < there else 0
         return int(np.searchsorted(run.end, self.position.offset))
 
+    def passes_file(self, file: IndexedFile) -> bool:
+        """A file in front of that of the place."""
+        return file_number(file.file) < file_number(self.position.file)
+
 
 @dataclass(frozen=True, slots=True)
 class EndStatement:
@@ -124,6 +141,10 @@ class EndStatement:
         """All: they have no statement."""
         return run.end.size
 
+    def passes_file(self, file: IndexedFile) -> bool:
+        """Every one."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
@@ -142,6 +163,10 @@ class LogEnd:
     def passes(self, run: RowTransactions) -> int:
         """All."""
         return run.end.size
+
+    def passes_file(self, file: IndexedFile) -> bool:
+        """Every one."""
+        return True
 
 
 def spelled(statement: str) -> str:

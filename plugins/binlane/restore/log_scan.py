@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import hashlib
 import re
-import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Any, Final
+from itertools import takewhile
+from typing import Final
 
 import numpy as np
 
 from binlane.errors import AbsentDatabaseError, EndNotReachedError, PlanError, WindowOpenError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
+from binlane.restore.archive_index import IndexedFile, LogShape
 from binlane.restore.end import End, EndPosition, EndStatement, EndTime, LogEnd, order, words
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, logged_transactions
+from binlane.restore.ruled_out import Passage, RuledOut
 from binlane.source.end_position import first_of
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource, file_number
@@ -33,7 +34,6 @@ AFTER: Final = 3
 """Transactions of the databases that are shown around the end."""
 _BEHIND: Final = 64 << 20
 """Bytes of the log behind the end that are searched for them."""
-_SHAPE: Final = struct.Struct("<3q")
 _NAME: Final = r"(?:`((?:[^`]|``)+)`|(\S+))"
 _DROPS: Final = re.compile(rf"drop (?:database|schema) (?:if exists )?{_NAME}", re.IGNORECASE)
 _CREATES: Final = re.compile(
@@ -51,7 +51,7 @@ class LogScan:
     files: list[str] = field(default_factory=list)
     """Those between the two."""
     bytes: int = 0
-    """Of the log between the two, to the megabyte."""
+    """Of the log between the two that was read, to the megabyte."""
     transactions: int = 0
     """Of the databases, from the one to the other, and their row changes."""
     rows: int = 0
@@ -62,6 +62,10 @@ class LogScan:
     """The first transaction behind the end, of any database."""
     same_second: tuple[int, int] = (0, 0)
     """How many transactions of the second of the end are before it, and behind it."""
+    ruled_out: list[str] = field(default_factory=list)
+    """Those of the files that were not read, because the archive's index says that nothing of the databases is in
+    them."""
+    bytes_ruled_out: int = 0
     digest: str = ""
     """Of every transaction between the two, of any database: its end, second and row changes of the databases."""
 
@@ -72,11 +76,20 @@ def _named(found: re.Match[str]) -> str:
     return str(plain) if quoted is None else str(quoted).replace("``", "`")
 
 
-def scan(source: EventSource, start: Start, databases: frozenset[str], end: End, *, finds_begin: bool) -> LogScan:
+def scan(
+    source: EventSource,
+    start: Start,
+    databases: frozenset[str],
+    end: End,
+    *,
+    finds_begin: bool,
+    ruled_out: RuledOut | None = None,
+) -> LogScan:
     """Read from ``start`` to the end of the restore and a little behind it.
 
-    ``finds_begin``: the databases begin with their CREATE DATABASE in the log. Raises PlanError for an end that the log
-    does not have, WindowOpenError for one that it does not reach, and as ``proved``.
+    ``ruled_out``: the files that need not be read; None: all are. ``finds_begin``: the databases begin with their
+    CREATE DATABASE in the log. Raises PlanError for an end that the log does not have, WindowOpenError for one that it
+    does not reach, and as ``proved``.
     """
     found = LogScan(start.position, start.position)
     if isinstance(end, EndTime) and start.time >= end.time:
@@ -86,13 +99,35 @@ def scan(source: EventSource, start: Start, databases: frozenset[str], end: End,
     run = _Run(
         found, end, databases, _Begins(databases, file_number(start.position.file) == 1) if finds_begin else None
     )
-    logged = logged_transactions(source, start, databases, run.passes, run.add_bytes)
-    with contextlib.closing(logged):
-        for one in logged:
-            if run.take_rows(one) if isinstance(one, RowTransactions) else run.take(one):
-                break
+    at: Start | None = start
+    while at is not None:
+        at = _read(source, at, run, ruled_out)
     run.finish(source)
     return found
+
+
+def _read(source: EventSource, start: Start, run: _Run, ruled_out: RuledOut | None) -> Start | None:
+    """Read on from a place: to files that are passed over, of which the place behind them is returned, or as far as is
+    needed; then None."""
+    passed = {} if ruled_out is None else _by_first(ruled_out, start)
+    logged = logged_transactions(source, start, run.databases, run.passes, run.add_bytes)
+    with contextlib.closing(logged):
+        for one in logged:
+            file = one.file if isinstance(one, RowTransactions) else one.start.file
+            if ruled_out is not None and (files := passed.pop(file, None)) is not None:
+                passage = run.passage(files, ruled_out)
+                if passage is not None:
+                    return passage.behind
+                # the files behind one that has to be read
+                passed = _by_first(ruled_out, start, file)
+            if run.take_rows(one) if isinstance(one, RowTransactions) else run.take(one):
+                break
+    return None
+
+
+def _by_first(ruled_out: RuledOut, start: Start, read: str = "") -> dict[str, tuple[IndexedFile, ...]]:
+    """The files that may be passed over together, by the first of them, which is not ``read``."""
+    return {files[0].file: files for files in ruled_out.runs(start.position) if files[0].file != read}
 
 
 @dataclass(slots=True)
@@ -113,7 +148,7 @@ class _Run:
     """The last transactions of the databases: most of them are not shown, and never read as a whole."""
     _bytes_behind: int = 0
     """Of the log, behind the chunk in which the restore ends."""
-    _hashed: Any = field(default_factory=hashlib.sha256)
+    _shape: LogShape = field(default_factory=LogShape)
     """Of the transactions in front of the end: the same ones, read from a server or from a copy of its files."""
 
     def add_bytes(self, count: int) -> None:
@@ -149,9 +184,29 @@ class _Run:
         found.transactions += int(np.count_nonzero(run.concerns))
         found.rows += int(run.rows.sum())
         self._newest.extend(partial(run.read, int(entry)) for entry in np.flatnonzero(run.concerns)[-BEFORE:])
-        self._hashed.update(np.column_stack((run.end, seconds, run.rows)).astype("<i8").tobytes())
+        self._shape.begin(run.file)
+        self._shape.add(run.end, seconds, run.rows)
         self._reach(LogPosition(run.file, int(run.end[-1])))
         return False
+
+    def passage(self, files: Sequence[IndexedFile], ruled_out: RuledOut) -> Passage | None:
+        """Pass over as many of these files as are surely in front of the end; None: they have to be read."""
+        ahead = tuple(takewhile(self.end.passes_file, files))
+        if self._is_over or not ahead or (passage := ruled_out.passage(ahead)) is None:
+            return None
+        found = self.found
+        for file in passage.files:
+            if file.transactions == 0:
+                continue
+            goes_on = file.of_last_second == file.transactions and int(self._last) == int(file.last_time)
+            self._second = self._second + file.of_last_second if goes_on else file.of_last_second
+            self._last = file.last_time
+            found.all_transactions += file.transactions
+            self._shape.add_file(file.file, file.shape)
+            self._reach(LogPosition(file.file, file.end))
+            found.ruled_out.append(file.file)
+            found.bytes_ruled_out += file.bytes
+        return passage
 
     def _reach(self, end: LogPosition) -> None:
         self.found.end = end
@@ -176,7 +231,8 @@ class _Run:
                 self._restart(place)
         found.all_transactions += 1
         rows = sum(count for _, count in one.rows)
-        self._hashed.update(_SHAPE.pack(one.end.offset, int(one.time), rows))
+        self._shape.begin(one.end.file)
+        self._shape.add_one(one.end.offset, int(one.time), rows)
         if one.concerns:
             found.transactions += 1
             found.rows += rows
@@ -197,8 +253,10 @@ class _Run:
         found = self.found
         found.begin, found.transactions, found.rows, found.all_transactions, found.bytes = place, 0, 0, 0, 0
         self._newest.clear()
-        self._hashed = hashlib.sha256()
+        self._shape = LogShape()
         found.files.clear()
+        found.ruled_out.clear()
+        found.bytes_ruled_out = 0
 
     def _beyond(self, one: LoggedTransaction) -> bool:
         found = self.found
@@ -223,7 +281,7 @@ class _Run:
         """The log's end is reached, or no more is needed."""
         end, found = self.end, self.found
         found.before = [read() for read in self._newest]
-        found.digest = self._hashed.hexdigest()
+        found.digest = self._shape.digest()
         if found.culprit is not None:
             is_shared = int(self._last) == int(found.culprit.time)
             found.same_second = (self._second if is_shared else 0, self._behind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import field
 from typing import Final
 
@@ -107,39 +107,53 @@ def logged_transactions(
     ``passes``: how many of a run's first transactions may come together; the next one comes alone. ``add_bytes`` gets
     the bytes that are read. Raises as ``proved``.
     """
-    log_format, name = FormatDescription(""), ""
-    boundaries = Boundaries(log_format, name)
-    reading: _Reading | None = None
+    reader = TransactionReader(source.name, databases, passes)
     with contextlib.closing(proved(source, start)) as chunks:
         for chunk in chunks:
-            name = f"{source.name}/{chunk.file}"
-            if chunk.offset == LOG_START:
-                log_format = described(chunk.data, name)
-                boundaries = Boundaries(log_format, name)
-                continue
-            add_bytes(len(chunk.data))
-            frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
-            frames.check(name)
-            simple = _Simple.of(frames, log_format, name, databases)
-            index = 0
-            while index < frames.offset.size:
-                if boundaries.state is State.OUTSIDE and (entries := simple.run_at(index)).start < entries.stop:
-                    run = simple.transactions(entries, chunk)
-                    if (count := passes(run)) > 0:
-                        yield run.first(count)
-                        index = int(simple.last[entries.start + count - 1]) + 1
-                        continue
-                event = frames.raw(index, chunk.offset)
-                index += 1
-                place = boundaries.feed(event)
-                if place is Place.OUTSIDE:
+            if chunk.offset != LOG_START:
+                add_bytes(len(chunk.data))
+            yield from reader.take(chunk)
+
+
+class TransactionReader:
+    """Give it a log's chunks in order; see ``logged_transactions``."""
+
+    def __init__(self, log: str, databases: frozenset[str], passes: Callable[[RowTransactions], int]) -> None:
+        """``log``: its name, for messages."""
+        self._log, self._databases, self._passes = log, databases, passes
+        self._name, self._format = "", FormatDescription("")
+        self._boundaries = Boundaries(self._format, "")
+        self._reading: _Reading | None = None
+
+    def take(self, chunk: LogChunk) -> Iterator[LoggedTransaction | RowTransactions]:
+        """The transactions that end in a chunk. Raises BinlogError."""
+        if chunk.offset == LOG_START:
+            self._name = f"{self._log}/{chunk.file}"
+            self._format = described(chunk.data, self._name)
+            self._boundaries = Boundaries(self._format, self._name)
+            return
+        frames = frame(chunk.data, 0, self._format.checksum.length, self._format.header_length)
+        frames.check(self._name)
+        simple = _Simple.of(frames, self._format, self._name, self._databases)
+        index = 0
+        while index < frames.offset.size:
+            if self._boundaries.state is State.OUTSIDE and (entries := simple.run_at(index)).start < entries.stop:
+                run = simple.transactions(entries, chunk)
+                if (count := self._passes(run)) > 0:
+                    yield run.first(count)
+                    index = int(simple.last[entries.start + count - 1]) + 1
                     continue
-                if reading is None:
-                    reading = _Reading.of(event, log_format, name, databases, chunk.file)
-                reading.take(event)
-                if place is Place.END:
-                    yield reading.transaction(event)
-                    reading = None
+            event = frames.raw(index, chunk.offset)
+            index += 1
+            place = self._boundaries.feed(event)
+            if place is Place.OUTSIDE:
+                continue
+            if self._reading is None:
+                self._reading = _Reading.of(event, self._format, self._name, self._databases, chunk.file)
+            self._reading.take(event)
+            if place is Place.END:
+                yield self._reading.transaction(event)
+                self._reading = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +249,8 @@ def _maps_of(frames: Frames, databases: Collection[str]) -> Flags:
 def _payloads_of(frames: Frames, databases: Collection[str]) -> Flags:
     """Whether an event is a TRANSACTION_PAYLOAD that may be of one of the databases: what it holds would have the
     name as it is."""
+    if not databases:
+        return np.zeros(frames.offset.size, np.bool_)
     found: Flags = frames.type_code == _T.TRANSACTION_PAYLOAD
     opened = open_payloads(frames, _PAYLOAD, _PAYLOADS) if found.any() else None
     if opened is None:

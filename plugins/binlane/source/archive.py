@@ -12,10 +12,10 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 import zstandard
 
@@ -127,6 +127,35 @@ class ArchiveSource:
     def read_file(self, file: str, *, is_last: bool) -> Generator[LogChunk, None, None]:
         """Chunks of one file. ``is_last``: it may end anywhere, because its server may be writing it."""
         yield from self._events(file, self._files()[file], LOG_START, is_last=is_last)
+
+    def stored_files(self) -> dict[str, tuple[str, ...]]:
+        """The names under which the folder has each of ``file_names``: more than one if it has copies."""
+        return {file: tuple(map(posixpath.basename, paths)) for file, paths in self._files().items()}
+
+    def stored_size(self, stored: str) -> int:
+        """Bytes of a file as it is in the folder. Raises SourceUnavailableError."""
+        with self._errors(f"{self.name}/{stored}"):
+            return int(self._place[0].size(self._path(stored)))
+
+    def read_stored(self, stored: str, piece: int) -> Generator[bytes, None, None]:
+        """A file as it is in the folder, in pieces. Raises SourceError and SourceUnavailableError."""
+        with self._errors(f"{self.name}/{stored}"), self._stored(self._path(stored)) as file:
+            while data := file.read(piece):
+                yield data
+
+    def read_only_copy(
+        self, file: str, stored: str, read: Callable[[bytes], object]
+    ) -> Generator[LogChunk, None, None]:
+        """``read_file`` of a complete file that the folder has once, as ``stored``. ``read`` gets the bytes as they are
+        in the folder, up to the end of what was decompressed."""
+        where, path = f"{self.name}/{file}", self._path(stored)
+        with self._errors(where), self._stored(path) as raw:
+            told = cast("IO[bytes]", _Told(raw, read))
+            with _unpacked(told, path, self.log_bytes) as stream:
+                yield from _FileReader(where, file, stream, self.event_bytes, may_grow=False).chunks(LOG_START)
+
+    def _path(self, stored: str) -> str:
+        return posixpath.join(self._place[1], stored)
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
@@ -391,6 +420,19 @@ class _FileReader:
                 f"{self._where}:{position + end}: event_size {size} is smaller than a header; the file is damaged here"
             )
         return int(end)
+
+
+class _Told:
+    """Tells what is read of a stream, which is read from its beginning on."""
+
+    def __init__(self, stream: IO[bytes], read: Callable[[bytes], object]) -> None:
+        self._stream, self._read = stream, read
+
+    def read(self, size: int = -1) -> bytes:
+        """See IO."""
+        data = self._stream.read(size)
+        self._read(data)
+        return data
 
 
 @contextlib.contextmanager

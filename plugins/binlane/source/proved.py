@@ -11,8 +11,10 @@ import contextlib
 from collections.abc import Generator
 from functools import partial
 
-from binlane.source.end_position import UntilLogEnd
-from binlane.source.identity import Start, check_source, continued
+from binlane.model import LogPosition
+from binlane.plan.manifest import Manifest
+from binlane.source.end_position import UntilLogEnd, UntilPosition
+from binlane.source.identity import Start, check_source, continued, verified
 from binlane.source.protocol import EventSource, LogChunk, first_bytes
 from binlane.source.segment_writer import Nowhere
 from binlane.source.segments import Extraction
@@ -43,6 +45,22 @@ def proved(
             if is_at_end:
                 break
     run.finish()
+
+
+def read_through(source: EventSource, start: Start, end: LogPosition) -> Manifest:
+    """What a window from ``start`` to ``end`` would be, without its files, channel and name. Raises as ``proved``, and
+    SourceIdentityError if ``end`` is not between two transactions."""
+    state = source.state()
+    run = Extraction(
+        source.name, state, start, UntilPosition(end), Nowhere(), event_bytes=source.event_bytes,
+        first_bytes=partial(first_bytes, source),
+    )  # fmt: skip
+    with contextlib.closing(verified(source, state, start)) as chunks:
+        for chunk in chunks:
+            if run.take(chunk):
+                break
+    run.finish()
+    return run.manifest("", "")
 
 
 def prove_log(source: EventSource, start: Start) -> None:

@@ -85,9 +85,9 @@ class Scene:
 FROM_LOG: Final = "log"
 
 
-def scene_of(channel: Channel, dumps: Sequence[str] = ("one.sql",)) -> Scene:
+def scene_of(channel: Channel, dumps: Sequence[str] = ("one.sql",), *, files: bool = False) -> Scene:
     """Play the history. ``dumps``: names of the dumps to take; ``all`` in the name: of all databases; without a dot: a
-    folder of mydumper."""
+    folder of mydumper. ``files``: the changes of the other database have two files of the log for themselves."""
     source = channel.source
     if source.flavor is Flavor.MYSQL:
         # a set with tags has several spellings
@@ -100,7 +100,11 @@ def scene_of(channel: Channel, dumps: Sequence[str] = ("one.sql",)) -> Scene:
         (take_dump if "." in name else take_folder)(source, channel.project / name)
     dumped = _place_of(source)
     for database in (OTHER, DATABASE):
+        if files:
+            run_on(source, "FLUSH BINARY LOGS")
         run_on(source, f"USE {database}", *CHANGES)
+        if files and database == OTHER:
+            run_on(source, "FLUSH BINARY LOGS", f"USE {database}", "DELETE FROM a WHERE id > 5")
     expected = contents(source, DATABASE)
     run_on(source, f"DROP DATABASE {DATABASE}", f"USE {OTHER}", "INSERT INTO a (v) VALUES ('after')")
     return Scene(channel, start, dumped, expected)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 
 from binlane.model import Flavor
 from binlane.orchestration.extraction.window_reading import source_of
-from binlane.restore import log_scan
+from binlane.restore import archive_index, log_scan, ruled_out
+from binlane.restore.archive_index import folder_of, name_of, read_facts
 from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
+from binlane.restore.indexing import make_index
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, logged_transactions
+from binlane.restore.ruled_out import RuledOut
+from binlane.source.archive import ArchiveSource
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.start_position import begin
@@ -47,6 +53,9 @@ def a_log(channel: Channel) -> tuple[EventSource, Start]:
             run_on(source, f"ALTER TABLE `{some[0]}`.t ADD COLUMN c{number} INT DEFAULT 3", "FLUSH BINARY LOGS")
         if number == 40:
             run_on(source, "SET SESSION binlog_format = STATEMENT", "UPDATE tenant_1.t SET v = 'all' WHERE id < 4")
+    quiet = ("INSERT INTO tenant_2.t (v) VALUES ('quiet')", "ALTER TABLE tenant_2.t FORCE")
+    for _ in range(3):
+        run_on(source, "FLUSH BINARY LOGS", *quiet)
     archive = archive_of(source, channel.project / "archive", start.partition(":")[0])
     channel.write_channel()
     file = channel.channels / "orders.toml"
@@ -65,6 +74,8 @@ def test_transactions_that_come_together_are_those_that_come_alone(
     flavor: Flavor, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, start = a_log(channel_of(flavor.value, flavor.value))
+    assert [made.fault for made in make_index(log.name, 1)] == [""] * (len(log.state().files) - 1)
+    monkeypatch.setattr(ruled_out, "LEAST", 0)
     for databases in CHOICES:
         alone, together, runs = one_by_one(log, start, databases), [], 0
         for each in logged_transactions(log, start, databases, lambda run: run.end.size, lambda count: None):
@@ -83,6 +94,41 @@ def test_transactions_that_come_together_are_those_that_come_alone(
         assert runs > 20
         assert flavor is Flavor.MARIADB or any(":restored:" in one.gtid for one in alone)
         compare_scans(log, start, databases, alone, monkeypatch)
+    compare_untrue(log, start)
+
+
+def compare_untrue(log: EventSource, start: Start) -> None:
+    """An index that is damaged, of other files or not true changes nothing of a plan."""
+    assert isinstance(log, ArchiveSource)
+    choice = frozenset({"tenant_1"})
+    expected = log_scan.scan(log, start, choice, LogEnd(), finds_begin=False)
+    folder, stored = folder_of(log.uri), [names[0] for names in log.stored_files().values()][:-1]
+    true = {name: folder.read(name_of(name)) for name in stored}
+    facts = {name: read_facts(folder, name) for name in stored}
+
+    def found(written: Mapping[str, bytes]) -> int:
+        """Files that are passed over."""
+        for name, data in written.items():
+            folder.replace(name_of(name), data)
+        scanned = log_scan.scan(log, start, choice, LogEnd(), finds_begin=False, ruled_out=RuledOut(log, choice))
+        assert replace(scanned, bytes=0, ruled_out=[], bytes_ruled_out=0) == replace(expected, bytes=0)
+        return len(scanned.ruled_out)
+
+    def told(**changes: Any) -> dict[str, bytes]:
+        return {name: archive_index.parquet_of(replace(each, **changes), ()) for name, each in facts.items()}
+
+    assert found(true) > 1
+    assert found({name: data[:-9] for name, data in true.items()}) == 0
+    assert found(dict.fromkeys(true, b"")) == 0
+    assert found(dict(zip(true, [*true.values()][::-1], strict=True))) == 0
+    assert found(told(blake3="0" * 64)) == 0
+    assert found(told(stored_bytes=7)) == 0
+    assert found(told(server_id=7)) == 0
+    assert found(told(gtids_before="")) == 0
+    # where tables are in the log as they are, they are looked for
+    assert 0 < found(told(databases=(), named=())) < len(stored)
+    assert found(told(of_any=1)) == 0
+    assert found(told(is_after_start=True)) == 0
 
 
 def compare_scans(
@@ -95,6 +141,7 @@ def compare_scans(
     """Of ends of each kind at random transactions."""
     choose = random.Random(3)
     ends: list[End] = [LogEnd()]
+    passed = set[str]()
     # tagged GTIDs have their number elsewhere
     tagged = [one for one in logged if one.gtid.count(":") > 1]
     for one in (*choose.sample(logged, 4), *tagged[:1]):
@@ -102,16 +149,20 @@ def compare_scans(
         if one.gtid:
             ends += [EndGtid(one.gtid, one.gtid, inclusive=True), EndGtid(one.gtid, one.gtid, inclusive=False)]
         ends += [EndStatement(text) for text in one.statements]
-    for end in ends:
+    indexed = RuledOut(log, databases)
+    for number, end in enumerate(ends):
         plans: list[object] = []
-        for is_together in (True, False):
+        ways = (True, None), (False, None), (True, indexed)
+        for is_together, out in ways[: 2 + (number % 3 == 0)]:
             with monkeypatch.context() as patch:
                 if not is_together:
                     patch.setattr(log_scan._Run, "passes", lambda self, run: 0)
                 try:
-                    found = log_scan.scan(log, start, databases, end, finds_begin=False)
+                    found = log_scan.scan(log, start, databases, end, finds_begin=False, ruled_out=out)
                 except Exception as exc:
                     plans.append((type(exc), str(exc)))
                 else:
-                    plans.append(asdict(found) | {"bytes": 0})
-        assert plans[0] == plans[1], end
+                    passed |= {*found.ruled_out}
+                    plans.append(asdict(found) | {"bytes": 0, "ruled_out": [], "bytes_ruled_out": 0})
+        assert all(plan == plans[0] for plan in plans), end
+    assert bool(passed) == ("tenant_2" not in databases)

@@ -16,6 +16,7 @@ from binlane.errors import PositionError
 from binlane.model import Flavor
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.run import apply_window
+from binlane.restore import ruled_out
 from binlane.servers.engines import engine_of
 from binlane.state.records.progress import RunStep, begin_step, end_step
 from tests.integration.precheck.helpers import setting
@@ -36,21 +37,36 @@ __all__ = ["channel", "channel_of", "clean_servers"]
 @pytest.mark.parametrize("base", ["one.sql", "all.sql.gz", "one.sql.zst", "log"])
 @pytest.mark.parametrize("flavor", list(Flavor))
 def test_a_database_is_back_as_it_was(
-    flavor: Flavor, base: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+    flavor: Flavor,
+    base: str,
+    channel_of: ChannelOf,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scene = scene_of(channel_of(flavor.value, flavor.value), () if base == "log" else (base,))
+    scene = scene_of(channel_of(flavor.value, flavor.value), () if base == "log" else (base,), files=base == "log")
     if base == "log":
         # the live server's log reaches back to other tests
         archive = archive_of(scene.source, scene.channel.project / "archive", scene.start.partition(":")[0])
-        code = scene.channel.cli(
+        given = (
             "restore", "--from", "log", "--log", str(archive), "--database", DATABASE, "--as", "back", "--before",
-            f"DROP DATABASE {DATABASE}", "--onto", "target_server", "--yes",
+            f"DROP DATABASE {DATABASE}", "--onto", "target_server",
         )  # fmt: skip
+        assert scene.channel.cli(*given, "--json") == 0
+        without = answer(capsys)
+        assert scene.channel.cli("archive", "index", str(archive)) == 0
+        monkeypatch.setattr(ruled_out, "LEAST", 0)
+        assert scene.channel.cli(*given, "--json") == 0
+        plan = answer(capsys)
+        assert without["ruled_out"] == [] != plan["ruled_out"] == plan["files"][1:3]
+        # an index changes nothing of what is approved
+        assert plan["digest"] == without["digest"]
+        code = scene.channel.cli(*given, "--yes", "--digest", without["digest"])
     else:
         code = scene.restore("--yes", base=base)
     said = capsys.readouterr()
     assert code == 0, said.err
     assert f"complete: back (from {DATABASE})" in said.out
+    assert ("2 files passed over" in said.out) == (base == "log")
     assert contents(scene.channel.target, "back") == scene.expected
     assert scene.databases() == {"back"}
     assert scene.channel.cli("restore", "--list", "--json") == 0

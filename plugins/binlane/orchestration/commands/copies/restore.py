@@ -22,7 +22,7 @@ from binlane.bootstrap.sessions import Session, answering, write_session
 from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, require_channel_name
 from binlane.connections import Endpoints, Resolver
-from binlane.errors import BinlaneError, ConfigError, PositionError, StopRequestedError, WindowBusyError
+from binlane.errors import BinlaneError, ConfigError, PositionError, WindowBusyError
 from binlane.health.progress import Stage, stage_of
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, plural
@@ -50,11 +50,10 @@ from binlane.orchestration.commands.copies.restore_plan import (
     require_replaceable_now,
 )
 from binlane.orchestration.commands.copies.restore_record import recorded, unfinished
-from binlane.orchestration.commands.run import apply_window
+from binlane.orchestration.commands.copies.restore_windows import apply_windows
 from binlane.orchestration.extraction.window_reading import source_of
-from binlane.orchestration.lane_processes import LaneProcesses
 from binlane.orchestration.report import moment
-from binlane.orchestration.request import NOW, WindowRequest
+from binlane.orchestration.request import NOW
 from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
@@ -374,7 +373,7 @@ def _require_counts(session: Session, dump: DumpFolder, names: Mapping[str, str]
 
 def _roll(running: _Running, found: Restore, session: Session) -> None:
     """Windows up to the end, then the programs as they are there."""
-    _apply_windows(running, found)
+    apply_windows(running.channel, running.endpoints, found.definition, running.console)
     _require_tables(running, found, session)
     names, replaced = running.names(found), dict(found.definition.replaced)
     require_free(session, {hidden: final for hidden, final in names.items() if final not in replaced})
@@ -389,24 +388,8 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
 
 
 def _extend(running: _Running, found: Restore, session: Session) -> None:
-    _apply_windows(running, found)
+    apply_windows(running.channel, running.endpoints, found.definition, running.console)
     running.enter(COMPLETE)
-
-
-def _apply_windows(running: _Running, found: Restore) -> None:
-    """Raises StopRequestedError if the channel was stopped."""
-    end = found.definition.end
-    with LaneProcesses() as lanes:
-        while running.state().watermark.source != end:
-            request = WindowRequest(until_position=end)
-            done = apply_window(running.channel, running.endpoints, request, "local", running.console, {}, lanes)
-            if done.get("is_open"):
-                raise StopRequestedError(
-                    f"restore {running.name}: was stopped; `binlane resume {running.name} --channels "
-                    f"{running.channel.file.rpartition('/')[0]}`, then `binlane restore --continue {running.name}`"
-                )
-            if "note" not in done:
-                break
 
 
 def _require_tables(running: _Running, found: Restore, session: Session) -> None:

@@ -41,6 +41,7 @@ from binlane.restore.final_names import present_databases, read_final_programs, 
 from binlane.restore.log_scan import LogScan, scan
 from binlane.restore.logged_transactions import LoggedTransaction
 from binlane.restore.replacement import kept_name, require_replaceable
+from binlane.restore.ruled_out import RuledOut
 from binlane.servers.engines import engine_of
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.identity import Start
@@ -199,7 +200,8 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     start = _start(source, request, recorded)
     databases = frozenset(old for old, _ in names)
     with doing("reading the log for the plan"):
-        found = scan(source, start, databases, end, finds_begin=recorded is None)
+        ruled_out = RuledOut(source, databases)
+        found = scan(source, start, databases, end, finds_begin=recorded is None, ruled_out=ruled_out)
     _require_room(channel, found)
     definition = RestoreDefinition(
         base=_of_base(dump)[0],
@@ -249,9 +251,9 @@ def plan_extension(
     endpoints = knowing_target(resolve_endpoints(later, environment_resolver() if resolve is None else resolve))
     start = start_of(state.watermark, state.source_identity)
     with doing("reading the log for the plan"):
-        scanned = scan(
-            source_of(later, endpoints), start, frozenset(dict(definition.databases)), end, finds_begin=False
-        )
+        source, databases = source_of(later, endpoints), frozenset(dict(definition.databases))
+        ruled_out = RuledOut(source, databases)
+        scanned = scan(source, start, databases, end, finds_begin=False, ruled_out=ruled_out)
     _require_room(later, scanned)
     extended = replace(
         definition, log=log, begin=str(state.watermark.source), end_file=scanned.end.file,
@@ -496,8 +498,16 @@ def plan_view(plan: RestorePlan) -> list[Grid]:
         shown = ", ".join(_definers(plan)[:_DEFINERS])
         more = f" and {len(plan.dump.definers) - _DEFINERS:,} more" if len(plan.dump.definers) > _DEFINERS else ""
         grid.row("definers", f"{shown}{more}: views and programs of the dump run with the privileges of these accounts")
-    files = plural(len(scanned.files), "file")
+    read = [file for file in scanned.files if file not in scanned.ruled_out]
+    files = plural(len(read), "file")
     grid.row("log", f"{definition.log}, {files}, {size_text(scanned.bytes)}; the windows' folder takes as much")
+    if scanned.ruled_out:
+        out, left_out = scanned.ruled_out, size_text(scanned.bytes_ruled_out)
+        names = out[0] if len(out) == 1 else f"{out[0]} to {out[-1]}"
+        grid.row(
+            "ruled out",
+            f"{plural(len(out), 'file')}, {left_out}: by the archive's index nothing of the databases is in {names}",
+        )
     grid.row("end", f"{definition.asked}: {scanned.end}{_culprit(scanned)}")
     before, behind = scanned.same_second
     grid.row("same second", f"{plural(before, 'transaction')} of the end's second before it, {behind:,} behind it")
@@ -564,6 +574,7 @@ def plan_object(plan: RestorePlan) -> Mapping[str, Any]:
         "definers": _definers(plan),
         "log": definition.log,
         "files": scanned.files,
+        "ruled_out": scanned.ruled_out,
         "begin": definition.begin,
         "end": str(scanned.end),
         "transactions": scanned.transactions,

@@ -1,0 +1,364 @@
+"""The index of an archive: for each closed file a Parquet file beside it, in the folder ``binlane_index``.
+
+Its rows are the tables of each megabyte. Its facts (in the Parquet file's own metadata) are what a reader of the log
+has to know of a file that it does not read: where its transactions are and how many, their GTIDs and times, how it ends
+and what it follows, and which databases it may concern. They are bound to the file by its size and BLAKE3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from blake3 import blake3
+
+from binlane.binlog.vector.arrays import Ints
+from binlane.binlog.wire import HEADER, EventType
+from binlane.errors import PlanError, SourceError
+from binlane.formats import FORMATS
+from binlane.json_codec.codec import Codec
+from binlane.lazy_dataclass import dataclass
+from binlane.model import Flavor, LogPosition, plural
+from binlane.restore.file_content import FileContent, Piece
+from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, TransactionReader
+from binlane.source.archive import ArchiveSource
+from binlane.source.end_position import UntilLogEnd, first_of
+from binlane.source.identity import Start, canonical_header, described, digest
+from binlane.source.protocol import LOG_START, LogChunk, LogState
+from binlane.source.segment_writer import Nowhere
+from binlane.source.segments import Extraction
+from binlane.source.start_position import begin
+from binlane.work.files import WorkFolder
+
+FOLDER: Final = "binlane_index"
+"""Below the archive: who can write there can write the log, and is believed as much."""
+FORMAT: Final = FORMATS["archive index"]
+_KEY: Final = b"binlane.index"
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
+        pa.field("database", pa.string(), nullable=False),
+        # empty: the database as a whole
+        pa.field("table", pa.string(), nullable=False),
+        pa.field("transactions", pa.int64(), nullable=False),
+        pa.field("row_changes", pa.int64(), nullable=False),
+    ]
+)
+_SHAPE: Final = struct.Struct("<3q")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseCount:
+    """What a file changes in one database."""
+
+    database: str
+    transactions: int
+    row_changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """A file of the log that its server has ended with ROTATE."""
+
+    file: str
+    """The log's name for it."""
+    stored: str
+    """Its name in the archive."""
+    stored_bytes: int
+    blake3: str
+    """Of the file as it is in the archive, in hex."""
+    flavor: Flavor
+    server_version: str
+    checksum: str
+    server_id: int
+    header: str
+    """The digest of its FORMAT_DESCRIPTION."""
+    is_after_start: bool
+    """The file was begun by a start of the server, which has dropped temporary tables."""
+    bytes: int
+    """Decompressed."""
+    begun: float
+    begin: int
+    """Offset behind FORMAT_DESCRIPTION."""
+    end: int
+    """Offset behind the last transaction."""
+    transactions: int
+    first_time: float
+    last_time: float
+    """Commit times of the first and the last transaction, in seconds since the epoch."""
+    latest: float
+    """The latest one: clocks may be set back."""
+    of_last_second: int
+    """Transactions at the end whose commits are of one second."""
+    lowest: int
+    highest: int
+    """Numbers of the GTIDs; 0 for a transaction without one, or with one whose number is not known."""
+    gtids_before: str
+    """GTID set of all transactions before the file, as its head says."""
+    gtid_set: str
+    """And up to its end."""
+    shape: str
+    """SHA-256 of the places and seconds of its transactions (``LogShape``), in hex."""
+    databases: tuple[DatabaseCount, ...]
+    """By the rows that it changes."""
+    named: tuple[str, ...]
+    """Databases that its DDL names."""
+    of_any: int
+    """Events that may concern any database: statements whose rows are not in the log, and what is not understood."""
+
+    def may_concern(self, names: Iterable[str]) -> bool:
+        """Whether the file may have something of one of the databases, in whatever case it is written."""
+        there = {each.database.casefold() for each in self.databases} | {each.casefold() for each in self.named}
+        return self.of_any > 0 or not there.isdisjoint(name.casefold() for name in names)
+
+
+INDEX: Final = Codec("`binlane archive index` makes it anew")
+
+
+class NotIndexedError(SourceError):
+    """A file that no index describes, with the reason."""
+
+
+class LogShape:
+    """A digest of transactions by their ends, seconds and row changes: file by file, so that a file of which nothing is
+    read has its part all the same."""
+
+    def __init__(self) -> None:
+        self._whole, self._file, self._part = hashlib.sha256(), "", hashlib.sha256()
+
+    def add(self, ends: Ints, seconds: Ints, rows: Ints) -> None:
+        """Transactions of the present file; one entry each."""
+        self._part.update(np.column_stack((ends, seconds, rows)).astype("<i8").tobytes())
+
+    def add_one(self, end: int, second: int, rows: int) -> None:
+        """One transaction of the present file."""
+        self._part.update(_SHAPE.pack(end, second, rows))
+
+    def part(self) -> str:
+        """Of the present file, in hex."""
+        return self._part.hexdigest()
+
+    def begin(self, file: str) -> None:
+        """The next transactions are of this file."""
+        if file != self._file:
+            self._close()
+            self._file = file
+
+    def add_file(self, file: str, part: str) -> None:
+        """A whole file, by its ``part``."""
+        self.begin(file)
+        self._add(file, part)
+        self._file = ""
+
+    def digest(self) -> str:
+        """Of all files; nothing can be added any more."""
+        self._close()
+        return self._whole.hexdigest()
+
+    def _close(self) -> None:
+        if self._file:
+            self._add(self._file, self.part())
+        self._part = hashlib.sha256()
+
+    def _add(self, file: str, part: str) -> None:
+        self._whole.update(f"{file} {part}\n".encode())
+
+
+@dataclass(slots=True)
+class _Facts:
+    """Of the transactions of a file, in order."""
+
+    transactions: int = 0
+    first_time: float = 0.0
+    last_time: float = 0.0
+    latest: float = 0.0
+    of_last_second: int = 0
+    lowest: int = -1
+    highest: int = 0
+    end: int = 0
+    shape: LogShape = field(default_factory=LogShape)
+
+    def take(self, one: LoggedTransaction | RowTransactions) -> None:
+        if isinstance(one, RowTransactions):
+            ends, times, numbers = one.end, one.time, one.number
+        else:
+            number = int(one.gtid.replace(":", "-").rpartition("-")[2]) if one.gtid else 0
+            ends, times = np.array([one.end.offset]), np.array([one.time])
+            numbers = np.array([number], np.uint64)
+        seconds = times.astype(np.int64)
+        alike = first_of((seconds != seconds[-1])[::-1])
+        goes_on = alike == seconds.size and self.transactions > 0 and int(self.last_time) == seconds[-1]
+        self.of_last_second = self.of_last_second + alike if goes_on else alike
+        self.first_time = float(times[0]) if self.transactions == 0 else self.first_time
+        self.last_time, self.latest = float(times[-1]), max(self.latest, float(times.max()))
+        lowest = int(numbers.min())
+        self.lowest = lowest if self.lowest < 0 else min(self.lowest, lowest)
+        self.highest = max(self.highest, int(numbers.max()))
+        self.transactions += seconds.size
+        self.end = int(ends[-1])
+        self.shape.add(ends, seconds, np.zeros(ends.size, np.int64))
+
+
+def index_file(source: ArchiveSource, file: str, stored: str) -> tuple[IndexedFile, bytes]:
+    """The facts of one file, and its index as a Parquet file. Raises NotIndexedError for one that can have none, and
+    BinlogError and SourceError for a damaged one."""
+    hashed, read = blake3(), 0
+
+    def told(data: bytes) -> None:
+        nonlocal read
+        hashed.update(data)
+        read += len(data)
+
+    content, facts = FileContent(source.name), _Facts()
+    transactions = TransactionReader(source.name, frozenset(), lambda run: run.end.size)
+    run: Extraction | None = None
+    header, begun, server_id, size = b"", 0, 0, 0
+    for chunk in source.read_only_copy(file, stored, told):
+        if run is None:
+            header = chunk.data
+            begun, _, server_id, *_ = HEADER.unpack_from(header)
+            run = _extraction(source, chunk)
+        run.take(chunk)
+        content.take(chunk)
+        for one in transactions.take(chunk):
+            facts.take(one)
+        size = chunk.offset + len(chunk.data)
+    where = f"{source.name}/{file}"
+    if run is None or content.last_type != EventType.ROTATE:
+        raise NotIndexedError(f"{where}: its server has not ended it with ROTATE")
+    run.finish()
+    if run.seqno != facts.transactions:
+        raise NotIndexedError(f"{where}: expected {plural(run.seqno, 'transaction')}, found {facts.transactions:,}")
+    if read != (stored_bytes := source.stored_size(stored)):
+        raise NotIndexedError(f"{where}: read {read:,} of {stored_bytes:,} bytes")
+    log_format, before = described(header, where), begin(source, f"{file}:{LOG_START}").gtid_set
+    found = IndexedFile(
+        file=file, stored=stored, stored_bytes=stored_bytes, blake3=hashed.hexdigest(), flavor=log_format.flavor,
+        server_version=log_format.server_version, checksum=log_format.checksum.name, server_id=server_id,
+        header=digest(canonical_header(header, where)), is_after_start=log_format.created != 0, bytes=size,
+        begun=float(begun), begin=LOG_START + len(header), end=facts.end, transactions=facts.transactions,
+        first_time=facts.first_time, last_time=facts.last_time, latest=facts.latest,
+        of_last_second=facts.of_last_second, lowest=max(facts.lowest, 0), highest=facts.highest, gtids_before=before,
+        gtid_set=str(run.gtids), shape=facts.shape.part(), databases=_databases(content.pieces),
+        named=tuple(sorted(content.named)), of_any=content.of_any,
+    )  # fmt: skip
+    return found, parquet_of(found, content.pieces)
+
+
+def _extraction(source: ArchiveSource, header: LogChunk) -> Extraction:
+    """The proofs of a window, for one file."""
+    flavor = described(header.data, f"{source.name}/{header.file}").flavor
+    state = LogState(source.name, flavor, (header.file,), None, time.time(), closes_by_clock=False)
+    start = Start(0, LogPosition(header.file, LOG_START), "", 0.0, source.name, "")
+    # one file alone follows no other
+    return Extraction(
+        source.name, state, start, UntilLogEnd(), Nowhere(), event_bytes=source.event_bytes, first_bytes=lambda _: b""
+    )
+
+
+def _databases(pieces: Iterable[Piece]) -> tuple[DatabaseCount, ...]:
+    transactions, rows = Counter[str](), Counter[str]()
+    for piece in pieces:
+        transactions.update(piece.transactions)
+        for (database, _), count in piece.rows.items():
+            rows[database] += count
+    # a database with neither: its tables are named, and no row is changed
+    return tuple(DatabaseCount(name, transactions[name], rows[name]) for name in sorted({*transactions, *rows}))
+
+
+def parquet_of(facts: IndexedFile, pieces: Iterable[Piece]) -> bytes:
+    """A file of the index."""
+    rows = [
+        (piece.start, piece.end, *row)
+        for piece in pieces
+        for row in (
+            *((name, "", count, 0) for name, count in sorted(piece.transactions.items())),
+            *((*key, 0, count) for key, count in sorted(piece.rows.items())),
+        )
+    ]
+    text = json.dumps({"version": FORMAT.version, **INDEX.dump(facts)}, ensure_ascii=False).encode()
+    columns = list(zip(*rows, strict=True)) or [() for _ in SCHEMA.names]
+    table = pa.table([pa.array(each, kind.type) for each, kind in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    out = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({_KEY: text}), out, compression="zstd")
+    return out.getvalue()
+
+
+def folder_of(archive: str) -> WorkFolder:
+    """Where the index of an archive is."""
+    return WorkFolder(archive).child(FOLDER)
+
+
+def name_of(stored: str) -> str:
+    """The index of a file, by the file's name in the archive."""
+    return f"{stored}.parquet"
+
+
+def read_facts(folder: WorkFolder, stored: str) -> IndexedFile:
+    """The facts of a file. Raises PlanError for an index that is damaged or of another version."""
+    name = name_of(stored)
+    where = f"{folder.uri}/{name}"
+    try:
+        with folder.open(name) as file:
+            found = pq.read_metadata(file).metadata or {}
+    except (OSError, pa.ArrowException) as exc:
+        raise PlanError(f"{where}: cannot be read: {exc}; `binlane archive index` makes it anew") from exc
+    value = INDEX.parsed(found.get(_KEY, b""), where)
+    if not FORMAT.reads(version := value.pop("version", None)):
+        raise PlanError(
+            f"{where}: expected version {FORMAT.versions}, found {version}; `binlane archive index` makes it anew"
+        )
+    return INDEX.load(IndexedFile, value, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A file of an archive, and its index."""
+
+    file: str
+    stored: str
+    facts: IndexedFile | None
+    why: str = ""
+    """Why there is none that describes the file as it is; the beginning, without the name."""
+    is_open: bool = False
+    """It may still be written, or has copies: it gets no index."""
+
+
+def read_index(source: ArchiveSource) -> tuple[Indexed, ...]:
+    """Each file of an archive with its index, if that is of a file of this size. The content is not compared.
+
+    Raises SourceError for a folder that is no archive of one log.
+    """
+    folder, stored = folder_of(source.uri), source.stored_files()
+    there, newest = frozenset(folder.names()), next(reversed(stored))
+    return tuple(_indexed(source, folder, there, file, names, newest) for file, names in stored.items())
+
+
+def _indexed(
+    source: ArchiveSource, folder: WorkFolder, there: Collection[str], file: str, names: tuple[str, ...], newest: str
+) -> Indexed:
+    stored = names[0]
+    if file == newest:
+        return Indexed(file, stored, None, "the newest file, which may still be written", is_open=True)
+    if len(names) > 1:
+        return Indexed(file, stored, None, f"it has copies: {', '.join(names)}", is_open=True)
+    if name_of(stored) not in there:
+        return Indexed(file, stored, None, "not indexed")
+    try:
+        facts = read_facts(folder, stored)
+    except PlanError as exc:
+        return Indexed(file, stored, None, str(exc))
+    if (facts.file, facts.stored) != (file, stored) or facts.stored_bytes != source.stored_size(stored):
+        return Indexed(file, stored, None, "the index is of another file")
+    return Indexed(file, stored, facts)
