@@ -45,6 +45,8 @@ from typing import ClassVar, Final
 
 from binlane.safe_text import printable
 
+SAME_AS_ABOVE: Final = "the same of: "
+"""Begins a line of a PrecheckError that has no finding of its own, only places of the one above it."""
 _COMMAND: Final = re.compile(r"(`binlane [\w-]+) CHANNEL\b")
 
 

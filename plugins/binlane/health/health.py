@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from math import isinf
 from typing import Final
 
+from binlane.errors import SAME_AS_ABOVE
 from binlane.health.airflow_runs import Run
 from binlane.health.channel_facts import VERIFY_TASK, Facts, Limits
 from binlane.health.durations import span
@@ -22,6 +23,9 @@ from binlane.state.records.journal import WHOLE_WINDOW
 
 QUIET_SECONDS: Final = 900.0
 """A window that nobody has worked on for longer is worth a warning; shorter, a run may be between two steps."""
+
+_FINDINGS: Final = 3
+"""Of a refusal, in the line of a state; the error itself has all."""
 
 
 class State(StrEnum):
@@ -137,11 +141,12 @@ def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
 
 
 def _cause_first(text: str) -> str:
-    """One line, as a summary has no other: the findings of a refusal in front of the sentence that counts them."""
+    """One line, as a summary has no other: the first findings of a refusal in front of the sentence that counts all."""
     heading, *findings = text.splitlines() or [""]
     if not findings or not heading.endswith(":"):
         return " ".join((heading, *findings))
-    return f"{' '.join(findings)} ({heading.removesuffix(':')})"
+    told = [each for each in findings if not each.startswith(SAME_AS_ABOVE)]
+    return f"{' '.join(told[:_FINDINGS])} ({heading.removesuffix(':')})"
 
 
 def _run_failed(facts: Facts, _: Limits) -> Finding | None:

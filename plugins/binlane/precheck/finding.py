@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from binlane.errors import PrecheckError
+from binlane.errors import SAME_AS_ABOVE, PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.precheck.account.privileges import Order
@@ -56,12 +56,22 @@ def findings_of(differences: Iterable[Difference]) -> tuple[Finding, ...]:
 
 
 def raise_if_fatal(findings: Iterable[Finding], *, begun: bool = False) -> None:
-    """Raise PrecheckError with every fatal finding, one a line, and with what the target has of the window.
+    """Raise PrecheckError with every fatal finding, and with what the target has of the window.
 
     ``begun``: lanes may have applied a part of the window before.
     """
-    fatal = [str(finding) for finding in findings if finding.severity is Severity.FATAL]
+    fatal = [finding for finding in findings if finding.severity is Severity.FATAL]
     if fatal:
-        raise PrecheckError(
-            "\n".join((f"precheck failed: {plural(len(fatal), 'finding')}; {_WRITTEN[begun]}:", *fatal))
-        )
+        heading = f"precheck failed: {plural(len(fatal), 'finding')}; {_WRITTEN[begun]}:"
+        raise PrecheckError("\n".join((heading, *_lines(fatal))))
+
+
+def _lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """A line for each finding; of those that one step mends the first, and a line that names where the others are."""
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for each in findings:
+        alike.setdefault((each.expected, each.found, each.todo, each.check), []).append(each)
+    for first, *others in alike.values():
+        yield str(first)
+        if others:
+            yield f"{SAME_AS_ABOVE}{'; '.join(one_line(each.where) for each in others)}"

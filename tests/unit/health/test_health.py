@@ -13,6 +13,7 @@ from binlane.health.channel_facts import Facts, LaneStop, Limits, OpenWindow
 from binlane.health.health import Health, Severity, State, health_of, unknown
 from binlane.health.progress import Stage
 from binlane.model import TableKey, size_text
+from binlane.state.records.journal import WHOLE_WINDOW
 from binlane.state.records.progress import RunStep
 from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS, Unshown
 
@@ -258,6 +259,15 @@ def test_limits_of_zero_ask_for_nothing() -> None:
 )
 def test_being_behind_says_what_to_do_about_it(changes: dict[str, Any], step: str) -> None:
     assert step in of(committed=NOW - 2 * DAY, **changes).findings[0].next_step
+
+
+def test_of_a_refusal_with_many_findings_the_first_are_told() -> None:
+    """All of them are below, in the error itself."""
+    lines = ["PrecheckError: precheck failed: 6 findings; nothing was written:", "a: x", "the same of: b; c"]
+    text = "\n".join((*lines, "d: x", "e: x", "f: x"))
+    failed = of(window=LEFT, error=LaneStop(WHOLE_WINDOW, 0, text, 0)).findings[0]
+    told = "a: x d: x e: x (PrecheckError: precheck failed: 6 findings; nothing was written)"
+    assert failed.text == f"the window was refused: {told}"
 
 
 def test_an_error_is_told_with_its_way_out() -> None:

@@ -391,6 +391,20 @@ def test_one_thing_that_is_wrong_is_found_by_its_check_alone(name: str) -> None:
         raise_if_fatal(found, begun=True)
 
 
+def test_what_one_step_mends_is_said_once_with_all_its_places() -> None:
+    one = Finding(Severity.FATAL, "view a.v", "an account with SUPER", "none", "GRANT SUPER", check="definers")
+    others = [replace(one, where=where) for where in ("view b.v", "view c\nv")]
+    another = replace(one, where="view d.v", todo="GRANT SYSTEM_USER")
+    with pytest.raises(PrecheckError) as error:
+        raise_if_fatal([one, another, *others, replace(one, severity=Severity.INFO)])
+    assert str(error.value).splitlines() == [
+        "precheck failed: 4 findings; nothing was written:",
+        str(one),
+        r"the same of: view b.v; view c\nv",
+        str(another),
+    ]
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_one_thing_that_is_wrong_with_a_server_is_found_by_its_check(name: str) -> None:
     of, severity, where = TARGETS[name]

@@ -266,8 +266,10 @@ def _errors(status: ChannelStatus, *, solved: bool) -> list[Grid]:
     shown = [error for error in status.errors if solved or error.id in status.unsolved]
     if not shown:
         return []
-    grid = Grid("last errors" if solved else "errors", lines=True).columns("at (UTC)", "lane", "seqno", "error")
+    # whole lines: a refusal has many, which a column of a table would break into more
+    grid = Grid.of_facts("last errors" if solved else "errors")
     for error in shown:
-        lane = "-" if error.lane == WHOLE_WINDOW else str(error.lane)
-        grid.row(error.at, lane, f"{error.seqno:,}" if error.seqno else "-", error.text)
+        where = "" if error.lane == WHOLE_WINDOW else f"lane {error.lane}, "
+        at = f"{where}seqno {error.seqno:,}: " if error.seqno else where
+        grid.row(f"{error.at.partition('.')[0]} UTC", f"{at}{error.text}")
     return [grid]
