@@ -8,6 +8,7 @@ import sys
 import threading
 from typing import NoReturn
 
+from binlane.activity import doing
 from binlane.cli.commands import main
 from binlane.orchestration.terminal import all_flushed, break_silence
 
@@ -22,7 +23,9 @@ def program() -> NoReturn:
     if sys.argv[1:2] != ["check"]:  # a monitoring system takes what it reads for an answer
         break_silence()
     try:
-        main()
+        # what a terminal shows in a silence, unless a part of the command says more
+        with doing(" ".join(sys.argv[1:2])):
+            main()
     except SystemExit as exc:
         code = exc.code
     # Python waits for threads, prints a text, and says which output it could not write

@@ -191,7 +191,8 @@ def _extract_next(
     with _kept_if_whole(folder), shown as progress:
         manifest = reading.log(_until(request), progress)
         if manifest.transactions > 0:
-            digests = write_inputs(channel, endpoints, request, folder, manifest)
+            with doing("extract: the definitions of the target's tables"):
+                digests = write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
                 open_window(engine, WindowBounds.of(manifest, folder.uri, digests), manifest.start)
     if manifest.transactions == 0:

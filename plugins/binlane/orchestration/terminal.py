@@ -38,8 +38,9 @@ from binlane.safe_text import markdown_cell, one_line, printable
 __all__ = ["Bars", "Grid", "Terminal", "View", "as_text"]
 
 _WIDTH: Final = 110
-_SILENCE: Final = 5.0
-"""Seconds without output, behind which a command says what it is doing."""
+_SILENCE: Final = 4.0
+"""Seconds without output, behind which a command says what it is doing: with the imports before them, or the time until
+the timer's next signal, no more than five."""
 _LONGEST_SILENCE: Final = 60.0
 """In a log, where each line stays."""
 _STDERR: Final = 2

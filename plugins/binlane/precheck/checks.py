@@ -148,7 +148,8 @@ def check_window(
     ``selection``: what the channel's file takes. Facts that the lanes and the next window need go into ``plans``, the
     plan's folder, and the one above it; returns the digests of these files.
     """
-    with situation_of(channel, endpoints, plan, inputs, plans, selection) as situation:
+    asked = situation_of(channel, endpoints, plan, inputs, plans, selection)
+    with doing("check: the definitions of both servers"), asked as situation:
         log.info("precheck: rows are written by %s", _WRITTEN_BY[situation.needs.by_statements])
         findings = tuple(_to_be_typed(each, situation) for each in run_checks(situation, CHECKS))
         if situation.by_sql and not situation.settings.measures_rows:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from binlane.activity import doing
 from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
@@ -113,7 +114,8 @@ def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[C
             with translated(named), driver_errors(), source_engine.connect() as asked:
                 return read_schema(asked), read_grants(asked)
 
-        with in_background(ask_source) as answer, engine.connect() as asked:
+        read = doing("the definitions of both servers")
+        with read, in_background(ask_source) as answer, engine.connect() as asked:
             theirs, their_grants = read_schema(asked), read_grants(asked)
             known = known_databases(asked, channel.name)
             ours, our_grants = answer()
