@@ -9,9 +9,10 @@ import sys
 import traceback
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from binlane.choices import ArchiveAction, Compressed, Part
 from binlane.cli import fleet, restore, verify, windows
@@ -21,13 +22,45 @@ from binlane.errors import BinlaneError, ConfigError, naming
 from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from typer.models import CommandInfo
 
     from binlane.connections import AskStores, Endpoint
 
+PURPOSES: Final[Mapping[str, tuple[str, ...]]] = {
+    "Begin a channel": ("new", "grants", "doctor", "bootstrap", "init"),
+    "Apply windows": ("plan", "run", "follow", "stop", "resume", "read-at", "advise"),
+    "Look at channels": ("status", "find", "check", "config", "audit"),
+    "Compare and correct": ("verify", "recopy", "conflicts"),
+    "Restore": ("restore", "drill"),
+    "Read a log": ("inspect", "show", "archive"),
+    "Decide where a window cannot": ("skip", "replay-skipped", "decide", "xa", "adopt-target"),
+    "The program": ("spark-job", "spark-archive", "version"),
+}
+"""The list of commands in ``binlane --help``: by what they are for, in the order in which a newcomer needs them."""
+_WIDTH: Final = 120
+"""Of the help, on a terminal that is as wide."""
+_WHOLE: Final = 1000
+"""Characters of a command's first sentence: none is cut, long ones are wrapped."""
+
+
+class _Commands(TyperGroup):
+    """The program, whose help lists its commands by purpose."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Called by the library for the help, behind the options."""
+        widest = max(map(len, self.commands))
+        for purpose, names in PURPOSES.items():
+            with formatter.section(purpose):
+                rows = [(name, self.commands[name].get_short_help_str(_WHOLE)) for name in names]
+                # one column for all sections
+                formatter.write_dl([(name.ljust(widest), told) for name, told in rows])
+
+
 app = typer.Typer(
+    cls=_Commands,
+    context_settings={"max_content_width": _WIDTH},
     no_args_is_help=True,
     add_completion=False,
     # rich markup is off, because errors repeat the user's input
@@ -409,7 +442,10 @@ def _program(word: str) -> Callable[[], object]:
     asked = [command for command in app.registered_commands if _name_of(command) == word]
     if not asked:
         return typer.main.get_command(app)
-    alone = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    alone = typer.Typer(
+        context_settings={"max_content_width": _WIDTH},
+        rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False,
+    )  # fmt: skip
     alone.registered_commands = asked
     # a Typer of one command without a callback takes no command's name
     alone.callback()(_nothing)

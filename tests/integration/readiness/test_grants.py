@@ -197,7 +197,9 @@ def test_an_account_for_all_databases_writes_no_accounts_with_partial_revokes(
     mysql.write_channel('[filter.kinds]\naccounts = "ignore"\n')
     run_on(mysql.target, f"CREATE USER {TARGET} IDENTIFIED BY '{mysql.target.password}'", log=False)
     mysql.connect("target_server", mysql.target, TARGET)
-    assert "INSERT, UPDATE and DELETE on *.* include mysql.*" in _said(mysql, capsys)
+    said = _said(mysql, capsys)
+    assert "INSERT, UPDATE and DELETE on *.* include mysql.*" in said
+    assert f"run `binlane grants {CHANNEL}` again" in said
     with setting(mysql.target, "partial_revokes", "ON"):
         try:
             _assert_no_accounts(mysql, capsys)

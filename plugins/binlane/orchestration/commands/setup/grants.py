@@ -87,7 +87,7 @@ def grants(
         held = [statement for statement, _ in given]
         given += _for_what_is_there(channel, endpoints, held, (source, target), users=users)
     if not users and scopes == (EVERYWHERE,):
-        given += _without_accounts(of_target, target, endpoints.target)
+        given += _without_accounts(channel.name, of_target, target, endpoints.target)
     lines += _server("target", endpoints.target, target, given)
     return "\n".join(lines)
 
@@ -107,14 +107,15 @@ def _server(part: str, endpoint: Endpoint, greeting: Greeting, statements: Lines
     yield ""
 
 
-def _without_accounts(needs: Iterable[Need], target: Greeting, endpoint: Endpoint) -> Lines:
+def _without_accounts(channel: str, needs: Iterable[Need], target: Greeting, endpoint: Endpoint) -> Lines:
     """What keeps an account with privileges on all databases from changing accounts, which are rows of ``mysql``."""
     why = "accounts are rows of mysql.*, and the channel leaves accounts alone"
     if target.flavor is Flavor.MYSQL and not target.has_patterns:
         account = target.account or f"{endpoint.user}@{_ANY_HOST}"
         return [(str(each), why) for each in taken_back(needs, "mysql", account)]
     way = (
-        f"name the channel's databases in filter.include_databases, and run `binlane grants CHANNEL` again{_OR_REVOKE}"
+        f"name the channel's databases in filter.include_databases, and run `binlane grants {channel}` again"
+        f"{_OR_REVOKE}"
     )
     if target.flavor is Flavor.MARIADB:
         way = way.removesuffix(_OR_REVOKE)
