@@ -94,6 +94,28 @@ NAMELESS: Final[Mapping[str, Sequence[tuple[bytes, bytes, int]]]] = {
 }
 """Statements of a transaction, each with its default database and the flags of its event. A line more is an attack
 more."""
+_GBK: Final = b"\x04" + struct.pack("<HHH", 28, 28, 28)
+"""The status variable of a client of gbk, in which no character has the bytes of the name ``_UNREAD``."""
+_UNREAD: Final = b"`\x81\x7f`"
+_CALL: Final = b"INSERT INTO app.t VALUES (app.f())"
+_MADE: Final = (
+    b"CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN DECLARE "
+    + _UNREAD
+    + b" INT; SET GLOBAL max_connections = 77; RETURN 1; END"
+)
+UNREAD: Final[Mapping[str, Sequence[bytes]]] = {
+    "a function": (_MADE, _CALL),
+    "a trigger": (
+        b"CREATE TRIGGER app.x BEFORE INSERT ON app.t FOR EACH ROW BEGIN DECLARE "
+        + _UNREAD
+        + b" INT; SET GLOBAL max_connections = 77; END",
+        b"INSERT INTO app.t VALUES (1)",
+    ),
+    "a statement": (b"INSERT INTO app.t SELECT a FROM (SELECT RELEASE_ALL_LOCKS() AS a) AS " + _UNREAD,),
+    "a library": (b"CREATE FUNCTION " + _UNREAD + b" RETURNS STRING SONAME 'evil.so'", b"INSERT INTO app.t VALUES (1)"),
+    "accounts": (b"GRANT ALL ON *.* TO test_evil, " + _UNREAD, b"INSERT INTO app.t VALUES (1)"),
+}
+"""Definitions and a statement with a name that has no certain characters. A line more is an attack more."""
 
 
 @pytest.mark.parametrize(
@@ -129,6 +151,41 @@ def test_a_list_of_databases_is_no_proof_of_what_a_routine_changes(
         channel.run()
 
     assert channel.target.query("SELECT * FROM other.victim") == []
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_statement_of_which_a_name_is_not_read_does_not_run(
+    family: str, channel_of: ChannelOf, tmp_path: Path
+) -> None:
+    """What stands behind the name was not looked at; also where the channel allows what is unsafe."""
+    channel = channel_of(family, family)
+    before = channel.target.query("SELECT @@max_connections")
+    for number, (*definitions, last) in enumerate(UNREAD.values()):
+        log = _log(family, definitions, query(last, database=b"app", status=_GBK), status=_GBK)
+        _read_from(channel, tmp_path / str(number), log, rules="allow_unsafe = true\n")
+
+        with pytest.raises(BinlaneError, match=r"no certain characters of its character set|account statement, which"):
+            channel.run()
+
+        run_on(channel.target, "DROP DATABASE other", log=False)
+    assert channel.target.query("SELECT @@max_connections") == before
+
+
+@requires_mysql
+def test_a_user_s_statement_of_which_a_name_is_not_read_does_not_run(channel_of: ChannelOf) -> None:
+    """MySQL takes such names (MariaDB does not): the checks of what is unsafe saw the text in front of it alone."""
+    channel = channel_of("mysql", "mysql")
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (a CHAR(36))")
+    assert channel.run() is not None
+    with channel.source.connect(autocommit=True) as connection:
+        connection.query("SET NAMES gbk")
+        connection.query("SET SESSION binlog_format = STATEMENT")
+        connection.query(b"INSERT INTO app.t SELECT a FROM (SELECT UUID() AS a) AS " + _UNREAD)
+
+    with pytest.raises(BinlaneError, match="no certain characters of its character set"):
+        channel.run()
+
+    assert channel.target.query("SELECT * FROM app.t") == []
 
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
@@ -242,7 +299,7 @@ def _rows_of(family: str) -> Sequence[bytes]:
 
 
 def _log(
-    family: str, definitions: Sequence[str], last: bytes, status: bytes = b"", before: Sequence[bytes] = ()
+    family: str, definitions: Sequence[str | bytes], last: bytes, status: bytes = b"", before: Sequence[bytes] = ()
 ) -> bytes:
     """An archive's file: the database app with a table, definitions, and a transaction of one statement, and of those
     before it."""
@@ -251,7 +308,8 @@ def _log(
     events = [format_event(replace(MARIADB if is_mariadb else MYSQL, checksum=ChecksumAlgorithm.CRC32))]
     for number, statement in enumerate(made, 1):
         gtid = mariadb_gtid(number, _STANDALONE) if is_mariadb else mysql_gtid(number)
-        events += [crc(gtid), crc(query(statement.encode(), database=b"app", status=status))]
+        sql = statement if isinstance(statement, bytes) else statement.encode()
+        events += [crc(gtid), crc(query(sql, database=b"app", status=status))]
     number = len(made) + 1
     begin = [mariadb_gtid(number, _IN_TRANSACTION)] if is_mariadb else [mysql_gtid(number), query(b"BEGIN")]
     return MAGIC + b"".join([*events, *map(crc, (*begin, *before, last, wire(T.XID, struct.pack("<Q", 42))))])
@@ -266,7 +324,7 @@ def _read_from(channel: Channel, folder: Path, log: bytes, rules: str = EXCLUDED
 def _archive_of(channel: Channel, folder: Path, log: bytes, rules: str = EXCLUDED) -> None:
     """Make this log the channel's, and a database on the target that the filter leaves out."""
     archive = folder / "archive"
-    archive.mkdir()
+    archive.mkdir(parents=True)
     (archive / "binlog.000001").write_bytes(log)
     channel.write_channel(rules)
     file = channel.channels / f"{CHANNEL}.toml"

@@ -183,7 +183,9 @@ _XA: Final = int(MariadbGtidFlag.PREPARED_XA | MariadbGtidFlag.COMPLETED_XA)
 _MULTI_ENGINE: Final = int(MariadbExtraFlag.MULTI_ENGINE)
 _ALTER_ENDS: Final = int(MariadbExtraFlag.COMMIT_ALTER | MariadbExtraFlag.ROLLBACK_ALTER)
 _THREAD_ID: Final = int(MariadbExtraFlag.THREAD_ID)
-_XA_NAME: Final = re.compile(rb"X'((?:[0-9A-Fa-f]{2})*)',X'((?:[0-9A-Fa-f]{2})*)',(\d{1,10})")
+_XA_NAME: Final = re.compile(rb"X'((?:[0-9A-Fa-f]{2})*)',X'((?:[0-9A-Fa-f]{2})*)',(\d{1,20})")
+_FORMAT_BITS: Final = 0xFFFF_FFFF
+"""MySQL takes format ids of 64 bits, and logs these in XA PREPARE alone (seen on 9.7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ class XaName:
         if match is None:
             return None
         gtrid, bqual, format_id = (str(part, "ascii") for part in match.groups())
-        return cls(int(format_id), bytes.fromhex(gtrid), bytes.fromhex(bqual))
+        return cls(int(format_id) & _FORMAT_BITS, bytes.fromhex(gtrid), bytes.fromhex(bqual))
 
     def __str__(self) -> str:
         return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"

@@ -40,9 +40,9 @@ _SWE7: Final = "swe7"
 """Swedish letters in place of these characters of ASCII. Outside of quotes, three of them remain what they are in ASCII
 to the servers' lexers (tried on both): the at sign, the vertical bar and the backquote. A backslash is a letter there,
 and escapes a quote inside a literal: texts with one are not read."""
-_SWE7_LETTERS: Final = bytes(0xFF if byte in b"@[\\]^`{|}~" else byte for byte in range(256))
+_SWE7_LETTERS: Final = str.maketrans("@[\\]^`{|}~", "ÉÄÖÅÜéäöåü")
 _SWE7_PIECE: Final = re.compile(
-    rb"'[^']*'|\"[^\"]*\"|`[^`]*`|/\*.*?\*/|(?:--(?=[\x00-\x20\x7f])|\#)[^\n]*|(?P<letter>[\[\]^{}~])", re.S
+    r"'[^']*'|\"[^\"]*\"|`[^`]*`|/\*.*?\*/|(?:--(?=[\x00-\x20\x7f])|\#)[^\n]*|(?P<letter>[\[\]^{}~])", re.S
 )
 _MASK: Final = bytes(range(128)) + _LETTER * 128
 _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
@@ -107,7 +107,7 @@ def decoded(sql: bytes, context: SessionContext) -> str:
     if name in _UTF8:
         return sql.decode("utf-8", "replace")
     if name == _SWE7 and b"\\" not in sql:
-        return _SWE7_PIECE.sub(_without_letters, sql).decode("ascii", "replace")
+        return _SWE7_PIECE.sub(_with_letters, sql.decode("ascii", "replace"))
     decode = _decoder(name)
     if decode is not None:
         return sql.decode("ascii") if sql.isascii() else decode(sql)
@@ -115,9 +115,9 @@ def decoded(sql: bytes, context: SessionContext) -> str:
     return (b"" if match is None else match.group()).decode("ascii") + " " + _HIDDEN
 
 
-def _without_letters(match: re.Match[bytes]) -> bytes:
+def _with_letters(match: re.Match[str]) -> str:
     quote = match.group()[:1]
-    if quote in (b"'", b'"', b"`"):
+    if quote in ("'", '"', "`"):
         return quote + match.group()[1:-1].translate(_SWE7_LETTERS) + quote
     return match.group().translate(_SWE7_LETTERS) if match["letter"] is not None else match.group()
 

@@ -144,7 +144,7 @@ def _names_own(text: str, dialect: Dialect) -> bool:
 
 def _kind_of(text: str, dialect: Dialect, kind: StatementKind) -> str:
     plain = _CHANGE.match(text)
-    if plain is not None and _FILE.search(text) is None:
+    if plain is not None and kind is not StatementKind.UNKNOWN and _FILE.search(text) is None:
         return plain.group().strip().upper()
     tokens: list[Token] = []
     try:

@@ -56,9 +56,10 @@ def test_an_unread_character_set_keeps_whether_the_statement_commits() -> None:
     ("sql", "table"),
     [
         (b"INSERT INTO t VALUES (1, 'a}@[b') -- '\n", "t"),
-        (b"UPDATE a.`t|` SET b = 1", None),
-        (b"UPDATE a.t SET b = `c@d`", None),
-        (b"UPDATE a.t{ SET b = 1 | 2", None),
+        (b"UPDATE a.`t|` SET b = 1", "tö"),
+        (b"UPDATE a.t SET b = `c@d`", "t"),
+        (b"UPDATE a.t{ SET b = 1 | 2", "tä"),
+        (b"UPDATE a.`t\xe4` SET b = 1", None),
         (b"UPDATE /* ' */ a.t SET b = `c` | @e, f = 'it''s' # '", "t"),
         (b"CREATE DEFINER=`root`@`localhost` VIEW a.t AS SELECT 1 AS a", "t"),
     ],

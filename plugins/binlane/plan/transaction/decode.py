@@ -52,7 +52,7 @@ from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
-from binlane.sql.parse.lexer import NAMES_A_FILE, Unreadable, names_a_file
+from binlane.sql.parse.lexer import NAMES_A_FILE, UNREAD_NAME, Unreadable, names_a_file
 from binlane.sql.plain_statement import parted, plain
 from binlane.sql.server_composed import (
     hidden_clause,
@@ -388,6 +388,8 @@ class _Dissection:
                 'a text with ", \\ or || after SET STATEMENT sql_mode, parsed in a mode that the log does not contain,'
             )
             _refuse(event, self.log, what)
+        if facts.reason == UNREAD_NAME:
+            _refuse(event, self.log, f"a statement with {UNREAD_NAME} {_WAY_ON_OF_NAMES},")
         if facts.unsafe is not None and _gives_up_locks(query, self.log.format.flavor):
             _refuse(event, self.log, "a statement that releases all locks of its session, also the lane's lease,")
         if query.unknown_status is not None:
@@ -435,6 +437,9 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 ASKS_FOR_DATABASE: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(", re.I)
 _GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
+_WAY_ON_OF_NAMES: Final = (
+    "(write it behind SET NAMES utf8mb4; for this one, skip it and run on the target what the source has executed)"
+)
 _SHOWN: Final = 200
 """Bytes of a refused statement shown in a message."""
 _BY_HAND: Final = ("of a kind that no server logs", "put it into the log")
@@ -484,9 +489,7 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
         return replace(facts, reason="a character set that this version does not read")
     if any("\ufffd" in name for name in facts.databases | {key.table for key in facts.tables}):
         commits = facts.commits_implicitly
-        return StatementFacts(
-            StatementKind.UNKNOWN, commits_implicitly=commits, reason="a name in another character set"
-        )
+        return StatementFacts(StatementKind.UNKNOWN, commits_implicitly=commits, reason=UNREAD_NAME)
     return facts
 
 

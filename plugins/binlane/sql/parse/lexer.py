@@ -65,6 +65,8 @@ _NUMBER: Final = rf"""(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?
 _SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}@]"
 UNDECODED: Final = "\ufffd"
 """A decoder writes this in place of undecodable bytes; a name that contains it is not known."""
+UNREAD_NAME: Final = "a name with bytes that are no certain characters of its character set"
+"""The reason of Unreadable for such a name: what stands behind it in a text is not known."""
 _FILE: Final = "#mysql50#"
 NAMES_A_FILE: Final = f"a name that begins with {_FILE}, with which MariaDB finds an object of another name"
 """The reason of Unreadable: behind this prefix stands the name of a file or folder, so every object has two names."""
@@ -219,7 +221,7 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
 
 def _named(kind: TokenKind, text: str, *, gap: bool) -> Token:
     if UNDECODED in text:
-        raise Unreadable("a name with bytes outside its character set")
+        raise Unreadable(UNREAD_NAME)
     if names_a_file(text):
         raise Unreadable(NAMES_A_FILE)
     return Token(kind, text, text.upper() if kind is TokenKind.WORD else "", gap)

@@ -36,7 +36,6 @@ from tests.unit.plan.logs import (
     rows,
     segment_of,
     settings,
-    statements,
     table_map,
 )
 
@@ -319,7 +318,9 @@ def test_a_statement_in_two_character_sets_is_refused_before_anything_is_written
     assert str(refused.value).startswith(place((begun,), 1))
     assert dissect(*only((begun, query(sql, status=b"\4" + struct.pack("<HHH", 45, 45, 45)), *ending)))
     if begun is GTID:
-        assert dissect(*only((mariadb_gtid(1, STANDALONE), query(b"CREATE TABLE `t` (\n  `\xe4` int)"))))
+        latin1 = b"\4" + struct.pack("<HHH", 8, 8, 8)
+        text = query(b"CREATE TABLE `t` (\n  `\xe4` int)", status=latin1)
+        assert dissect(*only((mariadb_gtid(1, STANDALONE), text)))
 
 
 def test_group_replication_s_own_events_change_nothing() -> None:
@@ -359,13 +360,29 @@ def test_drop_temporary_if_exists_passes_as_the_server_writes_it_for_sessions_th
     assert isinstance(part, StatementPart)
 
 
-def test_a_name_in_a_character_set_that_cannot_be_read_is_serialized() -> None:
-    found = filtered([rows(1, "a"), statements(2, "INSERT INTO t VALUES (1)")], settings(lanes=2))
-    assert found.seqnos(2) == []
-    event = query(b"INSERT INTO `\xff\xfe`.t VALUES (1)")
-    found = filtered([rows(1, "a"), (GTID, event, XID)], settings(lanes=2))
-    assert found.seqnos(2) == [(2, 2)]
-    assert found.barriers()[0][:4] == (2, 2, 2, (0, 1, 2))
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"INSERT INTO `\xff\xfe`.t VALUES (1)",
+        b"INSERT INTO t (`\xff\xfe`) SELECT UUID()",
+        b"INSERT INTO t SELECT a AS \xff\xfe, RELEASE_ALL_LOCKS() FROM u",
+        b"CREATE FUNCTION f() RETURNS INT BEGIN DECLARE `\xff\xfe` INT; SET GLOBAL init_connect = 'x'; RETURN 1; END",
+        b"CREATE FUNCTION `\xff\xfe` RETURNS STRING SONAME 'x.so'",
+        b"GRANT ALL ON *.* TO a@b, `\xff\xfe`@b",
+    ],
+)
+def test_a_statement_of_which_a_name_is_not_read_is_refused(sql: bytes) -> None:
+    with pytest.raises(UnsupportedEventError, match="no certain characters of its character set"):
+        dissect(*only((GTID, query(sql), XID)))
+
+
+@pytest.mark.parametrize("rest", [b" `", b" '", b" \x00", b" /*", b" /*!50000 /*!50000 */"])
+@pytest.mark.parametrize("verb", [b"INSERT INTO t SELECT", b"UPDATE t SET a =", b"DELETE FROM t WHERE", b"DO"])
+def test_a_statement_that_is_not_read_to_its_end_is_refused(verb: bytes, rest: bytes) -> None:
+    with pytest.raises(
+        UnsupportedEventError, match=r"no server logs|without an end|read differently|releases all locks"
+    ):
+        dissect(*only((GTID, query(verb + rest + b" RELEASE_ALL_LOCKS()"), XID)))
 
 
 def test_a_transaction_without_content_still_counts() -> None:

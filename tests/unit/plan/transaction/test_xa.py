@@ -174,3 +174,10 @@ def test_the_log_tells_whether_a_prepared_transaction_may_have_changed_tables_wi
     halves = Halves()
     halves.classify(1, half, log, "segments/1")
     assert [each.at_once for each in halves.prepared] == [expected]
+
+
+def test_a_format_id_has_the_bits_that_xa_prepare_logs() -> None:
+    """MySQL takes 64 bits, and logs all of them in XA COMMIT."""
+    ended = XaName.of_statement(b"XA COMMIT X'61',X'62',4294967297")
+    assert ended == XaName(1, b"a", b"b")
+    assert XaName.of_statement(b"XA COMMIT X'61',X'62',9223372036854775807") == XaName(0xFFFF_FFFF, b"a", b"b")
