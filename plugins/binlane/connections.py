@@ -32,7 +32,41 @@ _OF_AIRFLOW: Final = frozenset({"charset", "cursor", "local_infile", "client"})
 _PARTS: Final = ("ca", "cert", "key")
 """Keys of the extra ``ssl``."""
 _WORD: Final = re.compile(r"[a-z]{0,12}(_[a-z]{1,12}){0,4}")
+WITH_TLS: Final = (
+    "where the account (REQUIRE SSL) or the server (require_secure_transport) takes TLS alone, let the connection have "
+    "ssl_mode=required"
+)
+_WITHOUT_TLS: Final = 3159
+"""MySQL's error for a connection that require_secure_transport refuses; MariaDB's is that of a wrong password."""
+_SPENT: Final = 1226
+"""A limit of the account, of its connections or of its work in an hour."""
+_LIMIT: Final = re.compile(r"User '(?P<user>[^']*)' has exceeded the '(?P<limit>\w+)' resource")
+_LIMITS: Final[Mapping[str, str]] = {
+    "max_connections_per_hour": "MAX_CONNECTIONS_PER_HOUR",
+    "max_questions": "MAX_QUERIES_PER_HOUR",
+    "max_queries_per_hour": "MAX_QUERIES_PER_HOUR",
+    "max_updates": "MAX_UPDATES_PER_HOUR",
+    "max_updates_per_hour": "MAX_UPDATES_PER_HOUR",
+}
+"""The option of ALTER USER, by a server's word; MAX_USER_CONNECTIONS for any other."""
 _YES: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def login_advice(code: int, said: str) -> str:
+    """The next step where a server refuses an account's connection or statement for the account's limits, or for want
+    of TLS; empty for all other errors. ``said``: the server's text."""
+    if code == _WITHOUT_TLS:
+        return WITH_TLS
+    if code != _SPENT:
+        return ""
+    found = _LIMIT.search(said)
+    option = _LIMITS.get(found["limit"].lower(), "") if found else ""
+    account = "the account" if found is None else f"'{found['user']}'@HOST"
+    return (
+        f"it is a limit of the account, not of the server: ALTER USER {account} WITH "
+        f"{option or 'MAX_USER_CONNECTIONS'} 0 (none) there, or give the channel an account without limits, then run "
+        "again"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pymysql
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from binlane.apply.session.retry_verdicts import Verdict, driver_error, error_code, error_text, judge
+from binlane.connections import WITH_TLS, login_advice
 from binlane.errors import TargetError, TargetUnavailableError
 
 _NOT_LET_IN: Final = frozenset({1045, 1698, 3118, 4151})
@@ -18,16 +19,6 @@ DENIED: Final = frozenset({1044, 1142, 1143, 1227, 1410})
 """A privilege is missing."""
 _UNTRUSTED: Final = frozenset({1418, 1419})
 """A function or trigger, with a binary log."""
-_LIMIT: Final = re.compile(r"User '(?P<user>[^']*)' has exceeded the '(?P<limit>\w+)' resource")
-_LIMITS: Final[Mapping[str, str]] = {
-    "max_user_connections": "MAX_USER_CONNECTIONS",
-    "max_connections_per_hour": "MAX_CONNECTIONS_PER_HOUR",
-    "max_questions": "MAX_QUERIES_PER_HOUR",
-    "max_queries_per_hour": "MAX_QUERIES_PER_HOUR",
-    "max_updates": "MAX_UPDATES_PER_HOUR",
-    "max_updates_per_hour": "MAX_UPDATES_PER_HOUR",
-}
-"""The option of ALTER USER, by a server's word."""
 _NO_TABLES: Final = frozenset({1049, 1146})
 _LOCKED: Final = frozenset({1205, 1213})
 _READ_ONLY: Final[Mapping[str, str]] = {"super": "super_read_only", "": "read_only"}
@@ -36,8 +27,6 @@ _IS_READ_ONLY: Final = frozenset({1290, 1836})
 _FULL: Final = frozenset({3, 1021, 1026, 1114})
 """A table, its file or the server's disk. 3 is the number of errors of the servers' file library."""
 _TABLE_FULL: Final = 1114
-_SPENT: Final = 1226
-"""A limit of the account, of MAX_USER_CONNECTIONS or of its work in an hour."""
 _FREE_SPACE: Final = "free space on the target, then run again: what is committed stays, and nothing is half applied"
 _NO_SPACE: Final = re.compile(r"\b(?:errno|errcode): 28\b|no space left on device", re.IGNORECASE)
 """ENOSPC in the text of any error, such as 1005 (cannot create the table)."""
@@ -62,7 +51,7 @@ def target_errors(name: str) -> Iterator[None]:
         if judge(exc) is Verdict.RETRY:
             way_out = transient_advice(exc) or "check host and port, then run again when the server answers"
             raise TargetUnavailableError(f"{said}; {way_out}") from exc
-        raise TargetError(f"{said}; {limit_advice(exc) or _advice(error_code(exc))}") from exc
+        raise TargetError(f"{said}; {account_advice(exc) or _advice(error_code(exc))}") from exc
 
 
 def transient_advice(error: BaseException) -> str:
@@ -80,17 +69,9 @@ def transient_advice(error: BaseException) -> str:
     return ""
 
 
-def limit_advice(error: BaseException) -> str:
-    """The next step where a limit of the account is reached; empty for all other errors."""
-    if error_code(error) != _SPENT:
-        return ""
-    found = _LIMIT.search(error_text(error))
-    name = _LIMITS.get(found["limit"].lower(), "MAX_USER_CONNECTIONS") if found else "MAX_USER_CONNECTIONS"
-    account = "the account" if found is None else f"'{found['user']}'@HOST"
-    return (
-        f"it is a limit of the account, not of the server: ALTER USER {account} WITH {name} 0 (none) there, or give "
-        "the channel an account without limits, then run again"
-    )
+def account_advice(error: BaseException) -> str:
+    """``login_advice`` of an error."""
+    return login_advice(error_code(error), error_text(error))
 
 
 def space_advice(code: int, said: str) -> str:
@@ -111,7 +92,7 @@ def _advice(code: int) -> str:
     if code in _UNTRUSTED:
         return "SET GLOBAL log_bin_trust_function_creators = ON on the target, then run again"
     if code in _NOT_LET_IN:
-        return "check user and password of the connection"
+        return f"check user and password of the connection; {WITH_TLS}"
     if code in DENIED:
         return "GRANT the account what the server names (docs/accounts.md has the statements), then run again"
     if code in _NO_TABLES:

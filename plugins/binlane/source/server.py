@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pymysql
 
+from binlane.connections import WITH_TLS, login_advice
 from binlane.driver import LoginRefusedError
 from binlane.errors import (
     BinlaneError,
@@ -78,7 +79,8 @@ def _error(name: str, exc: pymysql.err.MySQLError, flavor: Flavor | None) -> Sou
         )
     if isinstance(exc, LoginRefusedError):
         return PrecheckError(
-            f"{said}; the login was refused: compare the connection's user and password with the account on the server"
+            f"{said}; the login was refused: compare the connection's user and password with the account on the "
+            f"server; {WITH_TLS}"
         )
     if code in _REFUSED:
         if flavor is not None:
@@ -102,7 +104,8 @@ def _error(name: str, exc: pymysql.err.MySQLError, flavor: Flavor | None) -> Sou
             )
         if any(sign in lowered for sign in _REWOUND):
             return SourceIdentityError(f"{said}; the log is shorter than before: it was reset or restored")
-    return SourceError(said)
+    advice = login_advice(code, text)
+    return SourceError(f"{said}; {advice}" if advice else said)
 
 
 def flavor_of(connection: Any) -> Flavor:

@@ -8,7 +8,8 @@ import pymysql
 import pytest
 
 from binlane.apply.refusals import space_advice, target_errors
-from binlane.errors import TargetError, TargetUnavailableError
+from binlane.errors import SourceError, TargetError, TargetUnavailableError
+from binlane.source.server import translated
 
 REFUSALS = [
     (
@@ -17,7 +18,8 @@ REFUSALS = [
         r"^t: the server says: said \(1146\); .*`binlane bootstrap CHANNEL` copies.*`The schema binlane is lost`",
     ),
     (1049, TargetError, r"`binlane init CHANNEL` begins it without a copy"),
-    (1045, TargetError, r"check user and password of the connection"),
+    (1045, TargetError, r"check user and password of the connection; .*REQUIRE SSL.*ssl_mode=required"),
+    (3159, TargetError, r"require_secure_transport.*ssl_mode=required"),
     (1227, TargetError, r"GRANT the account what the server names"),
     (1064, TargetError, r"look at the target, then run again: what is committed stays"),
     (1114, TargetError, r"free space on the target, then run again: what is committed stays"),
@@ -29,6 +31,22 @@ REFUSALS = [
 def test_a_refusal_names_the_server_and_the_way_out(code: int, error: type[TargetError], message: str) -> None:
     with pytest.raises(error, match=message), target_errors("t"):
         raise pymysql.err.OperationalError(code, "said")
+
+
+@pytest.mark.parametrize(
+    ("limit", "option"),
+    [
+        ("max_user_connections", "MAX_USER_CONNECTIONS"),
+        ("max_connections_per_hour", "MAX_CONNECTIONS_PER_HOUR"),
+        ("max_questions", "MAX_QUERIES_PER_HOUR"),
+        ("max_updates_per_hour", "MAX_UPDATES_PER_HOUR"),
+    ],
+)
+def test_a_limit_of_an_account_is_named_with_the_option_that_lifts_it(limit: str, option: str) -> None:
+    said = f"User 'x' has exceeded the '{limit}' resource (current value: 1)"
+    for side in (target_errors("the target"), translated("the source")):
+        with pytest.raises((TargetError, SourceError), match=f"ALTER USER 'x'@HOST WITH {option} 0 "), side:
+            raise pymysql.err.OperationalError(1226, said)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from binlane.apply.refusals import limit_advice
+from binlane.apply.refusals import account_advice
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text
 from binlane.apply.temporary_copies import as_a_whole
 from binlane.binlog.types.literals import identifier
@@ -49,8 +49,8 @@ def error_for(error: BaseException, verdict: Verdict, engine: Engine) -> TargetE
     message = f"{code} {error_text(error)}"
     if code == _CONVERSION:
         message += f" ({_logged_conversion(engine)})"
-    if limit := limit_advice(error):
-        message += f"; {limit}"
+    if advice := account_advice(error):
+        message += f"; {advice}"
     return DriftError(message) if verdict is Verdict.DRIFT else ApplyError(message)
 
 
