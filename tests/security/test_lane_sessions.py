@@ -24,6 +24,9 @@ BODIES: Final = (
     ("SET SESSION group_concat_max_len", "SET SESSION group_concat_max_len = 4"),
     ("SET @@session.", "SET @@session.`lock_wait_timeout` = 1"),
     ("SET ROLE", "SET ROLE NONE"),
+    ("SET CHAR", "SET CHAR SET latin1"),
+    ("SET NAMES", "SET @x = 1, NAMES latin1"),
+    ("SET CHARACTER", "SET @x = (SELECT 1), CHARACTER SET latin1"),
     ("CREATE TABLE", "CALL app.makes()"),
     # to information_schema, code inside of a literal
     ("KILL", "SET @x = 'a\\\\'; KILL CONNECTION_ID(); SET @y = ' OR 1 #'\n"),
@@ -31,14 +34,19 @@ BODIES: Final = (
 )
 """What is found in a body, and the body."""
 OF_FAMILY: Final = {
-    "mariadb": (("CREATE SERVER", "CREATE OR REPLACE SERVER evil FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'evil')"),),
+    "mariadb": (
+        ("SET ROLE", "SET @x = 1, ROLE NONE"),
+        ("CREATE SERVER", "CREATE OR REPLACE SERVER evil FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'evil')"),
+    ),
     "mysql": (
         ("CLONE LOCAL", "CLONE LOCAL DATA DIRECTORY = '/nowhere/evil'"),
         ("IMPORT TABLE", "IMPORT TABLE FROM 'x.sdi'"),
     ),
 }
 UNREAD: Final = "BEGIN DECLARE `\ufffd` INT; KILL CONNECTION_ID(); END"
-HARMLESS: Final = "SET @@session.max_sp_recursion_depth = 5, sql_mode = '', time_zone = '+01:00'"
+HARMLESS: Final = (
+    "SET @@session.max_sp_recursion_depth = 5, sql_mode = '', time_zone = '+01:00', @y = CONCAT('a', CHAR(65))"
+)
 """Lanes set the second and the third anew for each statement."""
 FAMILIES: Final = ("mariadb", pytest.param("mysql", marks=requires_mysql))
 

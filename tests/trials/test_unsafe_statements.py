@@ -125,7 +125,6 @@ EXACT: Final = {
     "SELECT {n}, 1": "one row",
     "@@sql_mode": "the log has it",
     "@@lc_time_names": "the log has it",
-    "@@insert_id": "the log has it",
 }
 """What a server warns of and the target does exactly."""
 

@@ -19,7 +19,7 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.other_answers import other_answer
-from binlane.sql.parse.unsafe import fills_by_default, of_server, unordered_limit
+from binlane.sql.parse.unsafe import fills_by_default, of_server, unlogged_variable, unordered_limit
 from binlane.sql.programs.of_server import never_in_lane, value_of_server
 from binlane.work.logged_statements import LaneStatement
 
@@ -38,6 +38,8 @@ _TODO_IN_LANES: Final = (
     "target by hand"
 )
 _UNREAD: Final = "a text that cannot be split into words"
+_CALLING: Final = frozenset("(@")
+"""What a default has that is no literal: a call, or a variable."""
 _FILLING: Final = re.compile(rb"\b(?:INSERT|REPLACE|LOAD|DEFAULT)\b", re.IGNORECASE)
 
 
@@ -122,11 +124,12 @@ def _of_table(table: Table, flavor: Flavor, *, differs: bool) -> Mapping[str, st
 
     found = dict[str, str]()
     for column in table.columns:
-        if column.default is None or "(" not in column.default or column.default.startswith("'"):
+        if column.default is None or column.default.startswith("'") or _CALLING.isdisjoint(column.default):
             continue
         # MySQL's catalogue escapes the quotes of literals (seen on 9.7)
         tokens = tokens_of(column.default.replace("\\'", "'"), flavor) or ()
-        what = next((what for at in range(len(tokens)) if (what := of_server(tokens, at, flavor)) is not None), None)
+        every = ((of_server(tokens, at, flavor), unlogged_variable(token)) for at, token in enumerate(tokens))
+        what = next((what for both in every for what in both if what is not None), None)
         if what is None and differs:
             what = other_answer(tokens)
         if what is not None:

@@ -31,12 +31,14 @@ _WAITING: Final = ("MASTER_POS_WAIT", "SOURCE_POS_WAIT", "MASTER_GTID_WAIT", "WA
 WAITING: Final = frozenset(f"{name}()" for name in _WAITING)
 """Unsafe parts that wait for the server's own place as a replica, which a target of binlane does not have."""
 _LOGGED: Final = """
-auto_increment_increment auto_increment_offset character_set_client character_set_connection character_set_database
-character_set_server check_constraint_checks collation_connection collation_database collation_server
-default_collation_for_utf8mb4 default_table_encryption explicit_defaults_for_timestamp foreign_key_checks identity
-insert_id last_insert_id lc_time_names pseudo_thread_id rand_seed1 rand_seed2 sql_auto_is_null sql_mode
-sql_require_primary_key time_zone unique_checks
+auto_increment_increment auto_increment_offset character_set_client character_set_connection character_set_server
+check_constraint_checks collation_connection collation_server default_collation_for_utf8mb4 default_table_encryption
+foreign_key_checks identity last_insert_id lc_time_names pseudo_thread_id sql_auto_is_null sql_mode time_zone
+unique_checks
 """
+"""Variables that a statement may read: the log has their values with every statement. It has others with those alone
+that depend on them: ``@@insert_id`` and ``@@rand_seed1`` are another number on the target, and
+``@@collation_database``, of a session without a default database, is another collation."""
 _SERVERS_OWN: Final = frozenset({"performance_schema", "information_schema", "sys", "mysql"})
 """Databases with what a server tells of itself, or has for itself."""
 _FUNCTIONS: Final = frozenset((*_FUNCTION_NAMES.split(), *_WAITING))
@@ -177,10 +179,7 @@ def of_server(tokens: Sequence[Token], at: int, flavor: Flavor) -> str | None:
     """The function or variable at a token, if its value is the server's, the account's or the session's own."""
     token = tokens[at]
     if token.kind is TokenKind.VARIABLE and token.text.startswith("@@"):
-        name = token.text[2:].lower()
-        for scope in _SCOPES:
-            name = name.removeprefix(scope)
-        return None if name.strip("`") in _LOGGED_VARIABLES else token.text
+        return unlogged_variable(token)
     if token.kind is TokenKind.NAME:
         # a function whose name is no word of the grammar may be quoted
         name = token.text.upper()
@@ -193,6 +192,19 @@ def of_server(tokens: Sequence[Token], at: int, flavor: Flavor) -> str | None:
         # its salt is random
         return "ENCRYPT()"
     return None
+
+
+def unlogged_variable(token: Token) -> str | None:
+    """The variable at a token, if no log has its value with a statement whose columns' defaults read it: each but those
+    of ``_LOGGED_VARIABLES``, and the user's own."""
+    if token.kind is not TokenKind.VARIABLE:
+        return None
+    if not token.text.startswith("@@"):
+        return token.text
+    name = token.text[2:].lower()
+    for scope in _SCOPES:
+        name = name.removeprefix(scope)
+    return None if name.strip("`") in _LOGGED_VARIABLES else token.text
 
 
 def is_row_order_open(sql: str, dialect: Dialect) -> bool:
@@ -313,6 +325,8 @@ def _unsafe_default(tokens: Sequence[Token], flavor: Flavor) -> str | None:
         depth += is_symbol(token, "(") - is_symbol(token, ")")
         if depth == 0 and is_symbol(token, ","):
             adds = has_default = False
+        elif has_default and (found := unlogged_variable(token)) is not None:
+            return f"{found}{NEW_DEFAULT}"
         elif token.kind is not TokenKind.WORD:
             continue
         elif depth == 0 and token.upper == "ADD":

@@ -87,8 +87,8 @@ _COMMITTING_VERBS: Final = {
 procedure that it calls. Of temporary tables they are allowed."""
 _SESSIONS_CALLS: Final = WAITING | {"RELEASE_ALL_LOCKS()"}
 """The lane's lease is such a lock, and so is what readers wait for; the others never end."""
-_SETS: Final = frozenset({"ROLE", "TRANSACTION", "NAMES", "CHARACTER", "CHARSET"})
-"""Behind SET: what stays of the session."""
+_SETS: Final = frozenset({"ROLE", "TRANSACTION", "NAMES", "CHARACTER", "CHAR", "CHARSET", "DEFAULT"})
+"""Behind SET, or behind a comma of it: what stays of the session, or of the account."""
 _OF_SESSION: Final = frozenset({"SESSION", "LOCAL"})
 _RESTORED_NAMES: Final = """
 auto_increment_increment auto_increment_offset character_set_client check_constraint_checks collation_connection
@@ -103,8 +103,8 @@ _NOT_INHERITED_NAMES: Final = """
 debug_dbug debug_sync default_master_connection gtid_domain_id gtid_next gtid_next_list gtid_seq_no
 immediate_server_version innodb_lock_wait_timeout insert_id original_commit_timestamp original_server_version
 pseudo_replica_mode pseudo_slave_mode pseudo_thread_id rand_seed1 rand_seed2 require_row_format
-resultset_metadata server_id skip_parallel_replication skip_replication sql_log_bin transaction_allow_batching
-use_secondary_engine
+resultset_metadata server_id show_create_table_skip_secondary_engine skip_parallel_replication skip_replication
+sql_log_bin transaction_allow_batching use_secondary_engine
 """
 _NOT_INHERITED: Final = frozenset(_NOT_INHERITED_NAMES.split())
 """Variables of a session that has no global value, or cannot be asked for it."""
@@ -271,7 +271,8 @@ def _lasting(tokens: Sequence[Token], at: int) -> str | None:
     is_listed = before.upper in ("SET", *_OF_SESSION) or (is_symbol(before, ",") and _is_setting(tokens, at))
     if token.upper == "SET" and behind.upper in _OF_SESSION and tokens[at + 2].upper == "TRANSACTION":
         return "SET TRANSACTION"
-    if token.upper == "SET" and behind.upper in _SETS and not _is_column(tokens, at):
+    begins = token.upper == "SET" or (is_symbol(token, ",") and _is_setting(tokens, at) and _is_outermost(tokens, at))
+    if begins and behind.upper in _SETS and not is_symbol(tokens[at + 2], *_ASSIGNS, "."):
         return f"SET {behind.upper}"
     if token.kind is TokenKind.VARIABLE and token.text.startswith("@@") and is_listed:
         scope, _, name = token.text[2:].lower().rpartition(".")
@@ -299,6 +300,19 @@ def _is_setting(tokens: Sequence[Token], at: int) -> bool:
             return not _is_change(tokens, place)
         if is_symbol(tokens[place], ";"):
             return False
+    return False
+
+
+def _is_outermost(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a comma is in no parentheses of the statement SET around it; a type and a character set are none."""
+    depth = 0
+    for place in range(at - 1, -1, -1):
+        depth += is_symbol(tokens[place], ")") - is_symbol(tokens[place], "(")
+        if depth < 0:
+            return False
+        if tokens[place].upper == "SET":
+            is_set = place == 0 or tokens[place - 1].upper not in ("CHARACTER", "CHAR")
+            return is_set and depth == 0 and not is_symbol(tokens[place + 1], "(")
     return False
 
 
