@@ -69,16 +69,21 @@ def naming(channel: str) -> Iterator[None]:
 
 _ACCOUNT: Final = re.compile(r"(?<=://)[^/\s]+(?=@)")
 _PASSWORD: Final = re.compile(r"://[^/\s@]*:[^/\s]*@")
+_SIGNED: Final = re.compile(r"(?i)://\S*[?&][^=&\s]*(?:token|sig|secret|passw|credential|key)[^=&\s]*=[^&\s]")
+"""A secret in a URL's query, as in the signed addresses of object stores."""
+_QUERY: Final = re.compile(r"(://[^\s?'\"]*\?)[^\s'\"]+")
 
 
 def has_password(uri: str) -> bool:
-    """Whether a folder's URI has an account's password, or a key's secret: errors, notes and the state name folders."""
-    return _PASSWORD.search(uri) is not None
+    """Whether a folder's URI has an account's password, a key's secret or a signature: errors, notes and the state name
+    folders."""
+    return _PASSWORD.search(uri) is not None or _SIGNED.search(uri) is not None
 
 
 def without_accounts(text: str) -> str:
-    """A value for an error: a URL, which a user may have put in place of a connection's name, without its account."""
-    return _ACCOUNT.sub("***", text)
+    """A value for an error: a URL, which a user may have put in place of a connection's name, without its account and
+    its query."""
+    return _QUERY.sub(r"\1***", _ACCOUNT.sub("***", text))
 
 
 class BinlaneError(Exception):

@@ -36,6 +36,9 @@ FOLDERS: Final = (
     f"s3://AKIAIOSFODNN7:{SECRET}@bucket/logs",
     f"simplecache::sftp://user:{SECRET}@127.0.0.1:1/logs",
     f"http://:{SECRET}@127.0.0.1:1/logs",
+    f"https://127.0.0.1:1/logs?sv=1&sig={SECRET}",
+    f"https://127.0.0.1:1/logs?X-Amz-Credential={SECRET}&X-Amz-Signature={SECRET}",
+    f"simplecache::https://127.0.0.1:1/logs?access_token={SECRET}#x",
 )
 """URIs of folders that name a secret: errors, notes and the state begin with a folder's URI. A line more is an attack
 more."""
@@ -44,6 +47,8 @@ WITHOUT: Final = (
     "abfs://container@account.dfs.core.windows.net/x",
     "sftp://user@host/x",
     "/a:b@c",
+    "/logs?token=x",
+    "s3://bucket/logs?versionId=7",
 )
 
 

@@ -20,7 +20,7 @@ HIGHEST: Final = "highest"
 """The word for a stop at the highest position of any lane."""
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # domain-server-sequence; uuid:n or uuid:tag:n, the tag as MySQL 8.3 and newer allow it
-_GTID: Final = re.compile(rf"\d+-\d+-\d+|{_UUID}:(?:[a-z_][a-z0-9_]{{0,31}}:)?\d+")
+_GTID: Final = re.compile(rf"\d{{1,10}}-\d{{1,10}}-\d{{1,20}}|{_UUID}:(?:[a-z_][a-z0-9_]{{0,31}}:)?\d{{1,20}}")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 """A date alone, which is written like a GTID of MariaDB; a server writes no zeros in front of numbers."""
 

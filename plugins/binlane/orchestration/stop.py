@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ConfigError
 from binlane.orchestration.extraction.window_reading import start_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from binlane.connections import Endpoints
 
 log = logging.getLogger(__name__)
+_DIGITS: Final = 18
+"""Of a seqno, at most: Python itself raises an error for a number of thousands."""
 
 
 def check_stopped(endpoints: Endpoints, state: Channel, window: Window | None) -> None:
@@ -70,7 +72,7 @@ def seqno_of(window: Window, place: str, folders: WindowFolders) -> int:
 
     Raises ConfigError for any other text, PlanError if the place is not in the window.
     """
-    if place.isdecimal():
+    if place.isdecimal() and len(place) <= _DIGITS:
         return int(place)
     folder = folders.of(window.bounds.window_id, window.bounds.work)
     if (gtid := gtid_of(place)) is not None:

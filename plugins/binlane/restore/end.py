@@ -83,7 +83,7 @@ class EndGtid:
     def passes(self, run: RowTransactions) -> int:
         """Those in front of the first one with the GTID's number, in any domain or of any server."""
         number = int(_PARTS.split(self.gtid)[-1])
-        return first_of(run.number == np.uint64(number))
+        return run.end.size if number >> 64 else first_of(run.number == np.uint64(number))
 
     def passes_file(self, file: IndexedFile) -> bool:
         """By the numbers of its GTIDs, if all are known."""

@@ -45,8 +45,8 @@ class UntilPosition:
 
 Until = UntilLogEnd | UntilTime | UntilGtid | UntilPosition
 
-_MYSQL: Final = re.compile(r"([0-9a-fA-F-]{36}):(?:([a-z_][a-z0-9_]{0,31}):)?(\d+)")
-_MARIADB: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
+_MYSQL: Final = re.compile(r"([0-9a-fA-F-]{36}):(?:([a-z_][a-z0-9_]{0,31}):)?(\d{1,20})")
+_MARIADB: Final = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})")
 
 
 class Bound(Protocol):

@@ -19,9 +19,9 @@ from binlane.errors import BinlogError, SourceError
 from binlane.model import Flavor
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_INTERVAL: Final = re.compile(r"(\d+)(?:-(\d+))?")
+_INTERVAL: Final = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?")
 _TAG: Final = re.compile(r"[a-z_][a-z0-9_]{0,31}")
-_TRIPLE: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
+_TRIPLE: Final = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})")
 
 
 def gtids_in(

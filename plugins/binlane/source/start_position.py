@@ -29,7 +29,7 @@ from binlane.source.segments import Extraction
 
 OLDEST: Final = "oldest"
 NOW: Final = "now"
-_POSITION: Final = re.compile(r"([^:]+\.\d{4,}):(\d+)")
+_POSITION: Final = re.compile(r"([^:]+\.\d{4,}):(\d{1,18})")
 
 
 def begin(source: EventSource, at: str) -> Start:

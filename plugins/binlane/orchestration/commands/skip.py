@@ -38,7 +38,7 @@ from binlane.work.planned import PlannedLanes
 if TYPE_CHECKING:
     from binlane.connections import Endpoints, Resolver
 
-_RANGE: Final = re.compile(r"(\d+)-(\d+)")
+_RANGE: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 _MOST: Final = 10_000
 """Maximum of transactions in one order."""
 _MOST_BYTES: Final = 256 << 20

@@ -37,6 +37,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.orchestration.audited import audited, whoami
 from binlane.orchestration.commands.channel import load
+from binlane.orchestration.commands.channel_files import make_folder, replace_text
 from binlane.orchestration.commands.copies import restore as restoring
 from binlane.orchestration.commands.copies.drill_comparison import Comparison, compare_restored
 from binlane.orchestration.commands.copies.restore_plan import PATTERN, EndRequest, RestoreRequest, folder_of
@@ -352,7 +353,7 @@ class _Run:
 
     def _note(self, name: str) -> None:
         """Record a restore before it writes anything, so that it can be removed after a kill."""
-        self.record.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.record.parent)
         self._write([*self._noted(), name])
 
     def _noted(self) -> list[str]:
@@ -362,9 +363,7 @@ class _Run:
         if not names:
             self.record.unlink(missing_ok=True)
             return
-        temporary = self.record.with_suffix(".new")
-        temporary.write_text(json.dumps(names), encoding="utf-8")
-        temporary.replace(self.record)
+        replace_text(self.record, json.dumps(names))
 
     def clean(self) -> int:
         """Remove every restore that is recorded; how many there were."""

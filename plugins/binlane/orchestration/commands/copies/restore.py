@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from binlane.model import LogPosition, plural
 from binlane.orchestration.announcing.redaction import redacted
 from binlane.orchestration.audited import audited
 from binlane.orchestration.commands.channel import load
+from binlane.orchestration.commands.channel_files import make_folder, replace_text, write_new
 from binlane.orchestration.commands.copies.restore_digest import (
     END,
     NAME,
@@ -165,13 +165,11 @@ def _begin(plan: RestorePlan) -> None:
         require_free(session, names)
         require_free(session, {hidden: final for final, hidden in names.items() if final not in replaced})
         require_free(session, replaced)
-    plan.file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(plan.file.parent)
     try:
-        handle = os.open(plan.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        write_new(plan.file, plan.file_text)
     except FileExistsError:
         raise ConfigError(f"{plan.file}: expected no such file, found one: another restore has begun") from None
-    with os.fdopen(handle, "w", encoding="utf-8") as out:
-        out.write(plan.file_text)
     engine = engine_of(plan.endpoints.target)
     with target_errors(str(plan.endpoints.target)), engine.begin() as connection:
         create_restore(connection, plan.name, plan.definition)
@@ -213,9 +211,7 @@ def _begin_extension(running: _Running, plan: RestorePlan) -> None:
     ):
         _take_lease(session, name)
         # the channel now works on the final names; a kill in between leaves a complete restore
-        temporary = plan.file.with_suffix(".new")
-        temporary.write_text(plan.file_text, encoding="utf-8")
-        temporary.replace(plan.file)
+        replace_text(plan.file, plan.file_text)
         with engine_of(running.endpoints.target).begin() as connection:
             extend_restore(connection, name, plan.definition)
 

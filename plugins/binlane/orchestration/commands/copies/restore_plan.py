@@ -53,7 +53,7 @@ from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, Restore
 from binlane.work.files import WorkFolder
 
 _FOLDER: Final = "restores"
-_POSITION: Final = re.compile(r"([^:/\s]+\.\d{4,}):(\d+)")
+_POSITION: Final = re.compile(r"([^:/\s]+\.\d{4,}):(\d{1,18})")
 PATTERN: Final = frozenset("*?[]")
 """In --database: characters that stand for others."""
 _OWN: Final = "%"

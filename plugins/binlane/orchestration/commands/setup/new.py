@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 
 from binlane.config import load_channel, require_channel_name
 from binlane.errors import ConfigError
+from binlane.orchestration.commands.channel_files import make_folder, write_new
 from binlane.safe_text import one_line
 
 _TEMPLATE: Final = """\
@@ -56,21 +56,17 @@ def new(name: str, folder: Path, source: str, target: str, spark: str) -> str:
     require_channel_name(name, file)
     values = {"source": source, "target": target, "spark": spark}
     text = _TEMPLATE.format(name=name, **{key: _quoted(key, value) for key, value in values.items()})
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     try:
-        # O_EXCL: two of these commands at once write one file
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        write_new(file, text)
+        load_channel(file)
     except FileExistsError:
         raise ConfigError(
             f"{file}: expected no such file, found one: a channel is never overwritten; edit it, or choose another name"
         ) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        load_channel(file)
     except (ConfigError, OSError):
         # else the next try would find a file, and refuse to overwrite it
-        file.unlink()
+        file.unlink(missing_ok=True)
         raise
     return "\n".join((f"{file}: written", *_next_steps(name, source, target)))
 
