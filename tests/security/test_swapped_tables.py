@@ -14,7 +14,11 @@ import pytest
 
 from binlane.bootstrap.sessions import read_session
 from binlane.errors import BinlaneError
+from binlane.orchestration.commands.repair import apply_plan, make_plan
 from binlane.orchestration.commands.verify import verify
+from binlane.repair.plan import Action
+from binlane.schema.binding import bind
+from binlane.state.records.repairs import begin_repair
 from binlane.state.records.verifications import begin_verification
 from binlane.verify.outcome import Options
 from lab.servers import PrivateServer
@@ -29,6 +33,9 @@ EVIL: Final = (
     "CREATE TABLE victim.t (n INT)",
     "CREATE FUNCTION app.f() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER "
     "BEGIN INSERT INTO victim.t VALUES (1); RETURN 1; END",
+)
+CHECKED: Final = (
+    "CREATE SQL SECURITY INVOKER VIEW app.t AS SELECT n FROM app.b WHERE app.f() = 1 WITH CASCADED CHECK OPTION"
 )
 SWAP: Final = ("DROP TABLE app.t", "CREATE SQL SECURITY INVOKER VIEW app.t AS SELECT app.f() + 0 AS n")
 
@@ -52,6 +59,49 @@ def test_a_comparison_of_rows_calls_no_function_that_changes_anything(
     with pytest.raises((BinlaneError, pymysql.err.MySQLError), match="READ ONLY transaction"):
         verify(CHANNEL, channel.channels, Options(full=True))
     assert server.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_repair_calls_no_function_that_changes_anything(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The view shows the row that the plan wants, so the repair would commit what its function has done."""
+    channel = channel_of(family, family)
+    channel.on_both("CREATE DATABASE app", TABLE, *EVIL)
+    run_on(channel.source, "INSERT INTO app.t VALUES (1)", log=False)
+    for name, value in channel.environment.items():
+        monkeypatch.setenv(name, value)
+    _, stored = make_plan(CHANNEL, channel.channels, Options(full=True))
+    assert [row.action for row in stored.plan.rows] == [Action.INSERT]
+
+    def begun(*arguments: Any, **named: Any) -> Any:
+        run_on(channel.target, *SWAP, log=False)
+        return begin_repair(*arguments, **named)
+
+    monkeypatch.setattr("binlane.repair.execution.begin_repair", begun)
+    with pytest.raises(BinlaneError, match="found a view"):
+        apply_plan(CHANNEL, channel.channels, stored)
+    assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_that_are_written_by_sql_call_no_function_that_changes_anything(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the lane's look at the table, in front of its first statement."""
+    channel = channel_of(family, family)
+    channel.on_both("CREATE DATABASE app", TABLE, "CREATE TABLE app.b (n INT PRIMARY KEY)", *EVIL)
+    channel.write_channel('writer = "sql"\n')
+    run_on(channel.source, "INSERT INTO app.t VALUES (1)")
+
+    def bound(*arguments: Any) -> Any:
+        run_on(channel.target, SWAP[0], CHECKED, log=False)
+        return bind(*arguments)
+
+    monkeypatch.setattr("binlane.apply.rows.sql.bind", bound)
+    with pytest.raises(BinlaneError, match="expected a table, found a view"):
+        channel.run()
+    assert channel.target.query("SELECT n FROM victim.t") == []
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -46,6 +46,7 @@ _TOGETHER: Final = 20_000
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
 _EXCHANGE: Final = 1
 _DUPLICATE: Final = 1062
+_NO_SUCH_KEY: Final = 1176
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,10 +334,23 @@ def _cut(rows: Sequence[RowRepair]) -> Iterator[Sequence[RowRepair]]:
 
 
 def _theirs(target: Session, table: ComparedTable, batch: Sequence[RowRepair]) -> Mapping[Key, Row]:
-    """The target's rows, locked."""
-    query = f"SELECT {', '.join((*table.key_expressions, *table.row_expressions))} FROM {_name(table.target)} WHERE "
+    """The target's rows, locked; the table stays this one until the transaction's end.
+
+    A view may have taken its place, whose function would run as the repair's account. A server refuses the name of a
+    key for a view before it calls anything.
+    """
+    texts = ", ".join((*table.key_expressions, *table.row_expressions))
+    query = f"SELECT {texts} FROM {_name(table.target)} FORCE INDEX (PRIMARY) WHERE "
     conditions = _conditions(table, batch, table.flavors[1])
-    return dict(row_of(table, row) for where in conditions for row in target.rows(f"{query}({where}) FOR UPDATE"))
+    try:
+        return dict(row_of(table, row) for where in conditions for row in target.rows(f"{query}({where}) FOR UPDATE"))
+    except pymysql.err.MySQLError as exc:
+        if exc.args[0] != _NO_SUCH_KEY:
+            raise
+        raise PlanError(
+            f"{table.target}: expected a table with a primary key, found a view, or a table without one, which another "
+            "session has put in its place; this transaction was rolled back. Find out who, and verify again"
+        ) from exc
 
 
 def _conditions(table: ComparedTable, batch: Sequence[RowRepair], flavor: Flavor) -> Iterator[str]:
