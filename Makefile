@@ -38,10 +38,13 @@ option = $(if $($(1)),--$(call lower,$(1)) $($(1)))
 servers: ## MySQL and other series of MariaDB for the tests, unpacked from Debian's or Ubuntu's archive beside the system's
 	@lab/server_programs.sh
 
-# the archive of classes and the bytecode of all tests, once: without them every JVM would spend eight seconds on the
-# first, and each worker ten on the second
-classes: setup
+# the archive of classes and the bytecode of all tests, once an environment: without them every JVM would spend eight
+# seconds on the first, and each worker ten on the second
+classes: .venv/binlane.classes
+
+.venv/binlane.classes: uv.lock | setup
 	@$(PYTHON) -m pytest -q tests -k "test_a_jvm_reads_its_classes_from_the_archive"
+	@touch $@
 
 sanitized: setup ## damaged logs through kernels that check every access to memory (address and undefined behaviour)
 	@$(PYTHON) -m lab.sanitized

@@ -22,6 +22,7 @@ import functools
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Final
@@ -158,16 +159,22 @@ def repeated(items: Sequence[pytest.Item]) -> set[pytest.Item]:
 
 
 def _covering(function: str, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """So many of a function's tests that each value of each parameter is there, found one by one."""
+    """So many of a function's tests that each value of each parameter is there, found one by one; of tests that add as
+    many values, one whose values are there least: of two families each has its share."""
     # functions of the same parameters begin with another family each
     first = crc32(function.encode()) % len(items)
     left = [*items[first:], *items[:first]]
-    missing = {value for item in items for value in _values(item)}
+    missing, uses = {value for item in items for value in _values(item)}, Counter[tuple[str, int]]()
     chosen: list[pytest.Item] = []
+
+    def worth(item: pytest.Item) -> tuple[int, int]:
+        return len(missing & _values(item)), -sum(uses[value] for value in _values(item))
+
     while missing:
-        best = max(left, key=lambda item: len(missing & _values(item)))
+        best = max(left, key=worth)
         chosen.append(best)
         missing -= _values(best)
+        uses.update(_values(best))
     # without parameters there is one test
     return chosen or left
 

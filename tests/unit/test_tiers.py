@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_cases(number):
 
 @pytest.mark.paired
 @pytest.mark.parametrize("family", ["mariadb", "mysql"])
-@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", None])
+@pytest.mark.parametrize("end", [*range(5), None])
 @pytest.mark.parametrize("known", [True, False])
 def test_values(family, end, known):
     pass
@@ -64,19 +65,26 @@ FAMILIES = ("mariadb", "mysql")
 PLUGINS = ("-p", "tests.tiers", "--collect-only", "-q")
 
 
+_collected: dict[str, list[str]] = {}
+"""By tier and turn, collected for the first test that asks."""
+
+
 @pytest.fixture
 def collected(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    if _collected:
+        return _collected
     monkeypatch.syspath_prepend(Path(__file__).parents[2])
     pytester.makepyfile(test_product=PRODUCT)
     names = {tier: pytester.runpytest_inprocess(*PLUGINS, "--tier", tier).outlines for tier in TIERS}
     for turn in ("1", "2"):
         names[turn] = pytester.runpytest_inprocess(*PLUGINS, "--tier", "trials", "--turn", turn).outlines
     names["all"] = pytester.runpytest_inprocess(*PLUGINS).outlines
-    return {tier: [line for line in lines if "::" in line] for tier, lines in names.items()}
+    _collected.update({tier: [line for line in lines if "::" in line] for tier, lines in names.items()})
+    return _collected
 
 
 def test_the_tiers_share_out_all_tests(collected: dict[str, list[str]]) -> None:
-    assert len(collected["all"]) == 8 * 4 + 2 + 2 + 3 + 3 + 3 + 12 + 1 + 1 + 4 * 2
+    assert len(collected["all"]) == 8 * 4 + 2 + 2 + 3 + 3 + 3 + 24 + 1 + 1 + 4 * 2
     assert sorted(collected["test"] + collected["sweeps"]) == sorted(collected["all"])
 
 
@@ -99,8 +107,12 @@ def test_each_case_meets_one_of_the_products_and_each_of_these_as_many_cases(col
 
 def test_of_a_paired_test_each_value_runs_and_not_each_with_each(collected: dict[str, list[str]]) -> None:
     cases = [name.partition("[")[2].rstrip("]").split("-") for name in collected["test"] if "test_values[" in name]
-    assert len(cases) == 3
-    assert {value for case in cases for value in case} == {"True", "False", "COMMIT", "ROLLBACK", "None", *FAMILIES}
+    assert len(cases) == 6
+    shares = Counter(value for case in cases for value in case)
+    assert {name: shares.pop(name) for name in ("True", "False", *FAMILIES)} == dict.fromkeys(
+        ("True", "False", *FAMILIES), 3
+    )
+    assert shares == dict.fromkeys(("0", "1", "2", "3", "4", "None"), 1)
     assert [name for name in collected["test"] if "test_no_values" in name] != []
 
 

@@ -76,7 +76,13 @@ def carried_out(channel: Channel, request: RestoreRequest, facts: PlanFacts) -> 
 Fault = Callable[..., Any]
 
 
-@pytest.mark.parametrize("stage", ["create_restore", "_to_the_end", "_load_dump", "apply_window", "move"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        *("create_restore", "apply_window", "move"),
+        *(pytest.param(stage, marks=pytest.mark.trial) for stage in ("_to_the_end", "_load_dump")),
+    ],
+)
 def test_an_interrupted_attempt_is_continued_and_a_finished_one_is_left_alone(
     stage: str, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ CHANNEL = "orders"
 MIXED = Mix(cross_database=0.04, reference=0.03, ddl=0.02, accounts=0.006, statements=0.04)
 PLUGINS = Path(__file__).parents[3] / "plugins"
 SHARD_LIST = "(critical)=reference\n"
+_FEW_TRANSACTIONS = 60
 
 
 @dataclass(slots=True)
@@ -133,9 +134,21 @@ class Channel:
         for server in (self.source, self.target):
             run_on(server, *statements, log=False)
 
-    def traffic(self, transactions: int = 150, tenants: int = 4, seed: int = 1, mix: Mix = MIXED) -> TrafficSummary:
+    def traffic(
+        self, transactions: int = 150, tenants: int | None = None, seed: int = 1, mix: Mix = MIXED
+    ) -> TrafficSummary:
+        """Of two tenants for few transactions, else of four: each is five tables to be made on both servers, which is
+        more than a small window is otherwise."""
+        is_small = tenants is None and transactions <= _FEW_TRANSACTIONS
+        # a connection that has one tenant writes no transaction of two
+        threads = 1 if is_small else 2
         return run_traffic(
-            self.source.connect, tenants=tenants, transactions=transactions, seed=seed, threads=2, mix=mix
+            self.source.connect,
+            tenants=2 if is_small else tenants or 4,
+            transactions=transactions,
+            seed=seed,
+            threads=threads,
+            mix=mix,
         )
 
     def run(self, request: WindowRequest | None = None) -> dict[str, Any] | None:

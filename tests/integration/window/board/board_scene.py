@@ -81,7 +81,7 @@ def scene_of(
         _copy(channel, name)
     channel.init()
     assert channel.cli("init", FRESH) == 0
-    channel.traffic(60, mix=ROWS)
+    channel.traffic(60, tenants=4, mix=ROWS)
     done = channel.run()
     assert done is not None
     verify_channel(channel.config, channel.endpoints, Options(full=False))
@@ -101,7 +101,7 @@ def scene_of(
         cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
         cursor.execute("INSERT INTO tenant_001.hostile VALUES (1, %s), (2, NULL)", (HOSTILE,))
         cursor.execute("SET GLOBAL binlog_row_metadata = DEFAULT")
-    channel.traffic(60, seed=2, mix=ROWS)
+    channel.traffic(60, tenants=4, seed=2, mix=ROWS)
     running = _planned(channel, channel.config)
     apply_alone(channel.config, channel.endpoints, running["plan"], 0)
     with _beside(target):

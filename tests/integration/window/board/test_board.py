@@ -259,7 +259,7 @@ def test_a_transaction_is_skipped_with_a_reason_by_those_who_may_edit(channel: C
     ("run_state", "expected"), [(None, "failed"), ("running", "failed"), ("failed", "failed"), ("success", "failed")]
 )
 def test_an_error_is_shown_with_its_way_out(channel: Channel, run_state: str | None, expected: str) -> None:
-    channel.traffic(60)
+    channel.traffic(60, tenants=4)
     window = half_way(channel)
     assert channel.status.window is not None
     key = PlanKey(CHANNEL, window["window"], channel.status.window.plan_digest or "")

@@ -254,7 +254,7 @@ def test_a_clean_verification_makes_no_more_verified_than_it_has_compared(
 def test_a_failure_lasts_until_the_command_line_has_recovered_from_it(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    channel.traffic(60, mix=ROWS)
+    channel.traffic(60, tenants=4, mix=ROWS)
     window = half_way(channel)
     opened = channel.status.window
     assert opened is not None
