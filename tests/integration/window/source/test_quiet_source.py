@@ -34,11 +34,16 @@ from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_o
 def quiet(channel_of: ChannelOf, request: pytest.FixtureRequest) -> Channel:
     """A channel at its source's end, behind which the source has begun other files."""
     channel = channel_of(request.param, request.param)
-    channel.traffic(20)
+    channel.on_both("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)")
+    write(channel)
     channel.run()
     for _ in range(3):
         channel.source.query("FLUSH BINARY LOGS")
     return channel
+
+
+def write(channel: Channel) -> None:
+    run_on(channel.source, *5 * ("INSERT INTO tenant_1.t (v) VALUES (1)",))
 
 
 def watermark(channel: Channel) -> Watermark:
@@ -56,7 +61,7 @@ def test_a_purge_behind_an_empty_window_loses_nothing(quiet: Channel) -> None:
     assert after.source.file == newest(quiet) != before.source.file
     assert (after.seqno, after.gtid_set, after.source_time) == (before.seqno, before.gtid_set, before.source_time)
     quiet.source.query(f"PURGE BINARY LOGS TO '{newest(quiet)}'")
-    quiet.traffic(20, seed=2)
+    write(quiet)
     assert quiet.run() is not None
     quiet.assert_equal()
 
@@ -81,7 +86,7 @@ def test_a_dry_run_leaves_the_watermark(quiet: Channel) -> None:
 
 def test_a_run_that_was_slower_leaves_another_one_s_window_and_watermark(quiet: Channel) -> None:
     engine, read = engine_of(quiet.endpoints.target), watermark(quiet)
-    quiet.traffic(5, seed=3)
+    write(quiet)
     window = steps.extract(quiet.config, quiet.endpoints, WindowRequest("now"))
     found = read_inputs(WorkFolder(window["work"])).manifest
     empty = replace(found, last_seqno=read.seqno)
@@ -102,10 +107,10 @@ def test_a_run_that_read_before_the_watermark_moved_reads_again(
     with monkeypatch.context() as patch:
         patch.setattr(steps, "note_empty", lambda engine, mark, read, through, moves: empty.append(read))
         assert quiet.run() is None
-    quiet.traffic(5, seed=3)
+    write(quiet)
 
     def slower(*arguments: Any) -> None:
-        # another run, which has read before the traffic
+        # another run, which has read before the rows
         note_empty(engine_of(quiet.endpoints.target), watermark(quiet), empty[0], None, moves=True)
         write_inputs(*arguments)
 
@@ -125,7 +130,7 @@ def test_an_empty_run_beside_a_verification_does_not_end_it(quiet: Channel, monk
         if not compared:
             assert quiet.run() is None
             quiet.source.query(f"PURGE BINARY LOGS TO '{newest(quiet)}'")
-            quiet.traffic(5, seed=3)
+            write(quiet)
         compared.append(str(table.target))
         return chunk(self, table, *behind)
 
@@ -141,7 +146,7 @@ def test_an_empty_run_beside_a_verification_does_not_end_it(quiet: Channel, monk
 def test_a_place_behind_the_last_transaction_in_its_file_says_less_than_that_transaction(quiet: Channel) -> None:
     """A transaction tells a log that was replaced; a place without one has only its file's header."""
     before = watermark(quiet)
-    quiet.traffic(5, seed=3)
+    write(quiet)
     window = steps.extract(quiet.config, quiet.endpoints, WindowRequest("now"))
     found = read_inputs(WorkFolder(window["work"])).manifest
     quiet.go_on(window)
@@ -173,7 +178,7 @@ def test_a_clock_that_was_ahead_hides_no_transaction_and_no_age(quiet: Channel) 
     before = read_snapshot(engine_of(quiet.endpoints.target), CHANNEL)
     facts = facts_of(before, quiet.config, None)
     assert len(facts.ahead) == 2
-    quiet.traffic(20, seed=2)
+    write(quiet)
     # logged with the time of the wrong clock
     run_on(quiet.source, "SET timestamp = UNIX_TIMESTAMP() + 1000000", "CREATE DATABASE tenant_ahead")
     soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=1)
