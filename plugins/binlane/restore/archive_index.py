@@ -13,7 +13,7 @@ import json
 import struct
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from typing import Final
 
@@ -29,7 +29,7 @@ from binlane.formats import FORMATS
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, plural
-from binlane.restore.file_content import FileContent, Piece
+from binlane.restore.file_content import FileContent
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, TransactionReader
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import UntilLogEnd, first_of
@@ -250,10 +250,10 @@ def index_file(source: ArchiveSource, file: str, stored: str) -> tuple[IndexedFi
         begun=float(begun), begin=LOG_START + len(header), end=facts.end, transactions=facts.transactions,
         first_time=facts.first_time, last_time=facts.last_time, latest=facts.latest,
         of_last_second=facts.of_last_second, lowest=max(facts.lowest, 0), highest=facts.highest, gtids_before=before,
-        gtid_set=str(run.gtids), shape=facts.shape.part(), databases=_databases(content.pieces),
+        gtid_set=str(run.gtids), shape=facts.shape.part(), databases=_databases(content),
         named=tuple(sorted(content.named)), of_any=content.of_any,
     )  # fmt: skip
-    return found, parquet_of(found, content.pieces)
+    return found, parquet_of(found, content)
 
 
 def _extraction(source: ArchiveSource, header: LogChunk) -> Extraction:
@@ -267,32 +267,50 @@ def _extraction(source: ArchiveSource, header: LogChunk) -> Extraction:
     )
 
 
-def _databases(pieces: Iterable[Piece]) -> tuple[DatabaseCount, ...]:
+def _databases(content: FileContent) -> tuple[DatabaseCount, ...]:
     transactions, rows = Counter[str](), Counter[str]()
-    for piece in pieces:
+    changes = np.zeros(len(content.tables), np.int64)
+    for piece in content.pieces:
         transactions.update(piece.transactions)
-        for (database, _), count in piece.rows.items():
-            rows[database] += count
-    # a database with neither: its tables are named, and no row is changed
-    return tuple(DatabaseCount(name, transactions[name], rows[name]) for name in sorted({*transactions, *rows}))
+        changes[: piece.rows.size] += piece.rows
+    for (database, _), count in zip(content.tables, changes.tolist(), strict=True):
+        rows[database] += count
+    return tuple(DatabaseCount(name, transactions[name], count) for name, count in sorted(rows.items()))
 
 
-def parquet_of(facts: IndexedFile, pieces: Iterable[Piece]) -> bytes:
+def parquet_of(facts: IndexedFile, content: FileContent) -> bytes:
     """A file of the index."""
-    rows = [
-        (piece.start, piece.end, *row)
-        for piece in pieces
-        for row in (
-            *((name, "", count, 0) for name, count in sorted(piece.transactions.items())),
-            *((*key, 0, count) for key, count in sorted(piece.rows.items())),
-        )
+    # databases behind tables: a table has a number, a database that of its first table, behind all of them
+    databases = {
+        name: len(content.tables) + at for at, name in enumerate(dict.fromkeys(name for name, _ in content.tables))
+    }
+    names = [*content.tables, *((name, "") for name in databases)]
+    number, transactions, rows, sizes = [], [], [], []
+    for piece in content.pieces:
+        changed = np.flatnonzero(piece.rows)
+        counts = [*piece.transactions.values()]
+        number.append(np.append(changed, [databases[name] for name in piece.transactions]).astype(np.int64))
+        transactions.append(np.append(np.zeros(changed.size, np.int64), counts).astype(np.int64))
+        rows.append(np.append(piece.rows[changed], np.zeros(len(counts), np.int64)))
+        sizes.append(number[-1].size)
+    which = pa.array(_joined(number))
+    columns = [
+        pa.array(np.repeat(np.array([piece.start for piece in content.pieces], np.int64), sizes)),
+        pa.array(np.repeat(np.array([piece.end for piece in content.pieces], np.int64), sizes)),
+        pa.array([name for name, _ in names], pa.string()).take(which),
+        pa.array([table for _, table in names], pa.string()).take(which),
+        pa.array(_joined(transactions)),
+        pa.array(_joined(rows)),
     ]
     text = json.dumps({"version": FORMAT.version, **INDEX.dump(facts)}, ensure_ascii=False).encode()
-    columns = list(zip(*rows, strict=True)) or [() for _ in SCHEMA.names]
-    table = pa.table([pa.array(each, kind.type) for each, kind in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
     out = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata({_KEY: text}), out, compression="zstd")
+    table = pa.table(columns, schema=SCHEMA.with_metadata({_KEY: text}))
+    pq.write_table(table, out, compression="zstd")
     return out.getvalue()
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def folder_of(archive: str) -> WorkFolder:
@@ -335,14 +353,30 @@ class Indexed:
     """It may still be written, or has copies: it gets no index."""
 
 
-def read_index(source: ArchiveSource) -> tuple[Indexed, ...]:
-    """Each file of an archive with its index, if that is of a file of this size. The content is not compared.
+class ArchiveIndex:
+    """The files of an archive with their index; each index is read when it is asked for."""
 
-    Raises SourceError for a folder that is no archive of one log.
-    """
-    folder, stored = folder_of(source.uri), source.stored_files()
-    there, newest = frozenset(folder.names()), next(reversed(stored))
-    return tuple(_indexed(source, folder, there, file, names, newest) for file, names in stored.items())
+    def __init__(self, source: ArchiveSource) -> None:
+        """Raises SourceError for a folder that is no archive of one log."""
+        self._source, self._folder, self._stored = source, folder_of(source.uri), source.stored_files()
+        self._there = frozenset(self._folder.names())
+        self._read = dict[str, Indexed]()
+        self.files = tuple(self._stored)
+        """The log's files, oldest first."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no index at all."""
+        return not self._there
+
+    def of(self, file: str) -> Indexed:
+        """A file with its index, if that is of a file of this size. The content is not compared."""
+        found = self._read.get(file)
+        if found is None:
+            found = self._read[file] = _indexed(
+                self._source, self._folder, self._there, file, self._stored[file], self.files[-1]
+            )
+        return found
 
 
 def _indexed(

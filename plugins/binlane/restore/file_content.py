@@ -25,6 +25,7 @@ from binlane.binlog.wire import EventType, RawEvent
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.plan.transaction.decode import statement_facts
+from binlane.source.end_position import first_of
 from binlane.source.identity import described
 from binlane.source.protocol import LOG_START, LogChunk
 from binlane.sql.parse.facts import StatementKind
@@ -47,6 +48,9 @@ _KNOWN[
         *(_T.PREVIOUS_GTIDS, _T.MARIADB_GTID_LIST, _T.BINLOG_CHECKPOINT),
     ]
 ] = True
+_IN_STATEMENT: Final = _ROWS.copy()
+"""By event type: those of a statement in row format."""
+_IN_STATEMENT[[_T.TABLE_MAP, _T.ROWS_QUERY, _T.ANNOTATE_ROWS]] = True
 _QUERY_HEAD: Final = 13
 """QUERY's post-header since MySQL 5.0."""
 _DATABASE_AT, _STATUS_AT = 8, 11
@@ -62,10 +66,10 @@ class Piece:
 
     start: int
     end: int
-    rows: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Row changes by database and table."""
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Row changes, by the number of the table in ``FileContent.tables``; those behind the end have none."""
     transactions: Counter[str] = field(default_factory=Counter)
-    """Transactions that change rows, by database."""
+    """Transactions that change rows, by database; none in a log without GTID events."""
 
 
 class FileContent:
@@ -74,6 +78,8 @@ class FileContent:
     def __init__(self, log: str) -> None:
         """``log``: its name, for messages."""
         self.pieces: list[Piece] = []
+        self.tables: dict[tuple[str, str], int] = {}
+        """The tables of its TABLE_MAPs, by database and name; their numbers."""
         self.named: set[str] = set()
         """Databases that DDL names."""
         self.of_any = 0
@@ -83,10 +89,12 @@ class FileContent:
         self._log, self._name, self._format = log, "", FormatDescription("")
         self._maps: list[bytes] = []
         """TABLE_MAPs of the statement that goes on in the next chunk."""
-        self._begun = 0
-        self._open: tuple[int, frozenset[str]] = (0, frozenset())
-        """The last transaction's number, and the databases that it has changed so far."""
-        self._known: dict[bytes, TableMap] = {}
+        self._has_begun = False
+        """A transaction has begun, by its GTID event."""
+        self._open: set[str] = set()
+        """The databases that the last transaction has changed so far."""
+        self._known: dict[bytes, tuple[TableMap, int]] = {}
+        """TABLE_MAPs with the number of their table."""
 
     def take(self, chunk: LogChunk) -> None:
         """Raises BinlogError."""
@@ -119,41 +127,46 @@ class FileContent:
     def _count(self, frames: Frames, carried: int, piece: Piece) -> None:
         """The tables and row changes of a chunk, without the first ``carried`` events."""
         index = vector.index_rows(frames, self._name)
-        tables = [self._table(frames.body(event)) for event in index.first.tolist()]
-        transaction = np.cumsum(_BEGINS[frames.type_code]) + self._begun
-        self._begun = int(transaction[-1])
-        mapped = np.flatnonzero(frames.type_code == _T.TABLE_MAP)
-        mapped = mapped[mapped >= carried]
+        known = [self._table(frames.body(event)) for event in index.first.tolist()]
+        tables = [table for table, _ in known]
         if tables:
-            self._count_rows(frames, index.number, tables, piece)
+            numbers = np.array([number for _, number in known])
+            self._count_rows(frames, index.number, tables, numbers, piece)
         names = list(dict.fromkeys(table.database for table in tables))
         place = {name: at for at, name in enumerate(names)}
-        database = np.array([place[table.database] for table in tables], np.int64)[index.number[mapped]]
-        pairs = np.unique(transaction[mapped] * (len(names) + 1) + database).tolist()
-        number, before = self._open
-        here = set(before) if number == self._begun else set()
-        for pair in pairs:
-            one, at = divmod(pair, len(names) + 1)
-            if one != number or names[at] not in before:
-                piece.transactions[names[at]] += 1
-            if one == self._begun:
-                here.add(names[at])
-        self._open = self._begun, frozenset(here)
+        begun = np.cumsum(_BEGINS[frames.type_code])
+        mapped = np.flatnonzero(frames.type_code == _T.TABLE_MAP)
+        mapped = mapped[mapped >= carried]
+        # which transaction, counted from the open one, changes which database
+        changes = np.zeros((int(begun[-1]) + 1, len(names)), np.bool_)
+        database = np.array([place[table.database] for table in tables], np.int64)
+        changes[begun[mapped], database[index.number[mapped]]] = True
+        changes[0, [place[name] for name in self._open if name in place]] = not self._has_begun
+        first = 0 if self._has_begun else 1
+        for name, count in zip(names, changes[first:].sum(axis=0).tolist(), strict=True):
+            if count:
+                piece.transactions[name] += count
+        last = {names[at] for at in np.flatnonzero(changes[-1]).tolist()}
+        self._open = last if begun[-1] else self._open | last
+        self._has_begun |= bool(begun[-1])
 
-    def _count_rows(self, frames: Frames, number: NDArray[np.int32], tables: list[TableMap], piece: Piece) -> None:
-        layouts = vector.table_layouts(tables)
-        counts = vector.count_events(frames, number, tables, layouts, self._name)
+    def _count_rows(
+        self, frames: Frames, number: NDArray[np.int32], tables: list[TableMap], numbers: Ints, piece: Piece
+    ) -> None:
+        counts = vector.count_events(frames, number, tables, vector.table_layouts(tables), self._name)
         rows = np.flatnonzero(_ROWS[frames.type_code])
-        sums = np.bincount(number[rows], counts[rows], len(tables)).astype(np.int64).tolist()
-        for table, count in zip(tables, sums, strict=True):
-            piece.rows[table.database, table.table] += count
+        sums = np.bincount(numbers[number[rows]], counts[rows], len(self.tables)).astype(np.int64)
+        sums[: piece.rows.size] += piece.rows
+        piece.rows = sums
 
-    def _table(self, body: memoryview) -> TableMap:
+    def _table(self, body: memoryview) -> tuple[TableMap, int]:
         found = self._known.get(key := bytes(body))
         if found is None:
             if len(self._known) == _TABLES:
                 self._known.clear()
-            found = self._known[key] = TableMap.parse(body, self._name, self._format.flavor)
+            table = TableMap.parse(body, self._name, self._format.flavor)
+            number = self.tables.setdefault((table.database, table.table), len(self.tables))
+            found = self._known[key] = table, number
         return found
 
     def _statements(self, frames: Frames) -> Ints:
@@ -206,12 +219,14 @@ def _is_frame(frames: Frames, events: Ints) -> Flags:
 def _maps_of_open_statement(frames: Frames) -> list[bytes]:
     """The TABLE_MAPs behind the last statement's end."""
     kinds = frames.type_code
-    rows = np.flatnonzero(_ROWS[kinds])
+    # the last event that stands outside of statements, then the last end behind it
+    others = kinds.size - 1 - first_of(~_IN_STATEMENT[kinds[::-1]])
+    behind = np.arange(others + 1, kinds.size)
+    rows = behind[_ROWS[kinds[behind]]]
     ends = rows[frames.ends_statement(rows)]
-    others = np.flatnonzero(
-        ~_ROWS[kinds] & (kinds != _T.TABLE_MAP) & (kinds != _T.ROWS_QUERY) & (kinds != _T.ANNOTATE_ROWS)
-    )
-    since = max(int(ends[-1]) if ends.size else -1, int(others[-1]) if others.size else -1)
-    maps = np.flatnonzero(kinds[since + 1 :] == _T.TABLE_MAP) + since + 1
+    maps = behind[kinds[behind] == _T.TABLE_MAP]
     view = frames.data.data
-    return [bytes(view[frames.begin(each) : frames.begin(each) + int(frames.size[each])]) for each in maps.tolist()]
+    return [
+        bytes(view[frames.begin(each) : frames.begin(each) + int(frames.size[each])])
+        for each in maps[maps > (int(ends[-1]) if ends.size else -1)].tolist()
+    ]

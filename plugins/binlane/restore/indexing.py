@@ -10,7 +10,7 @@ from typing import Final
 
 from binlane.errors import BinlogError, ExecutorsLostError, SourceError
 from binlane.lazy_dataclass import dataclass
-from binlane.restore.archive_index import folder_of, index_file, name_of, read_index
+from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of
 from binlane.source.archive import ArchiveSource
 from binlane.work.plan_job.job import LocalProcesses
 
@@ -35,7 +35,8 @@ def make_index(uri: str, processes: int | None = None) -> Iterator[Made]:
     ``processes``: at a time; None: as many as this machine has processors. Raises SourceError for a folder that is no
     archive of one log, and ExecutorsLostError for a process that was killed: what is made stays.
     """
-    new = [each for each in read_index(ArchiveSource(uri)) if each.facts is None and not each.is_open]
+    found = ArchiveIndex(ArchiveSource(uri))
+    new = [each for each in map(found.of, found.files) if each.facts is None and not each.is_open]
     pool = LocalProcesses(processes or os.cpu_count() or 1, __name__)
     try:
         for row in pool.run(_STAGE, partial(_index_one, uri), [[f"{each.file}/{each.stored}"] for each in new]):

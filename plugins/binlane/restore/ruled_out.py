@@ -18,7 +18,7 @@ from binlane.binlog.wire import HEADER
 from binlane.errors import BinlogError, SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
-from binlane.restore.archive_index import Indexed, IndexedFile, read_index
+from binlane.restore.archive_index import ArchiveIndex, IndexedFile
 from binlane.source.archive import ArchiveSource
 from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource, file_number
@@ -26,7 +26,7 @@ from binlane.source.start_position import begin
 
 log = logging.getLogger(__name__)
 
-LEAST: Final = 128 << 20
+LEAST: Final = 64 << 20
 """Bytes of files that are passed over together, at least: the windows around them take seconds of their own."""
 _PIECE: Final = 8 << 20
 _PACKED: Final = (".gz", ".zst")
@@ -55,16 +55,8 @@ class RuledOut:
         """Raises SourceError for a folder that is no archive of one log."""
         self._source = source if isinstance(source, ArchiveSource) else None
         self._databases = databases
-        self.files: tuple[Indexed, ...] = () if self._source is None else read_index(self._source)
-        self._places = {each.file: at for at, each in enumerate(self.files)}
+        self._index = None if self._source is None else ArchiveIndex(self._source)
         self._refused = set[str]()
-
-    @property
-    def missing(self) -> tuple[Indexed, ...]:
-        """The files that have no index and could have one, if some have one."""
-        if all(each.facts is None for each in self.files):
-            return ()
-        return tuple(each for each in self.files if each.facts is None and not each.is_open)
 
     def begin_of(self, run: Sequence[IndexedFile]) -> LogPosition | None:
         """The place in front of the files of a run; None, and they are not passed over, if it cannot be read."""
@@ -79,15 +71,17 @@ class RuledOut:
 
     def runs(self, start: LogPosition, before: str | None = None) -> Iterator[tuple[IndexedFile, ...]]:
         """Files that may be passed over together, in the log's order: whole behind a place, and before a file."""
-        if start.file not in self._places:
+        index = self._index
+        if index is None or index.is_empty or not {start.file, before or start.file} <= {*index.files}:
             return
-        first, end = self._places[start.file], len(self.files) if before is None else self._places.get(before, 0)
-        facts = self.files[first].facts
+        first = index.files.index(start.file)
+        end = len(index.files) if before is None else index.files.index(before)
+        facts = index.of(start.file).facts
         if facts is None or start.offset > facts.begin:
             first += 1
         run: list[IndexedFile] = []
-        for each in self.files[first:end]:
-            facts = each.facts if self._may_pass(each) else None
+        for each in index.files[first:end]:
+            facts = self._passable(index.of(each).facts)
             if run and (facts is None or not _follow(run[-1], facts)):
                 yield from _large(run)
                 run = []
@@ -96,18 +90,16 @@ class RuledOut:
                 run.append(facts)
         yield from _large(run)
 
-    def _may_pass(self, file: Indexed) -> bool:
-        facts = file.facts
-        return (
-            facts is not None and file.file not in self._refused and not facts.is_after_start
-            and not facts.may_concern(self._databases)
-        )  # fmt: skip
+    def _passable(self, facts: IndexedFile | None) -> IndexedFile | None:
+        is_read = facts is None or facts.file in self._refused or facts.is_after_start
+        return None if facts is None or is_read or facts.may_concern(self._databases) else facts
 
     def passage(self, run: Sequence[IndexedFile]) -> Passage | None:
         """Over as many of the files, from the first on, as are what their index describes; None: they have to be
         read."""
-        source = self._source
+        source, index = self._source, self._index
         assert source is not None
+        assert index is not None
         files: list[IndexedFile] = []
         for each in run:
             with self._refusing(each):
@@ -118,7 +110,8 @@ class RuledOut:
         if not files:
             return None
         with self._refusing(files[0]):
-            first, last, after = files[0], files[-1], self.files[self._places[files[-1].file] + 1].file
+            first, last = files[0], files[-1]
+            after = index.files[index.files.index(last.file) + 1]
             ahead, behind = (begin(source, f"{file}:{LOG_START}") for file in (first.file, after))
             if (
                 ahead.gtid_set == first.gtids_before

@@ -15,6 +15,7 @@ from binlane.orchestration.extraction.window_reading import source_of
 from binlane.restore import archive_index, log_scan, ruled_out
 from binlane.restore.archive_index import folder_of, name_of, read_facts
 from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
+from binlane.restore.file_content import FileContent
 from binlane.restore.indexing import make_index
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, logged_transactions
 from binlane.restore.ruled_out import RuledOut
@@ -115,7 +116,9 @@ def compare_untrue(log: EventSource, start: Start) -> None:
         return len(scanned.ruled_out)
 
     def told(**changes: Any) -> dict[str, bytes]:
-        return {name: archive_index.parquet_of(replace(each, **changes), ()) for name, each in facts.items()}
+        return {
+            name: archive_index.parquet_of(replace(each, **changes), FileContent("")) for name, each in facts.items()
+        }
 
     assert found(true) > 1
     assert found({name: data[:-9] for name, data in true.items()}) == 0

@@ -255,7 +255,7 @@ def _to_the_end(running: _Running, *, as_json: bool) -> View:
         return json.dumps(values, indent=1)
     lines = [
         f"restore {name}: complete: {databases}; everything up to {mark.source} ({moment(mark.source_time)}), "
-        f"{plural(mark.seqno, 'transaction')} of the log",
+        f"{plural(mark.seqno, 'transaction')} of the log read",
         *notes,
         *(f"what was there as {final} is kept as {kept}" for final, kept in found.definition.replaced),
         *([f"`binlane restore --drop-replaced {name}` drops it"] if found.definition.replaced else []),

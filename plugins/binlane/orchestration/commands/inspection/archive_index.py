@@ -10,7 +10,7 @@ from binlane.activity import doing
 from binlane.model import plural, size_text
 from binlane.orchestration.report import moment
 from binlane.orchestration.terminal import Grid, View
-from binlane.restore.archive_index import INDEX, Indexed, folder_of, read_index
+from binlane.restore.archive_index import INDEX, ArchiveIndex, Indexed, folder_of
 from binlane.restore.indexing import Made, make_index
 from binlane.source.archive import ArchiveSource
 
@@ -20,7 +20,8 @@ def index(uri: str, *, as_json: bool) -> tuple[View, bool]:
     Raises SourceError for a folder that is no archive of one log."""
     with doing(f"indexing {uri}"):
         made = {each.file: each for each in make_index(uri)}
-    files = read_index(ArchiveSource(uri))
+    found = ArchiveIndex(ArchiveSource(uri))
+    files = [*map(found.of, found.files)]
     if as_json:
         view: View = json.dumps(_object(uri, files, made), indent=1)
     else:
