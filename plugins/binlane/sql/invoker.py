@@ -26,6 +26,8 @@ Account = tuple[str, str]
 _MAY_BE: Final = re.compile(rb"(?:SET|GRANT|REVOKE|CREATE|ALTER|DROP|RENAME)\b", re.I)
 _NAMES: Final = re.compile(rb"\b(?:EVENT|GRANT|REVOKE|USER|ROLE|PASSWORD)\b", re.I)
 _CURRENT: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
+_CALLED: Final = frozenset({"USER", "SESSION_USER", "SYSTEM_USER"})
+"""With parentheses, the account of the session, which servers write out in their logs."""
 _OF_INVOKER: Final = frozenset({"EVENT", "USER", "ROLE"})
 _OBJECTS: Final = _OF_INVOKER | frozenset(
     {
@@ -101,6 +103,8 @@ class _Writer:
     def accounts(self, *, has_admin: bool) -> bytes:
         """An account statement. ``has_admin``: a role that it makes needs no administrator written behind it."""
         tokens, edits, ends = self.words.tokens, dict[int, bytes](), dict[int, int]()
+        if (own := self._of_session()) is not None:
+            raise ValueError(f"{own}, which means the account that runs it, and no server logs,")
         for at, token in enumerate(tokens):
             if self._is_current(at):
                 edits[at] = self._spelled(token.upper, f"an account statement with {token.upper}")
@@ -116,6 +120,19 @@ class _Writer:
             end = self.words.places[last][1]
             return self.words.sql[:end] + admin
         return self._replaced(edits, end_of=ends)
+
+    def _of_session(self) -> str | None:
+        """What means the session's own account without CURRENT_USER; None if nothing does."""
+        tokens, upper = self.words.tokens, [token.upper for token in self.words.tokens]
+        if upper[:2] == ["SET", "PASSWORD"] and upper[2:3] != ["FOR"]:
+            return "SET PASSWORD without an account"
+        if upper[:3] == ["SET", "DEFAULT", "ROLE"] and not {"FOR", "TO"}.intersection(upper[3:]):
+            return "SET DEFAULT ROLE without an account"
+        for at, word in enumerate(upper[:-2]):
+            is_call = is_symbol(tokens[at + 1], "(") and is_symbol(tokens[at + 2], ")")
+            if word in _CALLED and is_call and not is_symbol(tokens[at - 1], ".", "@"):
+                return f"an account statement with {word}()"
+        return None
 
     def _is_current(self, at: int) -> bool:
         """Whether the token is CURRENT_USER, or MariaDB's CURRENT_ROLE, and no name."""

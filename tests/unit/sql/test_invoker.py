@@ -143,3 +143,38 @@ def test_values_in_front_of_an_event_that_are_computed_are_refused() -> None:
 def test_a_text_with_an_account_that_is_not_read_is_refused() -> None:
     with pytest.raises(ValueError, match="a quote without an end"):
         as_invoked(b"GRANT r TO CURRENT_USER, 'a", ANN, MARIADB, MARIADB)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"SET PASSWORD = '*00'",
+        b"set /* x */ password := password('x')",
+        b"SET PASSWORD TO RANDOM",
+        b"SET DEFAULT ROLE NONE",
+        b"SET DEFAULT ROLE `for`",
+        b"ALTER USER USER() IDENTIFIED BY 'x'",
+        b"ALTER USER IF EXISTS user ( ) ACCOUNT LOCK",
+        b"GRANT ALL ON *.* TO a@b, session_user()",
+        b"DROP USER system_user()",
+    ],
+)
+def test_an_account_statement_means_no_account_of_the_target_s_session(sql: bytes, flavor: Flavor) -> None:
+    """An archive could change the password of the channel's own account."""
+    with pytest.raises(ValueError, match="which means the account that runs it, and no server logs"):
+        as_invoked(sql, ANN, flavor, flavor)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"SET PASSWORD FOR 'a'@'b'='*00'",
+        b"SET DEFAULT ROLE `r` FOR 'a'@'b'",
+        b"SET DEFAULT ROLE ALL TO `a`@`b`",
+        b"GRANT EXECUTE ON FUNCTION d.user TO `user`@`b`",
+        b"CREATE USER user@b IDENTIFIED BY 'USER()'",
+    ],
+)
+def test_an_account_statement_with_its_account_stays_as_it_is(sql: bytes) -> None:
+    assert as_invoked(sql, ANN, MYSQL, MYSQL) == sql
