@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow.parquet as pq
 import pytest
 
 from binlane.connections import environment_resolver
@@ -28,6 +29,7 @@ from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from binlane.work.plan_job.made import forget_made
 from tests.conftest import requires_mysql
+from tests.integration.window.board.test_board import API, EDIT, client_of, half_way
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.security.test_lane_files import replaced
 
@@ -260,3 +262,17 @@ def test_files_of_the_window_before_are_not_taken_if_they_have_changed(
     assert "the definitions are read anew" in caplog.text
     assert "as the target has recorded" in caplog.text
     channel.assert_equal()
+
+
+def test_the_board_reads_no_lane_file_that_is_another(channel: Channel) -> None:
+    """A column of one value takes no place in a file, and as much memory as there are rows."""
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (n INT PRIMARY KEY)")
+    window = half_way(channel)["window"]
+    client = client_of(channel)
+    blocks = f"{API}/windows/{window}/lanes/0/blocks"
+    assert client.get(blocks, headers=EDIT).json()["blocks"]
+    [file] = (channel.work / window).glob("*/lanes/0000/*.parquet")
+    pq.write_table(pq.read_table(file), file, compression="none")
+    answer = client.get(blocks, headers=EDIT)
+    assert answer.status_code == 409
+    assert file.name in answer.json()["detail"]

@@ -196,7 +196,9 @@ class BoardReader:
         for file in plan.files[lane]:
             if file.last_seqno <= after:
                 continue
-            outlines = [each for each in block_outlines(folder, file.name) if each.header.last_seqno > after]
+            outlines = [
+                each for each in block_outlines(folder, file.name, file.blake3) if each.header.last_seqno > after
+            ]
             found += [_block(each.header, each, window, position) for each in outlines[: limit + 1 - len(found)]]
             if len(found) > limit:
                 break
@@ -335,7 +337,7 @@ def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -
     if lane in plan.all_lanes:
         for file in plan.files[lane]:
             if file.first_seqno <= first_seqno <= file.last_seqno:
-                for each in block_outlines(folder, file.name):
+                for each in block_outlines(folder, file.name, file.blake3):
                     if each.header.first_seqno == first_seqno:
                         return each.header
     raise NotFound(f"window {plan.window_id}: lane {lane} has no block that begins at seqno {first_seqno}")

@@ -100,7 +100,7 @@ class Records:
         if lane in plan.all_lanes:
             for file in plan.files[lane]:
                 if file.first_seqno <= seqno <= file.last_seqno:
-                    for each in block_outlines(folder, file.name):
+                    for each in block_outlines(folder, file.name, file.blake3):
                         if each.header.first_seqno <= seqno <= each.header.last_seqno:
                             header = each.header
                             return models.TransactionPlace(

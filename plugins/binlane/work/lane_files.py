@@ -178,10 +178,11 @@ class BlockOutline(NamedTuple):
     rows: RowCounts
 
 
-def block_outlines(folder: WorkFolder, name: str) -> list[BlockOutline]:
-    """The blocks of a lane file in order; payloads are not read. Raises PlanError if the file is missing or is
-    not a lane file."""
-    with open_parquet(folder, name) as parquet:
+def block_outlines(folder: WorkFolder, name: str, digest: str) -> list[BlockOutline]:
+    """The blocks of a lane file in order; payloads are not read. ``digest``: the file's BLAKE3, compared on this
+    machine alone: elsewhere it would have the payloads read. Raises PlanError if the file is missing or is not this
+    one."""
+    with open_parquet(folder, name, digest if folder.is_local else None) as parquet:
         names = [each for each in SCHEMA.names if each not in ("payload", "context")]
         columns = parquet.read(columns=names, use_threads=False)
     rows = [_to_row(*values) for values in _values(columns.to_pydict())]

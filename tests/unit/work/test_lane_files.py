@@ -66,7 +66,7 @@ writer = LaneFileWriter(folder, "lane", b"format")
 writer.add(BlockHeader(1, 1, 1, LogPosition("binlog.000001", 4), "0-1-1", 1.0), [Item(ItemKind.ROWS, b"rows")])
 writer.close()
 assert [list(block.items) for block in read_blocks(folder, "lane")] == [[Item(ItemKind.ROWS, b"rows")]]
-assert [outline.items for outline in block_outlines(folder, "lane")] == [1]
+assert [outline.items for outline in block_outlines(folder, "lane", folder.digest("lane"))] == [1]
 print(len(list(Path("/proc/self/task").iterdir())) - before)
 """
 Blocks = Sequence[tuple[BlockHeader, Sequence[Item]]]
