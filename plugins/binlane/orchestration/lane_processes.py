@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -16,7 +16,7 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
-from binlane.errors import LaneEndedError
+from binlane.errors import LaneEndedError, StopRequestedError
 from binlane.orchestration import steps
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.terminal import Terminal
@@ -73,8 +73,7 @@ class LaneProcesses:
             running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]
             self._context.watch(pool)
             _show(running, plan_uri, endpoints, console)
-            for future in running:
-                future.result()
+            raise_cause(running)
         except BrokenProcessPool as exc:
             self._end()
             raise LaneEndedError(
@@ -122,6 +121,13 @@ def look_at_target(channel: str, target: Endpoint) -> None:
 def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:
     """Apply one lane in a process of its own, with the configuration and endpoints that the command has read."""
     steps.apply_lane(channel, endpoints, plan_uri, lane)
+
+
+def raise_cause(ended: Iterable[Future[None]]) -> None:
+    """Wait for lanes, and raise the error of one that failed, if one did: those beside it stop, and only say where."""
+    failed = [error for future in ended if (error := future.exception()) is not None]
+    if failed:
+        raise min(failed, key=lambda error: isinstance(error, StopRequestedError))
 
 
 def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, console: Terminal) -> None:
