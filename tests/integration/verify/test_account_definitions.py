@@ -103,6 +103,17 @@ def test_accounts_are_compared_by_choice_and_no_hash_is_shown(
         # since the watermark the source has changed accounts
         run_on(channel.source, "GRANT SELECT ON tenant_1.t TO test_b@'%'")
         assert {one.state for one in verify(channel, full=False).suspects} == {"pending"}
+        # what was copied once, and no window follows: the target's test_mine and the source's test_late are not
+        channel.write_channel('[filter.kinds]\naccounts = "ignore"\n')
+        run_on(channel.source, "CREATE USER test_late@'%'")
+        assert channel.run() is not None
+        outcome = verify_channel(channel.config, channel.endpoints, Options(full=True, accounts=True))
+        parts = {(one.schema_object.kind, one.what) for one in outcome.differences}
+        assert ("account 'test_b'@'%'", "privileges on `tenant_1`.`t`") in parts
+        assert {kind for kind, _ in parts} == {"account 'test_b'@'%'"}
+        assert "account 'test_late'@'%': only the source has it, and the channel's filter ignores accounts" in {
+            *outcome.unseen
+        }
     assert channel.cli("verify", CHANNEL, "--accounts") == 2
 
 

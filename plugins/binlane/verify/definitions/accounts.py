@@ -89,6 +89,8 @@ class Accounts:
     """Whether both servers have the same version, and no database is renamed."""
     same_names: bool = True
     """Whether no database is renamed: GRANT names them."""
+    of_both: bool = False
+    """Whether those that the source alone has are left out, too: the channel's filter ignores accounts."""
     unseen: set[str] = field(default_factory=set, kw_only=True)
     """Gets what was not compared, with the reason."""
     _unread: list[str] = field(default_factory=list, kw_only=True)
@@ -110,7 +112,9 @@ class Accounts:
             self.unseen.add(f"account {name}: only the target has it")
         for name, account in sorted(ours.items()):
             obj = SchemaObject(f"{KIND}{name}", "", "")
-            if name not in theirs:
+            if name not in theirs and self.of_both:
+                self.unseen.add(f"account {name}: only the source has it, and the channel's filter ignores accounts")
+            elif name not in theirs:
                 yield Part(obj, "", "there", None, nothing(_SECRET))
             elif self.exact:
                 yield from _parts(obj, name, account, theirs[name])

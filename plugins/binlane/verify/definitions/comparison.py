@@ -268,13 +268,12 @@ class Definitions:
             yield from self._facts(obj, source, target, ours)
 
     def _accounts(self, only: Collection[SchemaObject] | None) -> Iterator[DefinitionDifference]:
-        if self.selection.policy(FilterKind.ACCOUNTS) == FilterPolicy.IGNORE:
-            self.unseen.add("accounts: the channel's filter ignores their statements")
-            return
         source, target = self.schemas
+        # a first copy may have made them once, and no window follows what the source does to them since
+        of_both = self.selection.policy(FilterKind.ACCOUNTS) == FilterPolicy.IGNORE
         exact, same_names = self.depth is Depth.EXACT and not self.renaming, not self.renaming
         flavors = source.flavor, target.flavor
-        found = accounts.Accounts(self.pair.sides, flavors, exact, same_names, unseen=self.unseen)
+        found = accounts.Accounts(self.pair.sides, flavors, exact, same_names, of_both=of_both, unseen=self.unseen)
         for part in found.differing():
             if only is None or part.account in only:
                 yield DefinitionDifference(part.account, part.what, part.source, part.target, part.mend)
