@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
+from typing import Final
 
 from sqlalchemy import Connection, Engine
 
@@ -75,6 +76,9 @@ from binlane.verify.rows.row_states import Recorder
 from binlane.verify.rows.sides import BATCH, Difference, Pair
 from binlane.verify.settle import Compare, Settler, SettleResult
 from binlane.verify.throttle import Throttle
+
+_OF_WINDOWS: Final = "the rows that windows have changed"
+"""What a verification is doing, for somebody who waits."""
 
 
 @dataclass(slots=True)
@@ -142,8 +146,8 @@ class Verifier:
         if self.options.full:
             with doing("tables") as activity:
                 return self._full(verification, activity)
-        with doing("the rows that windows have changed"):
-            self._compare_windows()
+        with doing(_OF_WINDOWS) as activity:
+            self._compare_windows(activity)
         return self._end(verification)
 
     def _in_scope(self, tables: Tables) -> Tables:
@@ -201,7 +205,7 @@ class Verifier:
             )
         return last.window_id
 
-    def _compare_windows(self) -> None:
+    def _compare_windows(self, activity: Activity) -> None:
         """Compare the rows that the log of the windows names."""
         with uncollected():
             wrote = self._reader().read_windows([self.folders.of(each.window_id, each.work) for each in self._windows])
@@ -217,10 +221,13 @@ class Verifier:
                     pass
             elif keys := wrote.keys.get(key):
                 some.append((table, keys))
+        compared = 0
         with uncollected():
             for rows, found in KeyComparison(self.pair, self._throttle).compare(some):
                 self._compare.differ(found)
                 self._add(chunks=1, rows=rows)
+                compared += rows
+                activity.text = f"{_OF_WINDOWS}: {compared:,} compared"
         self._compare.keys = {table.target: each for table, each in some}
         self._add(tables=len(some))
         self._stand()
@@ -319,6 +326,7 @@ class Verifier:
         if self.options.scope.is_all:
             with doing("definitions"):
                 self._compare.definitions += self._definitions.differences()
+        activity.text, activity.total = "storing what was compared", 0
         return self._end(verification, finished)
 
     def _is_step_over(self) -> bool:
