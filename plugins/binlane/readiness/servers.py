@@ -89,10 +89,16 @@ def check_source_privileges(situation: Readiness) -> Iterator[Finding]:
     grants = replace(source.grants, revoked=tuple(of_channel))
     named: set[tuple[str, tuple[str | None, ...]]] = set()
     for need in needs:
-        # two reasons may ask for one privilege
-        if (lacking := need.lacking(grants)) and (need.name, lacking) not in named:
+        # two reasons may ask for one privilege, or for one that stands in for another
+        lacking = need.lacking(grants)
+        if lacking and (need.name, lacking) not in named and named.isdisjoint(_standing_in(need)):
             named.add((need.name, lacking))
             yield missing_privilege("source", source, need, lacking)
+
+
+def _standing_in(need: Need) -> set[tuple[str, tuple[str | None, ...]]]:
+    """What meets a need when it is granted everywhere, as ``named`` has it."""
+    return {(name, (None,)) for name in need.substitutes}
 
 
 def _may_hide_databases(situation: Readiness) -> bool:
@@ -123,12 +129,14 @@ def check_target_privileges(situation: Readiness) -> Iterator[Finding]:
     target, needs = situation.target, situation.needs
     asked = situation.asked
     takes_all = (asked.copies or asked.windows) and scopes_of(situation.channel) == (EVERYWHERE,)
+    named: set[tuple[str, tuple[str | None, ...]]] = set()
     for need in account_privileges(target.flavor, target.number, needs):
         lacking = need.lacking(target.grants)
         if takes_all and need.databases == needs.databases and len(lacking) == len(needs.databases):
             # one GRANT, not one a database; and some that the source's account does not see yet
             lacking = need._replace(databases=None).lacking(target.grants)
-        if lacking:
+        if lacking and named.isdisjoint(_standing_in(need)):
+            named.add((need.name, lacking))
             yield missing_privilege("target", target, need, lacking)
 
 

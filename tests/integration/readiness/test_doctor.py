@@ -78,6 +78,8 @@ def test_an_account_with_nothing_yet_has_a_line_a_server_and_the_grants(
     assert re.search(
         r"^note  others: \d+ more checks: not asked, because an account without SELECT", said, re.MULTILINE
     )
+    # SELECT, which is named, stands in for it
+    assert "SHOW_ROUTINE" not in said
     # it sees no object, and so no wrong definer
     assert "definers" not in said
     grant(limited, capsys)
