@@ -5,6 +5,7 @@ Each rule finds one state or none. The order of the rules is the precedence of t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from math import isinf
@@ -24,6 +25,8 @@ from binlane.state.records.journal import WHOLE_WINDOW
 QUIET_SECONDS: Final = 900.0
 """A window that nobody has worked on for longer is worth a warning; shorter, a run may be between two steps."""
 
+_PLACE: Final = re.compile(r"channel \S+, window \S+, lane \d+, (seqno \S+, (?:GTID \S+, )?source \S+): ")
+"""Of a lane's error, in front of its cause."""
 _FINDINGS: Final = 3
 """Of a refusal, in the line of a state; the error itself has all."""
 
@@ -133,7 +136,9 @@ def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
     if error is None or (error.is_retried and facts.is_applying):
         return None
     brief = f"lane {error.lane} stopped at seqno {error.seqno:,}"
-    text = f"{brief}: {error.text}"
+    # a list of channels has room for the cause, or for the place, which the brief names already
+    place = _PLACE.match(error.text)
+    text = f"{brief}: {error.text}" if place is None else f"{brief}: {error.text[place.end() :]} ({place[1]})"
     if error.lane == WHOLE_WINDOW:
         brief = "the window was refused"
         text = f"{brief}: {_cause_first(error.text)}"

@@ -270,6 +270,14 @@ def test_of_a_refusal_with_many_findings_the_first_are_told() -> None:
     assert failed.text == f"the window was refused: {told}"
 
 
+@pytest.mark.parametrize("gtid", ["GTID 0-11-140, ", "GTID 63c0fb98-ebb8:6249, ", ""])
+def test_the_cause_of_an_error_is_told_before_its_place(gtid: str) -> None:
+    place = f"seqno 140..140, {gtid}source binlog.000001:33120"
+    text = f"channel shop, window 000000000132-560d6b6c, lane 1, {place}: 1050 Table 'audit' already exists"
+    failed = of(window=LEFT, error=replace(ERROR, text=text)).findings[0]
+    assert failed.text == f"lane 1 stopped at seqno 140: 1050 Table 'audit' already exists ({place})"
+
+
 def test_an_error_is_told_with_its_way_out() -> None:
     failed = of(window=LEFT, error=ERROR).findings[0]
     assert failed.text == "lane 1 stopped at seqno 140: DriftError: duplicate entry\nand more"

@@ -163,7 +163,7 @@ function draw(key, given) {
   const axis = { stroke: tone("--faint"), grid: { stroke: tone("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
   const only = given.x.length === 1;
   const plot = new uPlot({
-    width: holder.clientWidth, height: holder.clientHeight, padding: [10, 10, 0, 0],
+    width: holder.clientWidth, height: holder.clientHeight, padding: [10, 20, 0, 0], // half of the last label is behind the plot
     legend: { show: false }, cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: false, range: (u, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (u, low, high) => [0, (high || 1) * 1.1] } },
     axes: [
