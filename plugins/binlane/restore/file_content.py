@@ -141,7 +141,7 @@ class FileContent:
         changes = np.zeros((int(begun[-1]) + 1, len(names)), np.bool_)
         database = np.array([place[table.database] for table in tables], np.int64)
         changes[begun[mapped], database[index.number[mapped]]] = True
-        changes[0, [place[name] for name in self._open if name in place]] = not self._has_begun
+        changes[0, [place[name] for name in self._open if name in place]] = False
         first = 0 if self._has_begun else 1
         for name, count in zip(names, changes[first:].sum(axis=0).tolist(), strict=True):
             if count:

@@ -42,11 +42,11 @@ def test_any_cut_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = (
         mariadb_gtid(3, IN_TRANSACTION), query(b"BEGIN"), table_map(1, "a"), table_map(2, "b"),
         insert(1, range(3), ends=False), insert(2, range(4), ends=False), insert(1, range(5)), table_map(3, "c"),
-        insert(3, [1]), query(b"COMMIT"),
+        insert(3, [1]), table_map(1, "a"), insert(1, [1]), query(b"COMMIT"),
     )  # fmt: skip
     events = (*rows(1, "a", "b"), *rows(2, "a", count=2), *wide, *alone(4, "CREATE TABLE d.t (i INT)"), *rows(5, "b"))
     expected = (
-        {("a", "t"): 1 + 2 + 8, ("b", "t"): 1 + 4 + 1, ("c", "t"): 1}, Counter({"a": 3, "b": 3, "c": 1}), {"d"}, 0
+        {("a", "t"): 1 + 2 + 8 + 1, ("b", "t"): 1 + 4 + 1, ("c", "t"): 1}, Counter({"a": 3, "b": 3, "c": 1}), {"d"}, 0
     )  # fmt: skip
     assert found(read(events, [len(events)])) == expected
     choose = random.Random(1)
