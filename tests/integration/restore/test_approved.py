@@ -79,7 +79,7 @@ Fault = Callable[..., Any]
 @pytest.mark.parametrize(
     "stage",
     [
-        *("create_restore", "apply_window", "move"),
+        *("create_restore", "apply_windows", "move"),
         *(pytest.param(stage, marks=pytest.mark.trial) for stage in ("_to_the_end", "_load_dump")),
     ],
 )

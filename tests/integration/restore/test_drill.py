@@ -175,13 +175,13 @@ def test_a_live_copy_that_moves_on_is_compared_at_its_watermark(
 
 
 @pytest.mark.parametrize(
-    ("stage", "way_out"), [("apply_window", "--clean"), ("compare_restored", "--json")], ids=["clean", "next drill"]
+    ("stage", "way_out"), [("apply_windows", "--clean"), ("compare_restored", "--json")], ids=["clean", "next drill"]
 )
 def test_what_a_killed_drill_has_left_is_removed_by_its_record(
     channel: Channel, stage: str, way_out: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = Site(channel)
-    module = restoring if stage == "apply_window" else drilling
+    module = restoring if stage == "apply_windows" else drilling
     run_on(channel.target, "CREATE DATABASE binlane_drill_1_9")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, stage, lambda *_, **__: 1 // 0)

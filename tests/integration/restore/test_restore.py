@@ -15,6 +15,7 @@ import zstandard
 from binlane.errors import PositionError
 from binlane.model import Flavor
 from binlane.orchestration.commands.copies import restore as restoring
+from binlane.orchestration.commands.copies import restore_windows
 from binlane.orchestration.commands.run import apply_window
 from binlane.restore import ruled_out
 from binlane.servers.engines import engine_of
@@ -360,7 +361,7 @@ def test_the_list_says_how_far_a_restore_is(
         monkeypatch.setenv(key, value)
     with monkeypatch.context() as patch:
         patch.setitem(restoring._STAGES, "loading", loading)
-        patch.setattr(restoring, "apply_window", rolling)
+        patch.setattr(restore_windows, "apply_window", rolling)
         assert scene.restore("r1", "--yes", base="one.sql") != 0
     seen.append(listed())
     assert scene.channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
