@@ -270,6 +270,12 @@ TROUBLES: Final = (
         ("the new password in the connection",),
     ),
     Trouble(
+        "the target's account was locked",
+        (),
+        "ACCOUNT UNLOCK there",
+        ("ALTER USER the account ACCOUNT UNLOCK",),
+    ),
+    Trouble(
         "the target was stopped",
         (),
         "run again when the server answers",

@@ -38,6 +38,9 @@ WITH_TLS: Final = (
 )
 _WITHOUT_TLS: Final = 3159
 """MySQL's error for a connection that require_secure_transport refuses; MariaDB's is that of a wrong password."""
+_ACCOUNT_LOCKED: Final = frozenset({3118, 4151})
+"""MySQL's and MariaDB's numbers."""
+_PASSWORD_EXPIRED: Final = frozenset({1820, 1862})
 _SPENT: Final = 1226
 """A limit of the account, of its connections or of its work in an hour."""
 _LIMIT: Final = re.compile(r"User '(?P<user>[^']*)' has exceeded the '(?P<limit>\w+)' resource")
@@ -53,8 +56,15 @@ _YES: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False,
 
 
 def login_advice(code: int, said: str) -> str:
-    """The next step where a server refuses an account's connection or statement for the account's limits, or for want
-    of TLS; empty for all other errors. ``said``: the server's text."""
+    """The next step where a server refuses an account's connection or statement for the account's limits, its lock or
+    the age of its password, or for want of TLS; empty for all other errors. ``said``: the server's text."""
+    if code in _ACCOUNT_LOCKED:
+        return "ALTER USER the account ACCOUNT UNLOCK there, then run again"
+    if code in _PASSWORD_EXPIRED:
+        return (
+            "the password has expired: ALTER USER the account PASSWORD EXPIRE NEVER there, or give it a new one there "
+            "and in the connection, then run again"
+        )
     if code == _WITHOUT_TLS:
         return WITH_TLS
     if code != _SPENT:

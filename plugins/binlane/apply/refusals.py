@@ -14,7 +14,7 @@ from binlane.apply.session.retry_verdicts import Verdict, driver_error, error_co
 from binlane.connections import WITH_TLS, login_advice
 from binlane.errors import TargetError, TargetUnavailableError
 
-_NOT_LET_IN: Final = frozenset({1045, 1698, 3118, 4151})
+_NOT_LET_IN: Final = frozenset({1045, 1698})
 DENIED: Final = frozenset({1044, 1142, 1143, 1227, 1410})
 """A privilege is missing."""
 _UNTRUSTED: Final = frozenset({1418, 1419})

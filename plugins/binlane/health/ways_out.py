@@ -24,7 +24,7 @@ _BY_CODE: Final[Mapping[int, str]] = {
     **dict.fromkeys((1021, 1114), _SPACE),
     1048: _NULL,
     **dict.fromkeys((1044, 1142, 1227), _GRANT),
-    **dict.fromkeys((1045, 1698, 3118, 4151), _LOGIN),
+    **dict.fromkeys((1045, 1698), _LOGIN),
     **dict.fromkeys((1020, 1205, 1213), _LOCK),
 }
 _OTHER: Final = "The message says what to do. Then run the channel again: it continues from its positions."

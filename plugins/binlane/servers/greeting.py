@@ -7,7 +7,7 @@ from typing import Final
 
 import pymysql
 
-from binlane.connections import Endpoint
+from binlane.connections import Endpoint, login_advice
 from binlane.driver import Connection
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
@@ -29,6 +29,8 @@ class Greeting:
     account: str | None
     """``user@host`` of the account that matched the login; None if the login was refused."""
     refusal: str = ""
+    lacks_account: bool = False
+    """The login was refused, and CREATE USER may be the way out; not of an account that is locked."""
     has_patterns: bool = True
     """A GRANT may name databases by a pattern: not with ``partial_revokes``. Unknown, and so True, without a login."""
 
@@ -41,7 +43,7 @@ class Greeting:
 def greet(endpoint: Endpoint) -> Greeting:
     """Log in; a refused login is a result, too. Raises PyMySQL's errors if the server cannot be reached."""
     connection = Connection(**endpoint.pymysql_arguments(), defer_connect=True, connect_timeout=10)
-    account, refusal, has_patterns = None, "", True
+    account, refusal, lacks_account, has_patterns = None, "", False, True
     try:
         connection.connect()
     except pymysql.err.OperationalError as exc:
@@ -49,6 +51,7 @@ def greet(endpoint: Endpoint) -> Greeting:
         if exc.args[0] not in _REFUSED or getattr(connection, "server_version", None) is None:
             raise
         refusal = str(exc.args[1])
+        lacks_account = not login_advice(exc.args[0], refusal)
     else:
         with contextlib.closing(connection), connection.cursor() as cursor:
             cursor.execute("SELECT CURRENT_USER()")
@@ -57,4 +60,4 @@ def greet(endpoint: Endpoint) -> Greeting:
             has_patterns = ("partial_revokes", "ON") not in cursor.fetchall()
     version = str(connection.get_server_info()).removeprefix(_OLD)  # type: ignore[no-untyped-call]
     flavor = Flavor.MARIADB if "mariadb" in version.lower() else Flavor.MYSQL
-    return Greeting(flavor, version, account, refusal, has_patterns)
+    return Greeting(flavor, version, account, refusal, lacks_account, has_patterns)

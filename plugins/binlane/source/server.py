@@ -78,6 +78,8 @@ def _error(name: str, exc: pymysql.err.MySQLError, flavor: Flavor | None) -> Sou
             "channel to a unique number"
         )
     if isinstance(exc, LoginRefusedError):
+        if advice := login_advice(code, text):
+            return PrecheckError(f"{said}; {advice}")
         return PrecheckError(
             f"{said}; the login was refused: compare the connection's user and password with the account on the "
             f"server; {WITH_TLS}"

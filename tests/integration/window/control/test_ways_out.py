@@ -57,6 +57,7 @@ _PASSWORD: Final = "the new password in the connection"
 _FREED: Final = "free space, or a larger work.uri"
 _FREED_TARGET: Final = "free space on the target"
 _ADOPTED: Final = "adopt"
+_UNLOCKED: Final = "ALTER USER the account ACCOUNT UNLOCK"
 _STEPS: Final[Mapping[str, str]] = {
     r"`(binlane recopy [^`]+)`": "command",
     r"(apply\.on_conflict = \"overwrite\") in": "setting",
@@ -70,6 +71,7 @@ _STEPS: Final[Mapping[str, str]] = {
     r"SHOW FULL PROCESSLIST on the target and (KILL it)": _KILLED,
     r"(Point the connection at the channel's (?:server|target))": _CONNECTED,
     r"`(binlane adopt-target \w+)` shows": _ADOPTED,
+    rf"({_UNLOCKED}) there": _UNLOCKED,
     r"((?:check|compare the connection's) user and password)": _PASSWORD,
     r"(Free space), or set work\.uri to a larger place": _FREED,
     r"(free space on the target), then run again": _FREED_TARGET,
@@ -170,6 +172,14 @@ def _with_account(channel: Channel, side: str, without: str, *settings: str) -> 
     finally:
         channel.connect(f"{side}_server", server)
         run_on(server, "SET GLOBAL read_only = OFF", f"DROP USER {ACCOUNT}", log=False)
+
+
+@contextlib.contextmanager
+def _locked_account(channel: Channel) -> Iterator[Broken]:
+    with _with_account(channel, "target", "") as broken:
+        run_on(channel.target, f"ALTER USER {ACCOUNT} ACCOUNT LOCK", log=False)
+        broken.mends[_UNLOCKED] = lambda: run_on(channel.target, f"ALTER USER {ACCOUNT} ACCOUNT UNLOCK", log=False)
+        yield broken
 
 
 @contextlib.contextmanager
@@ -325,6 +335,7 @@ BREAKS: Final[Mapping[str, Callable[[Channel], contextlib.AbstractContextManager
     "max_allowed_packet was lowered": _packet,
     "the target's account has lost a privilege": lambda channel: _with_account(channel, "target", "SELECT"),
     "the source's account has lost a privilege": lambda channel: _with_account(channel, "source", "REPLICATION SLAVE"),
+    "the target's account was locked": _locked_account,
     "the target's password was changed": lambda channel: _with_password(channel, "target"),
     "the source's password was changed": lambda channel: _with_password(channel, "source"),
     "the target was stopped": lambda channel: _stopped(channel.target, channel),

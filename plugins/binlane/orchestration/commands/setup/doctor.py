@@ -136,7 +136,7 @@ def _proving(channel: ChannelConfig, endpoints: Endpoints) -> Endpoints:
 def _with_account(failed: Answer, endpoint: Endpoint) -> Answer:
     """The answer with the statement that makes the account, if the server does not let it in."""
     with contextlib.suppress(BinlaneError), translated(str(endpoint)):
-        if greet(endpoint).account is None:
+        if greet(endpoint).lacks_account:
             mend = (f"CREATE USER {quoted(endpoint.user)}@'%' IDENTIFIED BY '...'",)
             return replace(failed, findings=tuple(replace(each, mend=mend) for each in failed.findings))
     return failed

@@ -101,6 +101,7 @@ def _server(part: str, endpoint: Endpoint, greeting: Greeting, statements: Lines
     yield f"-- {part}: {one_line(str(endpoint))}, {greeting.flavor} {one_line(greeting.version)}"
     if greeting.account is None:
         yield f"-- the account cannot log in yet: {one_line(greeting.refusal)}"
+    if greeting.lacks_account:
         yield f"-- CREATE USER {quoted(endpoint.user)}@'{_ANY_HOST}' IDENTIFIED BY '...';"
     for statement, why in statements:
         yield f"{one_line(statement)};  -- {why}" if statement else f"-- {why}"
