@@ -14,7 +14,7 @@ from binlane.connections import Endpoints
 from binlane.errors import BinlaneError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from binlane.precheck import situation
+from binlane.precheck.situation import situation
 from binlane.servers.engines import engine_of
 from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job

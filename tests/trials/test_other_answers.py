@@ -17,7 +17,7 @@ import pymysql
 import pytest
 
 from binlane.model import Flavor
-from binlane.precheck.converted_columns import ALIKE, kind_of
+from binlane.precheck.tables.converted_columns import ALIKE, kind_of
 from binlane.sql.parse.lexer import Dialect, Token, lex
 from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_text
 from lab.servers import PrivateServer

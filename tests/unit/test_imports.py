@@ -37,7 +37,10 @@ TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
 STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "state.records", "servers")
 APPLY: Final = ("apply.session", "apply.rows", "apply.ddl", "apply")
-PRECHECK: Final = ("precheck.account", "precheck.definitions", "precheck")
+PRECHECK: Final = (
+    *("precheck.account", "precheck.definitions", "precheck.situation", "precheck.target", "precheck.statements"),
+    *("precheck.tables", "precheck"),
+)
 VERIFY: Final = ("verify.rows", "verify.definitions", "verify")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "garbage", "work", *STATE, "source", *APPLY)
 EVERYWHERE: Final = ("activity", "lazy_dataclass")
@@ -103,9 +106,11 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "apply.lane": (*PLAN, *STATE, *APPLY, "apply.lane.ways"),
     "precheck.account": WINDOW,
     "precheck.definitions": (*WINDOW, "precheck.account"),
-    "precheck": (
-        *(*WINDOW, "safe_text", "apply.lane", "precheck.account", "precheck.definitions", "verify.definitions"),
-    ),
+    "precheck.situation": (*WINDOW, "safe_text", *PRECHECK[:2]),
+    "precheck.target": (*WINDOW, "safe_text", *PRECHECK[:3]),
+    "precheck.statements": (*WINDOW, "safe_text", *PRECHECK[:4]),
+    "precheck.tables": (*WINDOW, "safe_text", *PRECHECK[:5], "verify.definitions"),
+    "precheck": (*WINDOW, "safe_text", "apply.lane", *PRECHECK[:6], "verify.definitions"),
     "verify.rows": (*TRANSACTIONS, *STATE, "source"),
     "verify.definitions": (*TRANSACTIONS, *STATE, "verify.rows"),
     "verify": (*TRANSACTIONS, "garbage", "work", *STATE, "source", *VERIFY),

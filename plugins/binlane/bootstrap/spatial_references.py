@@ -12,7 +12,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
-from binlane.precheck.facts import Server
+from binlane.precheck.situation.facts import Server
 from binlane.servers.names import among, literals
 
 _DEFINITIONS: Final = (

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.orchestration.effective_rules import renaming_of, selection_of
-from binlane.precheck.facts import Target
+from binlane.precheck.situation.facts import Target
 from binlane.readiness.checks import require
 from binlane.readiness.situation import Readiness, ReadinessRequest, SourceServer
 from binlane.servers.catalog import read_schema

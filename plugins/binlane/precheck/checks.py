@@ -17,40 +17,26 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import with_channel
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck import (
+from binlane.precheck.results import keep_for_lanes, keep_for_next_window
+from binlane.precheck.situation.finding import Finding, raise_if_fatal
+from binlane.precheck.situation.situation import Situation, TargetSituation, situation_of
+from binlane.precheck.statements import (
     account_programs,
-    converted_columns,
-    definers,
-    encryption,
     equal_documents,
     function_names,
-    generated_columns,
-    grants,
     loadable_functions,
     numbers_between,
-    open_transactions,
     other_modes,
     other_versions,
-    portability,
-    renamed_columns,
     row_order,
-    server,
     session_variables,
-    sql_writer,
     statement_kinds,
-    tables,
     unsafe_bodies,
-    visibility,
 )
-from binlane.precheck import (
-    storage_engines as engines,
-)
-from binlane.precheck import (
-    window_statements as statements,
-)
-from binlane.precheck.finding import Finding, raise_if_fatal
-from binlane.precheck.results import keep_for_lanes, keep_for_next_window
-from binlane.precheck.situation import Situation, TargetSituation, situation_of
+from binlane.precheck.statements import window_statements as statements
+from binlane.precheck.tables import converted_columns, differences, generated_columns, renamed_columns, visibility
+from binlane.precheck.tables import storage_engines as engines
+from binlane.precheck.target import definers, encryption, grants, open_transactions, portability, server, sql_writer
 from binlane.schema.compare import Severity
 from binlane.shards.selection import Selection
 from binlane.work.files import Digests, WorkFolder
@@ -85,16 +71,16 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "statement-privileges": definers.check_statement_privileges,
     "definers": definers.check_definers,
     "unseen-tables": visibility.check_visibility,
-    "table-definitions": tables.check_definitions,
+    "table-definitions": differences.check_definitions,
     "sql-writer": sql_writer.check_sql_writer,
     "long-statements": sql_writer.check_packets,
-    "filtered-parents": tables.check_filtered_parents,
-    "renamed-databases": tables.check_renamed_databases,
-    "other-channels": tables.check_other_channels,
+    "filtered-parents": differences.check_filtered_parents,
+    "renamed-databases": differences.check_renamed_databases,
+    "other-channels": differences.check_other_channels,
     "rolled-back-engines": engines.check_rolled_back_engines,
     "gtid-consistency": engines.check_gtid_consistency,
     "statement-engines": engines.check_statement_engines,
-    "letter-case": tables.check_letter_case,
+    "letter-case": differences.check_letter_case,
     "statement-kinds": statement_kinds.check_kinds,
     "other-modes": other_modes.check_other_modes,
     "other-versions": other_versions.check_other_versions,
@@ -123,15 +109,15 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "temporary-tables": statements.check_temporary_tables,
     "table-settings": engines.check_table_settings,
     "logged-types": portability.check_logged_types,
-    "sequences": tables.check_sequences,
-    "default-collations": tables.check_default_collations,
-    "system-versioning": tables.check_versioning,
-    "transaction-histories": tables.check_transaction_histories,
-    "logged-tables": tables.check_logged_tables,
+    "sequences": differences.check_sequences,
+    "default-collations": differences.check_default_collations,
+    "system-versioning": differences.check_versioning,
+    "transaction-histories": differences.check_transaction_histories,
+    "logged-tables": differences.check_logged_tables,
     "generated-columns": generated_columns.check_generated_columns,
     "session-variables": session_variables.check_session_variables,
-    "unlogged-lengths": tables.check_unlogged_lengths,
-    "read-only-databases": tables.check_read_only_databases,
+    "unlogged-lengths": differences.check_unlogged_lengths,
+    "read-only-databases": differences.check_read_only_databases,
 }
 
 

@@ -11,8 +11,8 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.definitions.noted import partitioned_as_it_is, read_definitions
 from binlane.precheck.definitions.program_checks import keep_known
-from binlane.precheck.situation import Situation, databases_of
-from binlane.precheck.window_statements import alike_behind
+from binlane.precheck.situation.situation import Situation, databases_of
+from binlane.precheck.statements.window_statements import alike_behind
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema

@@ -17,8 +17,8 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.precheck.account.privileges import Order
 from binlane.precheck.checks import TARGET_CHECKS
-from binlane.precheck.finding import Command, Finding
-from binlane.precheck.situation import TargetSituation
+from binlane.precheck.situation.finding import Command, Finding
+from binlane.precheck.situation.situation import TargetSituation
 from binlane.readiness import held, machine, servers
 from binlane.readiness.channel_grants import merged
 from binlane.readiness.situation import Readiness

@@ -15,13 +15,13 @@ from binlane.bootstrap.sessions import write_session
 from binlane.bootstrap.spatial_references import lacking_references
 from binlane.bootstrap.view_functions import ROUTINES, InvokerRoutine, changing_the_server, invoker_routines
 from binlane.model import Flavor, plural
-from binlane.precheck.definers import lacking_for_definers
-from binlane.precheck.finding import Finding
-from binlane.precheck.grants import lacking_for_grants
-from binlane.precheck.parser import StatementJudge
-from binlane.precheck.portability import OF_OTHERS, trust, unsupported, untrusted_account
-from binlane.precheck.server import check_time_zones
-from binlane.precheck.situation import Needs, TargetSituation
+from binlane.precheck.situation.finding import Finding
+from binlane.precheck.situation.parser import StatementJudge
+from binlane.precheck.situation.situation import Needs, TargetSituation
+from binlane.precheck.target.definers import lacking_for_definers
+from binlane.precheck.target.grants import lacking_for_grants
+from binlane.precheck.target.portability import OF_OTHERS, trust, unsupported, untrusted_account
+from binlane.precheck.target.server import check_time_zones
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 from binlane.servers.stored_bodies import asking

@@ -15,7 +15,7 @@ from typing import Final
 from binlane.choices import PlanEngine
 from binlane.errors import BinlaneError
 from binlane.model import Flavor, size_text
-from binlane.precheck.finding import Command, Finding
+from binlane.precheck.situation.finding import Command, Finding
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 from binlane.servers.names import among, values_of

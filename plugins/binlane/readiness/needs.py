@@ -10,9 +10,9 @@ from binlane.choices import DDL_KINDS, FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
 from binlane.model import Flavor
 from binlane.precheck.account.privileges import TABLE_IDS, VISIBILITY, Need
-from binlane.precheck.definers import setters
-from binlane.precheck.server import target_privileges
-from binlane.precheck.situation import Needs
+from binlane.precheck.situation.situation import Needs
+from binlane.precheck.target.definers import setters
+from binlane.precheck.target.server import target_privileges
 from binlane.source.server import LOG_PRIVILEGES
 from binlane.state.tables import SCHEMA
 

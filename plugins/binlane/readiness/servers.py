@@ -11,9 +11,9 @@ from typing import Final
 from binlane.bootstrap.copy_checks import check_tables
 from binlane.model import Flavor
 from binlane.precheck.account.privileges import EVERYWHERE, Need
-from binlane.precheck.facts import Server
-from binlane.precheck.finding import Command, Finding
-from binlane.precheck.server import missing_privilege
+from binlane.precheck.situation.facts import Server
+from binlane.precheck.situation.finding import Command, Finding
+from binlane.precheck.target.server import missing_privilege
 from binlane.readiness.channel_grants import scopes_of
 from binlane.readiness.needs import account_privileges, source_privileges
 from binlane.readiness.situation import Readiness

@@ -23,8 +23,8 @@ from binlane.connections import Endpoint
 from binlane.errors import PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition, SchemaObject, SessionContext
-from binlane.precheck.facts import Server, Target
-from binlane.precheck.situation import Needs, TargetSituation
+from binlane.precheck.situation.facts import Server, Target
+from binlane.precheck.situation.situation import Needs, TargetSituation
 from binlane.readiness.needs import channel_needs
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_databases, read_schema

@@ -1,7 +1,8 @@
 """Reads a server's information_schema into a ``Schema``, in a dozen queries for any number of tables.
 
 For MariaDB 10.3 and newer and MySQL 5.6 and newer. An account sees only objects that it has privileges on: TRIGGER for
-triggers, EVENT for events, EXECUTE for routines, any privilege for tables; ``precheck.server`` checks them by name.
+triggers, EVENT for events, EXECUTE for routines, any privilege for tables; ``precheck.target.server`` checks them by
+name.
 """
 
 from __future__ import annotations

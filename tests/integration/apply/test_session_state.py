@@ -15,7 +15,7 @@ from binlane.apply.session.cached_state import SESSION_STATE, CachedState
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.model import Flavor, Item, ItemKind, SessionContext
-from binlane.precheck.parser import StatementJudge
+from binlane.precheck.situation.parser import StatementJudge
 from binlane.servers.engines import engine_at
 from tests.integration.apply.conftest import CREATED, DATABASE, Pair
 from tests.waiting import wait_until

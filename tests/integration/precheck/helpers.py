@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import sqlalchemy
 
-from binlane.precheck.facts import Target
+from binlane.precheck.situation.facts import Target
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_at

@@ -11,7 +11,7 @@ import sqlalchemy
 
 from binlane.model import Flavor
 from binlane.precheck.checks import CHECKS, run_checks
-from binlane.precheck.situation import Needs
+from binlane.precheck.situation.situation import Needs
 from binlane.servers.catalog import read_schema
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Requirement
 from binlane.state.migrations.upgrade import create

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import NullPool
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext
-from binlane.precheck.facts import Server
+from binlane.precheck.situation.facts import Server
 from binlane.servers.engines import engine_at
 from binlane.sql.logged_statement import LoggedText
 from lab.servers import PrivateServer

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy
 
 from binlane.model import Flavor, Item, ItemKind, SessionContext
-from binlane.precheck.parser import StatementJudge
+from binlane.precheck.situation.parser import StatementJudge
 from binlane.servers.engines import engine_at
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import run

@@ -18,9 +18,9 @@ from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
 from binlane.precheck.account.privileges import DDL, STATE, STATEMENTS, VISIBILITY, global_needs
 from binlane.precheck.checks import TARGET_CHECKS, run_checks
-from binlane.precheck.facts import Target
-from binlane.precheck.finding import Finding, raise_if_fatal
-from binlane.precheck.situation import Needs, TargetSituation
+from binlane.precheck.situation.facts import Target
+from binlane.precheck.situation.finding import Finding, raise_if_fatal
+from binlane.precheck.situation.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.servers.account_fingerprints import read_accounts
 from binlane.servers.variables import version_number

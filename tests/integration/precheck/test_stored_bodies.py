@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from binlane.bootstrap.sessions import Session
 from binlane.model import Flavor
-from binlane.precheck.facts import Target
+from binlane.precheck.situation.facts import Target
 from binlane.servers.programs import read_programs, read_triggers
 from binlane.sql.parse.lexer import UNDECODED
 from binlane.sql.temporary_routines import tokens_of

@@ -13,10 +13,10 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.model import Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.checks import CHECKS, run_checks
-from binlane.precheck.facts import Target
-from binlane.precheck.finding import Finding
-from binlane.precheck.parser import ParserAnswers
-from binlane.precheck.situation import Needs, Situation
+from binlane.precheck.situation.facts import Target
+from binlane.precheck.situation.finding import Finding
+from binlane.precheck.situation.parser import ParserAnswers
+from binlane.precheck.situation.situation import Needs, Situation
 from binlane.schema.model import Schema, Table
 from binlane.shards.selection import Selection
 from binlane.work.files import WorkFolder

@@ -19,10 +19,10 @@ from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.precheck.account.privileges import Grants, parse_grants
 from binlane.precheck.checks import CHECKS, TARGET_CHECKS, run_checks
-from binlane.precheck.facts import Accounts
-from binlane.precheck.finding import Finding, raise_if_fatal
-from binlane.precheck.parser import ParserAnswers, Verdict
-from binlane.precheck.situation import Needs, Situation, TargetSituation
+from binlane.precheck.situation.facts import Accounts
+from binlane.precheck.situation.finding import Finding, raise_if_fatal
+from binlane.precheck.situation.parser import ParserAnswers, Verdict
+from binlane.precheck.situation.situation import Needs, Situation, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Table, Trigger
 from binlane.schema.programs import Program

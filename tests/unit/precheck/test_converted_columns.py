@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.precheck.converted_columns import changed_types, kind_of
+from binlane.precheck.tables.converted_columns import changed_types, kind_of
 from binlane.sql.parse.lexer import Dialect, Token, lex
 
 

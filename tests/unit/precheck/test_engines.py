@@ -15,9 +15,9 @@ from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.account.privileges import parse_grants
-from binlane.precheck.facts import Source
-from binlane.precheck.parser import ParserAnswers
-from binlane.precheck.situation import Situation
+from binlane.precheck.situation.facts import Source
+from binlane.precheck.situation.parser import ParserAnswers
+from binlane.precheck.situation.situation import Situation
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table, Trigger
 from binlane.sql.logged_statement import LoggedText
 from binlane.work import files

@@ -10,7 +10,7 @@ import pytest
 from binlane.choices import OnConflict
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.window_plan import TableCounts
-from binlane.precheck.situation import Situation
+from binlane.precheck.situation.situation import Situation
 from binlane.schema.model import Column, Generated, Table
 from binlane.sql.requirements import COMPUTED_MODE, Requirement
 from tests.unit.precheck.situations import PLAN, applying, said, schema, situation, target_of

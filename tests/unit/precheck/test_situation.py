@@ -10,7 +10,7 @@ import pytest
 from binlane.model import RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts
-from binlane.precheck.situation import needs_of
+from binlane.precheck.situation.situation import needs_of
 from tests.unit.precheck.situations import CHANNEL, PLAN
 
 KEY = TableKey("shop", "t")

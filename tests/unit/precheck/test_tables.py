@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.precheck.tables import takes_sequence_rows
+from binlane.precheck.tables.differences import takes_sequence_rows
 from binlane.servers.variables import version_number
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from binlane.model import Barrier, Flavor
 from binlane.precheck.checks import CHECKS, run_checks
-from binlane.precheck.situation import Situation
+from binlane.precheck.situation.situation import Situation
 from tests.unit.precheck.situations import applying
 from tests.unit.precheck.test_checks import plan, with_calls
 

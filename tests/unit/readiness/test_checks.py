@@ -21,7 +21,7 @@ from binlane.orchestration.commands.setup.connections_held import Connections
 from binlane.orchestration.commands.setup.doctor import _show
 from binlane.orchestration.terminal import Terminal
 from binlane.precheck.account.privileges import parse_grants
-from binlane.precheck.finding import Finding
+from binlane.precheck.situation.finding import Finding
 from binlane.readiness.checks import COPY_CHECKS, OTHER_CHECKS, Answer, answer, answers, require
 from binlane.readiness.machine import check_target_room, check_work_folder
 from binlane.readiness.servers import check_source_privileges

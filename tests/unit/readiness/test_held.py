@@ -6,7 +6,7 @@ import pytest
 
 from binlane.model import Flavor, LogPosition, SessionContext
 from binlane.precheck.account.privileges import parse_grants
-from binlane.precheck.grants import lacking_for_grants
+from binlane.precheck.target.grants import lacking_for_grants
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.lexer import Dialect, Token, lex
 from tests.unit.precheck.situations import target_of

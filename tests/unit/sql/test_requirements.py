@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.precheck.portability import FEATURES
+from binlane.precheck.target.portability import FEATURES
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect
 from binlane.sql.requirements import (

@@ -32,7 +32,7 @@ from binlane.connections import (
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
 from binlane.orchestration.announcing.asset_event import site_of
-from binlane.precheck.finding import Command, Finding
+from binlane.precheck.situation.finding import Command, Finding
 from binlane.readiness.checks import Answer
 from binlane.schema.compare import Severity
 

@@ -22,7 +22,7 @@ from binlane.orchestration.extraction.window_reading import source_of
 from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.terminal import Style, Terminal
 from binlane.precheck.account.privileges import Order
-from binlane.precheck.finding import Finding
+from binlane.precheck.situation.finding import Finding
 from binlane.readiness.checks import (
     CHANNEL_CHECKS,
     COPY_CHECKS,

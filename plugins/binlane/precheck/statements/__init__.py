@@ -1,0 +1,1 @@
+"""What stands against the statements of a window: their texts, and the programs behind them."""

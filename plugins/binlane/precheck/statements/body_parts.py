@@ -1,0 +1,149 @@
+"""Parts of routines, views and triggers behind the statements of a window, each with the statements that reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from binlane.model import ItemKind, TableKey
+from binlane.precheck.situation.situation import Situation
+from binlane.precheck.statements.window_statements import (
+    may_reach_programs,
+    programs_made_by,
+    reach_of_window,
+    reaching_statements,
+)
+from binlane.schema.programs import SECURITY, Program
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.lexer import Token
+from binlane.sql.programs.comparison import Difference, as_difference
+from binlane.work.logged_statements import LaneStatement
+
+_INVOKER: Final = "INVOKER"
+_BEFORE: Final = "BEFORE"
+_EVENTS: Final = {"INSERT": ("INSERT", "REPLACE", "LOAD"), "UPDATE": ("UPDATE",), "DELETE": ("DELETE", "REPLACE")}
+"""Words of statements that fire a table's triggers, by the triggers' events."""
+
+
+class BodyPart(NamedTuple):
+    """What stands against a body."""
+
+    what: str
+    needs_rows: bool
+    """It matters only for statements that take many rows in an order of the server's own."""
+    reads: frozenset[TableKey] | None = None
+    """It matters only for statements that change one of these tables."""
+    numbers: bool = False
+    """It matters only for statements that take a number of an AUTO_INCREMENT."""
+
+
+class Body(NamedTuple):
+    """A text behind a name."""
+
+    difference: Difference
+    database: str
+    tokens: Sequence[Token]
+    by_definer: bool
+    """It runs with its definer's privileges."""
+    event: str = ""
+    """Of a trigger."""
+    is_unread: bool = False
+    """It cannot be split into tokens, of which it has none."""
+    name: str = ""
+    """Of a trigger, or of what is called, without its database."""
+    is_before: bool = False
+    """It is a trigger that runs before the row is there."""
+
+
+Find: TypeAlias = Callable[[Body], Iterator[BodyPart]]
+
+
+def reaching(
+    situation: Situation, find: Find, *, by_definitions: bool = False
+) -> Iterator[tuple[LoggedText | None, LaneStatement, str, BodyPart]]:
+    """Each statement that reaches a body in which ``find`` finds parts: its text, and the body's name.
+
+    ``by_definitions``: also definitions of views, for which a MariaDB server calls their functions.
+    """
+    found = [(body, part) for body in bodies(situation) for part in find(body)]
+    if not found:
+        return
+    wanted = [body.difference for body, _ in found]
+    reach = reach_of_window(situation)
+    for text, logged, reached in reaching_statements(situation, reach, wanted, by_definitions=by_definitions):
+        if logged.item.kind is ItemKind.DDL and text is not None and not runs_bodies(text):
+            continue
+        for body, part in found:
+            if body.difference.key in reached and fires(body, text, len(reached)):
+                yield text, logged, body.difference.where, part
+
+
+def runs_bodies(text: LoggedText) -> bool:
+    """Whether a statement that commits by itself has a query that runs bodies, or one that a view is made of."""
+    return text.facts.create_select or bool(text.facts.views) or text.facts.kind not in _WITHOUT_ROWS
+
+
+_WITHOUT_ROWS: Final = (StatementKind.DDL, StatementKind.GLOBAL)
+
+
+def fires(body: Body, text: LoggedText | None, reached: int) -> bool:
+    """Whether a statement may run a body that it reaches: of a trigger, whether its own verb fires it, unless it
+    reaches other bodies, too."""
+    if not body.event or text is None or reached > 1:
+        return True
+    return not set(_EVENTS.get(body.event, ())).isdisjoint(text.words)
+
+
+def bodies(situation: Situation) -> Iterator[Body]:
+    """Of both servers, as far as the window may reach them, and of the window itself; each text once."""
+    # few windows need it
+    from binlane.sql.temporary_routines import tokens_of
+
+    flavor, seen = situation.plan.flavor, set[tuple[object, ...]]()
+    called = situation.stored_programs if may_reach_programs(situation) else ()
+    for side in (*situation.stored_triggers, *called):
+        for each in side:
+            marks = (each.key, each.kind, each.name, each.text, each.sql_mode)
+            if each.text is None or marks in seen:
+                continue
+            seen.add(marks)
+            tokens = tokens_of(each.text, flavor, each.sql_mode)
+            difference, by_definer = as_difference(each), _runs_as_definer(each)
+            is_before = _BEFORE in each.time.upper()
+            yield Body(
+                difference,
+                each.key.database,
+                tokens or (),
+                by_definer,
+                _event(each),
+                tokens is None,
+                each.name,
+                is_before,
+            )
+    for text in situation.every_text:
+        for key, database in programs_made_by(text):
+            is_trigger = key in text.facts.triggered
+            event = next((word for word in text.words if word in _EVENTS), "") if is_trigger else ""
+            difference = Difference(key, text.where, "", "", is_trigger=is_trigger)
+            by_definer = _INVOKER not in text.words
+            name = _made_name(text) if is_trigger else ""
+            yield Body(difference, database, text.tokens, by_definer, event, name=name, is_before=_BEFORE in text.words)
+
+
+def _made_name(text: LoggedText) -> str:
+    """The name of the trigger that a statement makes, without its database."""
+    words = text.words
+    at = words.index("TRIGGER") + 1
+    if words[at : at + 3] == ("IF", "NOT", "EXISTS"):
+        at += 3
+    behind = text.tokens[at : at + 3]
+    return (behind[2] if len(behind) > 2 and behind[1].text == "." else behind[0]).text
+
+
+def _runs_as_definer(program: Program) -> bool:
+    return program.kind == "trigger" or program.facts.get(SECURITY) != _INVOKER
+
+
+def _event(program: Program) -> str:
+    return program.time.split()[-1].upper() if program.kind == "trigger" and program.time else ""

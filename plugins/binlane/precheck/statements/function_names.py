@@ -1,0 +1,187 @@
+"""Names of functions that one server has built in, or has from a library, and the other has not.
+
+A call without a database is a server's own function if the server has one of that name, and otherwise a stored function
+of the default database. Families and versions have other functions built in, and a library is one server's alone. So
+whoever may make functions in one database of the source could have the target call another function than the source:
+``setval(other.seq, 9)`` is a function of his on MySQL, and moves a sequence of another database on MariaDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from binlane.apply.session.retry_verdicts import error_code, is_lost
+from binlane.binlog.types.literals import identifier
+from binlane.model import Flavor, ItemKind
+from binlane.precheck.situation.finding import Finding
+from binlane.precheck.situation.situation import Situation
+from binlane.precheck.statements.body_parts import Body, BodyPart, bodies, reaching
+from binlane.precheck.statements.window_statements import may_reach_programs, naming, programs_made_by
+from binlane.schema.compare import Severity
+from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.functions import ADJACENT_ONLY, BUILTIN
+from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.program_names import folded_name
+from binlane.sql.programs.reach import plain_name
+from binlane.work.logged_statements import LaneStatement
+
+_MOST_FINDINGS: Final = 20
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_NOT_OWN: Final = frozenset({1046, 1305, 1370})
+"""No database selected, in which a stored function could be; no such function; no EXECUTE for one that could be. Every
+other answer to a call without arguments is that of a function which is there."""
+_NOTHING_PREPARED: Final = 1461
+"""max_prepared_stmt_count: no answer about the function."""
+_STORED: Final = "a stored function"
+_OWN: Final = "a function of the server's own"
+_TODO: Final = (
+    "write the function's database in front of its name (`app`.`{name}`()) where the stored one is meant, or give it "
+    "another name; log such statements as rows (binlog_format=MIXED or ROW), or skip the transaction "
+    "(docs/control.md) and make its changes on the target by hand"
+)
+
+
+class NamedCall(NamedTuple):
+    """A call of a function by its name alone."""
+
+    name: str
+    is_quoted: bool
+    has_gap: bool
+    """A blank is in front of the parenthesis: some functions are built in only without one, unless the sql_mode has
+    IGNORE_SPACE."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The call without arguments; both ways if a blank may decide."""
+        name = identifier(self.name) if self.is_quoted else self.name
+        return (f"{name}()", f"{name} ()") if self.has_gap else (f"{name}()",)
+
+
+def check_function_names(situation: Situation) -> Iterator[Finding]:
+    """Calls that are a stored function's on one of the two servers, and on the other one of the server's own; also with
+    ``allow_unsafe``: the target would call another function than the source has called."""
+    needs = situation.needs
+    makes_views = needs.ddl and any(_runs(each) for each in situation.every_text)
+    if situation.begun or not (needs.statements or needs.loads or makes_views) or not may_reach_programs(situation):
+        return
+    stored = _stored(situation)
+    # a call must be in the text of a statement, or in a body that one reaches
+    found = list(_calls_of_statements(situation, stored))
+    called = {call for _, calls in found for call in calls}
+    behind = needs.statements or needs.loads
+    if behind:
+        called.update(call for body in bodies(situation) for call in _calls(body.tokens, stored))
+    differing = _differing(situation, called) if called else {}
+    if differing:
+        yield from islice(_findings(situation, found, differing, stored, behind=behind), _MOST_FINDINGS)
+
+
+def _findings(
+    situation: Situation,
+    found: Iterable[tuple[LaneStatement, Collection[NamedCall]]],
+    differing: Collection[NamedCall],
+    stored: Collection[str],
+    *,
+    behind: bool,
+) -> Iterator[Finding]:
+    seen = set[tuple[int, str]]()
+    for logged, calls in found:
+        for call in sorted(calls):
+            if call in differing and (logged.header.first_seqno, call.name) not in seen:
+                seen.add((logged.header.first_seqno, call.name))
+                yield _finding(logged, call.name, "")
+
+    def find(body: Body) -> Iterator[BodyPart]:
+        for call in _calls(body.tokens, stored):
+            if call in differing:
+                yield BodyPart(call.name, needs_rows=False)
+
+    for _, logged, program, part in reaching(situation, find) if behind else ():
+        if (logged.header.first_seqno, part.what) not in seen:
+            seen.add((logged.header.first_seqno, part.what))
+            yield _finding(logged, part.what, f" in {program}")
+
+
+def _finding(logged: LaneStatement, name: str, place: str) -> Finding:
+    header = logged.header
+    where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
+    found = f"{name}(){place}: {_STORED} on one server, {_OWN} on the other"
+    expected = "calls that mean the same function on both servers"
+    return Finding(Severity.FATAL, where, expected, found, _TODO.format(name=name), header.first_seqno)
+
+
+def _stored(situation: Situation) -> frozenset[str]:
+    """The names of stored programs of either server and of the window, as the servers compare them."""
+    made = (plain_name(key) for text in situation.every_text for key, _ in programs_made_by(text))
+    return frozenset(map(folded_name, (*situation.program_names, *made)))
+
+
+def _calls_of_statements(
+    situation: Situation, stored: Collection[str]
+) -> Iterator[tuple[LaneStatement, Collection[NamedCall]]]:
+    for logged, _ in situation.transactions_with(naming(stored)):
+        text = LoggedText.of(logged.header.first_seqno, logged.header.source, logged.item, situation.plan.flavor)
+        # of a definition no body runs
+        if text is not None and (logged.item.kind is not ItemKind.DDL or _runs(text)):
+            calls = frozenset(_calls(text.tokens, stored))
+            if calls:
+                yield logged, calls
+
+
+def _runs(text: LoggedText) -> bool:
+    """Whether a definition has a query that the target reads, and no body."""
+    return bool(text.facts.views) or text.facts.create_select
+
+
+def _calls(tokens: Sequence[Token], stored: Collection[str]) -> Iterator[NamedCall]:
+    for at, token in enumerate(tokens[:-1]):
+        behind, is_qualified = tokens[at + 1], at > 0 and is_symbol(tokens[at - 1], ".")
+        if token.kind not in _NAMES or is_qualified or not is_symbol(behind, "("):
+            continue
+        if folded_name(token.text) in stored:
+            yield NamedCall(token.text, token.kind is TokenKind.NAME, behind.gap)
+
+
+def _differing(situation: Situation, calls: Collection[NamedCall]) -> Collection[NamedCall]:
+    """The calls of a function that one server has and the other has not."""
+    spellings = sorted({spelled for call in calls for spelled in call.spellings})
+    theirs = situation.target.ask(own_functions, spellings)
+    source, flavor = situation.source, situation.plan.flavor
+    ours = source.ask(own_functions, spellings) if source is not None else _built_in(calls, flavor)
+    sides = (ours, theirs)
+    return {call for call in calls if len({spelled in side for spelled in call.spellings for side in sides}) > 1}
+
+
+def own_functions(connection: Connection, spellings: Iterable[str]) -> frozenset[str]:
+    """The calls that are ones of the server's own functions, as its parser says: it is asked to prepare each, which
+    calls nothing."""
+    found = set[str]()
+    for spelled in spellings:
+        connection.execute(text("SET @binlane_call = :call"), {"call": f"DO {spelled}"})
+        try:
+            connection.execute(text("PREPARE binlane_call FROM @binlane_call"))
+        except DBAPIError as exc:
+            if is_lost(exc) or error_code(exc) == _NOTHING_PREPARED:
+                raise
+            if error_code(exc) in _NOT_OWN:
+                continue
+        else:
+            connection.execute(text("DEALLOCATE PREPARE binlane_call"))
+        found.add(spelled)
+    return frozenset(found)
+
+
+def _built_in(calls: Iterable[NamedCall], flavor: Flavor) -> frozenset[str]:
+    """The same of a source that cannot be asked, as far as its family's functions are known."""
+    found = set[str]()
+    for call in calls:
+        name = call.name.upper()
+        if name in BUILTIN[flavor]:
+            found.update(each for each in call.spellings if " " not in each or name not in ADJACENT_ONLY)
+    return frozenset(found)

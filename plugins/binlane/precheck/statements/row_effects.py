@@ -1,0 +1,144 @@
+"""What bodies leave that run once for each row of a statement, where two servers may take the rows in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from binlane.model import TableKey
+from binlane.precheck.statements.body_parts import Body, BodyPart
+from binlane.schema.model import Column, Key, Table
+from binlane.sql.parse.lexer import Token
+from binlane.sql.parse.query_blocks import columns_in, plain_column
+from binlane.sql.parse.row_effects import (
+    FIRING,
+    Upsert,
+    added,
+    assignments,
+    caught_errors,
+    reads,
+    upserts,
+    writes,
+)
+
+_FLOATS: Final = ("float", "double")
+
+
+def effects_in_turn(
+    body: Body, table_of: Callable[[TableKey], Table | None], beside: Iterable[TableKey]
+) -> Iterator[BodyPart]:
+    """What of a body shows the order of rows. ``beside``: tables that other triggers of the same table change."""
+    fired = table_of(body.difference.key) if body.event else None
+    for each in assignments(body.tokens, body.database, is_trigger=bool(body.event)):
+        if fired is not None and finds_one_each(fired, each.found_by):
+            continue
+        changed = None if each.table is None else table_of(each.table)
+        if not each.is_sum:
+            yield _part(f"an UPDATE of {each.table or 'a query'} in which the last row remains")
+        elif _type_of(changed, each.column) in _FLOATS:
+            yield _part(f"a sum of floating-point numbers in {each.table}")
+    for upsert in upserts(body.tokens, body.database):
+        if not _leaves_the_same(upsert, fired, table_of(upsert.key)):
+            yield _part(f"{upsert.what} into {upsert.key}, in which the first row or the last one remains,")
+    read, changed_here = set(map(lower_key, reads(body.tokens, body.database))), writes(body.tokens, body.database)
+    if changed_here and caught_errors(body.tokens):
+        yield _part("a handler of errors that depend on the rows before")
+    felt = read & {*map(lower_key, changed_here), *map(lower_key, beside)}
+    if body.event:
+        felt |= read & {lower_key(body.difference.key)}
+    if felt:
+        yield _part(f"a query of {min(map(str, felt))}, which the rows before have changed,")
+    elif read and not body.event:
+        what = f"a query of {min(map(str, read))}, which the rows before may have changed,"
+        yield BodyPart(what, needs_rows=True, reads=frozenset(read))
+
+
+def lower_key(key: TableKey) -> TableKey:
+    """A name as it is compared with others here: at worst two tables are taken for one."""
+    return TableKey(key.database.lower(), key.table.lower())
+
+
+def finds_one_each(fired: Table, columns: frozenset[str]) -> bool:
+    """Whether each row of a table has values of its own in these columns."""
+    return any(
+        key.unique and all(part.name is not None and part.name.lower() in columns for part in key.columns)
+        for key in fired.keys
+    )
+
+
+def _part(what: str) -> BodyPart:
+    return BodyPart(what, needs_rows=True)
+
+
+def _leaves_the_same(upsert: Upsert, fired: Table | None, written: Table | None) -> bool:
+    """Whether no two rows meet on a key, or leave the same whichever comes first."""
+    if upsert.values is None or written is None:
+        return False
+    columns = upsert.columns or tuple(each.name.lower() for each in written.columns)
+    if len(columns) != len(upsert.values):
+        return False
+    given = dict(zip(columns, upsert.values, strict=True))
+    unique = [key for key in written.keys if key.unique]
+    if all(_tells_apart(key, given, fired) for key in unique):
+        return True
+    if len(unique) != 1 or any(_takes_for_equal(written, part.name) for part in unique[0].columns):
+        return False
+    in_key = {(part.name or "").lower() for part in unique[0].columns}
+    others = {name: value for name, value in given.items() if name not in in_key}
+    if not upsert.updates:
+        return not any(True for value in others.values() for _ in columns_in(value))
+    return _adds_up(upsert, others, written)
+
+
+def _tells_apart(key: Key, given: Mapping[str, Sequence[Token]], fired: Table | None) -> bool:
+    """Whether no two rows have the same values in a key."""
+    if fired is None:
+        return False
+    found = [plain_column(given.get((part.name or "").lower(), ()) or ()) for part in key.columns]
+    return any(
+        finds_one_each(
+            fired, frozenset(each.name for each in found if each is not None and each.qualifier == qualifier)
+        )
+        for qualifier in FIRING
+    )
+
+
+def _adds_up(upsert: Upsert, others: Mapping[str, Sequence[Token]], written: Table) -> bool:
+    """Whether ON DUPLICATE KEY UPDATE adds to each column what the first row has inserted."""
+    updates = dict(upsert.updates)
+    if not updates.keys() <= others.keys():
+        return False
+    for name, value in others.items():
+        if name not in updates:
+            if any(True for _ in columns_in(value)):
+                return False
+            continue
+        if _texts(updates[name]) == _texts(value) and not any(True for _ in columns_in(value)):
+            continue
+        rest = added(name, updates[name])
+        texts = [] if rest is None else _texts(rest)
+        texts = texts[1:] if texts[:1] == ["+"] else texts
+        is_same = texts in (_texts(value), ["values", "(", name, ")"])
+        if not is_same or _type_of(written, name) in _FLOATS:
+            return False
+    return True
+
+
+def _texts(tokens: Sequence[Token]) -> list[str]:
+    return [token.text.lower() for token in tokens]
+
+
+def _column(table: Table | None, name: str | None) -> Column | None:
+    columns = () if table is None else table.columns
+    return next((each for each in columns if each.name.lower() == (name or "").lower()), None)
+
+
+def _type_of(table: Table | None, name: str) -> str | None:
+    column = _column(table, name)
+    return None if column is None else column.data_type
+
+
+def _takes_for_equal(table: Table, name: str | None) -> bool:
+    """Whether a column is a text of which different values are one to a key, or is not known."""
+    column = _column(table, name)
+    return column is None or (column.charset is not None and not (column.collation or "").endswith("_bin"))

@@ -1,0 +1,359 @@
+"""Statements whose result depends on the order in which a server happens to take rows, also by what is behind them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from binlane.lazy_dataclass import dataclass
+from binlane.model import Flavor, SessionContext, TableKey
+from binlane.plan.transaction.decode import statement_facts
+from binlane.precheck.situation.finding import Finding
+from binlane.precheck.situation.situation import Situation
+from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
+from binlane.precheck.statements.row_effects import effects_in_turn, lower_key
+from binlane.precheck.statements.window_statements import may_reach_programs
+from binlane.schema.compare import Severity
+from binlane.schema.model import Column, Key, KeyColumn, Table
+from binlane.schema.order_proof import UNKNOWN_CHARSET, is_settled
+from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.made_table import MadeColumn, MadeTable, altered_table, made_table
+from binlane.sql.parse.row_effects import writes
+from binlane.sql.parse.row_order import (
+    OrderedPart,
+    assigned_and_read,
+    fed,
+    feeding,
+    order_felt,
+    sets_variable,
+    written_in,
+)
+from binlane.sql.parse.unsafe import is_one_row, is_query_of_rows, row_verb
+from binlane.sql.parse.view_columns import with_column_list
+from binlane.work.logged_statements import LaneStatement
+
+_FELT: Final = re.compile(
+    rb"\b(?:SELECT|TABLE|LIMIT|FETCH|RAND|NEXT\w*|IGNORE|(?:STRAIGHT_)?JOIN)\b|:=|\bUPDATE\b[^=]*?,[^=]*?\bSET\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What every statement has that may feel the order of rows by its own text."""
+_MAKES: Final = re.compile(rb"\b(?:CREATE|ALTER|RENAME)\b.*\bTABLE\b", re.IGNORECASE | re.DOTALL)
+_FULL_GROUP_BY: Final = 1 << 5
+"""The bit of ONLY_FULL_GROUP_BY in ``sql_mode``, on both families."""
+_SINCE_JOINED_QUERIES: Final = (11, 1, 0)
+"""Since when MariaDB joins the tables of IN and EXISTS in an UPDATE."""
+_MOST_FINDINGS: Final = 20
+_SEPARATED: Final = (Token(TokenKind.SYMBOL, ";"),)
+"""Between two texts."""
+_EXPECTED: Final = "rows in an order that both servers have"
+_TODO: Final = (
+    "each server takes the rows in an order of its own: give the query an ORDER BY by a unique key (or an UPDATE by a "
+    "join one statement for each column), log it as rows (binlog_format=ROW for its session; MIXED is enough where the "
+    "source warns of it), or set allow_unsafe in the channel's file, and copy the table again behind the window "
+    "(`binlane recopy CHANNEL --table ...`)"
+)
+
+
+def check_row_order(situation: Situation) -> Iterator[Finding]:
+    """Statements, and routines, views and triggers behind them, whose result depends on the order in which a server
+    takes rows, without a key of their tables that settles it."""
+    if situation.begun or situation.channel.apply.allow_unsafe or not takes_rows(situation):
+        return
+    rows = RowOrder(situation)
+    yield from islice((*rows.of_texts(), *rows.behind()), _MOST_FINDINGS)
+
+
+def takes_rows(situation: Situation) -> bool:
+    """Whether the window has statements that may take rows."""
+    needs = situation.needs
+    is_filled = needs.ddl and any(each.facts.create_select for each in situation.every_text if "SELECT" in each.words)
+    return needs.statements or is_filled
+
+
+def takes_number(logged: LaneStatement) -> bool:
+    """Whether the statement, or what is behind it, has taken a number: only then the log has an INSERT_ID."""
+    return logged.item.context is not None and logged.item.context.insert_id is not None
+
+
+@dataclass
+class RowOrder:
+    """The definitions of tables at a statement, and what was found of texts that differ in literals alone."""
+
+    # no slots: cached_property keeps what the servers have said
+
+    situation: Situation
+    seen: dict[Hashable, str | None] = field(default_factory=dict)
+
+    def of_texts(self) -> Iterator[Finding]:
+        """What statements say themselves."""
+        flavor = self.situation.plan.flavor
+        for logged, _ in self.situation.transactions_with(self._felt):
+            header = logged.header
+            text = LoggedText.of(header.first_seqno, header.source, logged.item, flavor)
+            if text is None or row_verb(text.tokens) is None:
+                continue
+            altered = self.situation.plan.altered
+            tokens = tuple(text.tokens_with_places)
+            named = (text.context.database, text.context.sql_mode, takes_number(logged), tokens)
+            at = (*named, header.first_seqno) if altered else named
+            if at not in self.seen:
+                self.seen[at] = self._of_text(text, tokens, logged)
+            if (what := self.seen[at]) is not None:
+                yield _finding(logged, what)
+
+    @cached_property
+    def _felt(self) -> re.Pattern[bytes]:
+        """What statements have that may feel the order of rows; by their own text, or as UPDATEs of a view."""
+        names = {name for _, name in self._views}
+        if not names:
+            return _FELT
+        # names in other letters are not told from others by their bytes
+        either = b"|".join(re.escape(name.encode()) for name in sorted(names)) if all(map(str.isascii, names)) else b"."
+        return re.compile(_FELT.pattern + rb"|\bUPDATE\b[^=]*?(?:" + either + rb")", _FELT.flags)
+
+    def behind(self) -> Iterator[Finding]:
+        """What is behind statements."""
+        for text, logged, program, part in reaching(self.situation, self._of_body):
+            if part.needs_rows and (text is None or self._takes_settled_rows(text)):
+                continue
+            if part.numbers and not takes_number(logged):
+                continue
+            if (
+                part.reads is not None
+                and text is not None
+                and part.reads.isdisjoint(map(lower_key, text.facts.written))
+            ):
+                continue
+            yield _finding(logged, f"{part.what} of {program}")
+
+    def _of_body(self, body: Body) -> Iterator[BodyPart]:
+        table_of = self.table_of(self.situation.plan.first_seqno)
+        for part in order_felt(body.tokens, body.database, full_group_by=True, view_of=self.view_of):
+            if not is_settled(part, table_of):
+                yield BodyPart(_named(part), needs_rows=False)
+        for what in self._assigned_and_read(body.tokens, body.database):
+            yield BodyPart(what, needs_rows=False)
+        if (name := sets_variable(body.tokens)) is not None:
+            yield BodyPart(f"the variable {name}", needs_rows=True)
+        for key in written_in(body.tokens, body.database):
+            if self.is_numbered(key):
+                yield BodyPart(f"an AUTO_INCREMENT of {key}", needs_rows=True, numbers=True)
+        yield from effects_in_turn(body, table_of, self._beside(body))
+
+    def _beside(self, body: Body) -> Iterator[TableKey]:
+        """What the triggers of the same table change."""
+        # few windows need it
+        from binlane.sql.temporary_routines import tokens_of
+
+        if not body.event:
+            return
+        for each in itertools.chain(*self.situation.stored_triggers):
+            if each.key == body.difference.key:
+                yield from writes(
+                    tokens_of(each.text, self.situation.plan.flavor, each.sql_mode) or (), each.key.database
+                )
+
+    def view_of(self, key: TableKey) -> Sequence[Token] | None:
+        """What a view takes its rows by; of one that differs, or is made by the window, any text that it has."""
+        return self._views.get(_any_case(key))
+
+    @cached_property
+    def _views(self) -> Mapping[tuple[str, str], Sequence[Token]]:
+        # few windows need it
+        from binlane.sql.temporary_routines import tokens_of
+
+        situation, found = self.situation, dict[tuple[str, str], Sequence[Token]]()
+        if may_reach_programs(situation):
+            for side in situation.stored_programs:
+                for each in side:
+                    if each.kind == "view" and each.text is not None:
+                        tokens = tokens_of(each.text, situation.plan.flavor, each.sql_mode)
+                        found[_any_case(each.key)] = (*found.get(_any_case(each.key), ()), *_SEPARATED, *(tokens or ()))
+        for text in situation.every_text:
+            for key in text.facts.views:
+                query = with_column_list(text.tokens_with_places)
+                found[_any_case(key)] = (*found.get(_any_case(key), ()), *_SEPARATED, *query)
+        return found
+
+    def is_numbered(self, key: TableKey) -> bool:
+        """Whether a table has an AUTO_INCREMENT column, by the target or by the window."""
+        return any(str(key).casefold() == str(each).casefold() for each in self._numbered)
+
+    @cached_property
+    def _numbered(self) -> frozenset[TableKey]:
+        situation = self.situation
+        found = {key for key, table in situation.tables.tables.items() if table.auto_increment is not None}
+        if situation.plan.altered.tables:
+            for text in situation.every_text:
+                if "AUTO_INCREMENT" in text.words:
+                    found |= text.facts.tables
+        return frozenset(found)
+
+    @cached_property
+    def _made(self) -> Mapping[tuple[str, str], Sequence[Table]]:
+        """The tables that the window makes, temporary ones, too, by their CREATE TABLE and what adds to it, under all
+        their names. One that is made or altered otherwise has a definition without columns."""
+        found = dict[tuple[str, str], list[Table]]()
+        making = (logged for logged, _ in self.situation.transactions_with(_MAKES))
+        for logged in sorted(making, key=lambda each: each.header.first_seqno):
+            header = logged.header
+            text = LoggedText.of(header.first_seqno, header.source, logged.item, self.situation.plan.flavor)
+            verb = "" if text is None or text.facts.first is None else text.words[0]
+            if text is None or text.facts.first is None or verb not in ("CREATE", "ALTER", "RENAME"):
+                continue
+            key = text.facts.first
+            if verb == "CREATE":
+                like = self._like(text) if "LIKE" in text.words else None
+                made = like or _definition(key, made_table(text.tokens_with_numbers))
+                found.setdefault(_any_case(key), []).append(made)
+            elif verb == "ALTER" and _any_case(key) in found:
+                before = found[_any_case(key)][-1]
+                altered = altered_table(_as_made(before), text.tokens_with_numbers) if before.columns else None
+                found[_any_case(key)].append(_definition(key, altered))
+            for old, new in text.facts.renames:
+                if _any_case(old) in found:
+                    # each name has had the definitions of both
+                    found.setdefault(_any_case(new), []).extend(
+                        replace(each, key=new) for each in found[_any_case(old)]
+                    )
+        return found
+
+    def _like(self, text: LoggedText) -> Table | None:
+        """The table that a CREATE TABLE .. LIKE repeats, if it is known."""
+        others = [key for key in text.facts.tables if key != text.facts.first]
+        known = self.situation.tables.table(others[0]) if len(others) == 1 else None
+        # the statement itself, which names both tables, alters the new one alone
+        if known is None or self.situation.plan.altered.before(known.key, text.seqno - 1):
+            return None
+        return replace(known, engine="")
+
+    def _of_text(self, text: LoggedText, tokens: Sequence[Token], logged: LaneStatement) -> str | None:
+        database, table_of = text.context.database or "", self.table_of(text.seqno)
+        full = bool((text.context.sql_mode or 0) & _FULL_GROUP_BY)
+        for part in order_felt(tokens, database, full_group_by=full, view_of=self.view_of):
+            if not is_settled(part, table_of):
+                return _named(part)
+        for what in self._assigned_and_read(tokens, database):
+            return what
+        if not is_query_of_rows(text.tokens) or is_one_row(text.tokens):
+            return None
+        facts = statement_facts(logged.item.payload, text.context or SessionContext(), text.flavor)
+        if row_verb(text.tokens) not in ("INSERT", "REPLACE", "CREATE"):
+            # the rows of a file come in its order, and an UPDATE numbers none
+            return None
+        numbered = [key for key in facts.written if self.is_numbered(key)]
+        is_numbering = takes_number(logged) or row_verb(text.tokens) == "CREATE"
+        if numbered and is_numbering and not self._takes_settled_rows(text):
+            return f"an AUTO_INCREMENT of {min(map(str, numbered))} for the rows of a query"
+        return None
+
+    def _assigned_and_read(self, tokens: Sequence[Token], database: str) -> Iterator[str]:
+        for column, is_alone in assigned_and_read(tokens, database, self.view_of):
+            if self._has_mysql or (is_alone and self._joins_queries):
+                yield f"an UPDATE by a join or a query that sets {column} and reads it for another column"
+
+    @cached_property
+    def _has_mysql(self) -> bool:
+        return Flavor.MYSQL in (self.situation.plan.flavor, self.situation.target.flavor)
+
+    @cached_property
+    def _joins_queries(self) -> bool:
+        """Whether one of two MariaDB servers may make an UPDATE by a query one by a join."""
+        numbers = (self.situation.target.number, *self.situation.logged_versions.values())
+        return any(number >= _SINCE_JOINED_QUERIES for number in numbers)
+
+    def _takes_settled_rows(self, text: LoggedText) -> bool:
+        """Whether a statement takes the rows that it changes in one order, or has them in its text."""
+        if row_verb(text.tokens) in ("INSERT", "REPLACE") and not is_query_of_rows(text.tokens):
+            return True
+        table_of = self.table_of(text.seqno)
+        feeds = list(feeding(text.tokens_with_places, text.context.database or ""))
+        return bool(feeds) and all(is_settled(fed(each), table_of) for each in feeds)
+
+    def table_of(self, seqno: int) -> Callable[[TableKey], Table | None]:
+        """The definitions of tables as a statement of ``seqno`` finds them; None for those that are not known."""
+        situation = self.situation
+
+        def found(key: TableKey) -> Table | None:
+            made = self._made.get(_any_case(key), ())
+            if made:
+                # of several of one name, each has the rows of some statement
+                known = situation.tables.table(key)
+                every = (*made, *(() if known is None else (known,)))
+                if len(set(map(_primary, every))) > 1 or not all(each.columns for each in every):
+                    return None
+                return max(made, key=lambda each: len(each.columns))
+            target = situation.tables.table(key)
+            if target is not None and not situation.plan.altered.before(key, seqno):
+                return target
+            source = None if situation.source_tables is None else situation.source_tables.table(key)
+            # altered on the way: what it has at both ends it has had in between
+            return source if target is None or source is None or _has_same_keys(source, target) else None
+
+        return found
+
+
+def _any_case(key: TableKey) -> tuple[str, str]:
+    return key.database.casefold(), key.table.casefold()
+
+
+def _primary(table: Table) -> tuple[str, ...]:
+    key = table.primary_key
+    return () if key is None else tuple((part.name or "").lower() for part in key.columns)
+
+
+def _as_made(table: Table) -> MadeTable:
+    columns = tuple(MadeColumn(column.name, column.data_type, column.length) for column in table.columns)
+    return MadeTable(columns, (_primary(table),) if table.primary_key is not None else ())
+
+
+def _definition(key: TableKey, made: MadeTable | None) -> Table:
+    """What is known of a table that the window makes. Its engine is not: no proof goes by how it is read."""
+    columns = () if made is None else made.columns
+    keys = () if made is None else made.keys
+    return Table(
+        key,
+        "",
+        tuple(_made_column(at, each) for at, each in enumerate(columns, 1)),
+        tuple(Key("PRIMARY", True, True, tuple(map(KeyColumn, names))) for names in keys),
+    )
+
+
+_NO_TEXTS: Final = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "integer", "bool", "boolean", "serial", "bit", "year"}
+    | {"int1", "int2", "int3", "int4", "int8", "middleint", "decimal", "dec", "numeric", "fixed", "number"}
+    | {"float", "double", "date", "time", "datetime", "timestamp", "binary", "varbinary", "blob", "uuid"}
+    | {"tinyblob", "mediumblob", "longblob", "inet4", "inet6"}
+)
+_SYNONYMS: Final = {"real": "double", "float4": "float", "float8": "double"}
+_BYTES_OF_A_CHARACTER: Final = 4
+
+
+def _made_column(ordinal: int, made: MadeColumn) -> Column:
+    """A type that is not known to be another one is a text by a collation that the statement need not tell."""
+    kind = _SYNONYMS.get(made.data_type, made.data_type)
+    if kind in _NO_TEXTS:
+        octets = made.length if kind.endswith("binary") else None
+        return Column(made.name, ordinal, kind, length=made.length, octets=octets)
+    octets = None if made.length is None else made.length * _BYTES_OF_A_CHARACTER
+    return Column(made.name, ordinal, kind, length=made.length, octets=octets, charset=UNKNOWN_CHARSET)
+
+
+def _has_same_keys(one: Table, other: Table) -> bool:
+    return one.engine == other.engine and one.keys == other.keys
+
+
+def _named(part: OrderedPart) -> str:
+    return f"{part.what} for rows in an order that no key settles"
+
+
+def _finding(logged: LaneStatement, what: str) -> Finding:
+    header = logged.header
+    where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
+    return Finding(Severity.FATAL, where, _EXPECTED, what, _TODO, header.first_seqno)

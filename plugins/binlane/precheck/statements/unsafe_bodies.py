@@ -1,0 +1,143 @@
+"""Routines, views, triggers and column defaults behind a window's statements that give other values on another server.
+
+The source warns of a statement that reaches one (1592), and logs rows for it in MIXED format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from binlane.model import Flavor, TableKey
+from binlane.precheck.situation.finding import Finding
+from binlane.precheck.situation.situation import Situation
+from binlane.precheck.statements.body_parts import Body, BodyPart, reaching
+from binlane.schema.compare import Severity
+from binlane.schema.model import Table
+from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.parse.other_answers import other_answer
+from binlane.sql.parse.unsafe import fills_by_default, of_server, unlogged_variable, unordered_limit
+from binlane.sql.programs.of_server import never_in_lane, value_of_server
+from binlane.work.logged_statements import LaneStatement
+
+_MOST_FINDINGS: Final = 20
+_EXPECTED: Final = "what every server answers alike"
+_TODO: Final = (
+    "the target would write other values than the source did: log such statements as rows (binlog_format=ROW), or "
+    "set allow_unsafe in the channel's file, and copy the tables that they change again behind the window (`binlane "
+    "recopy CHANNEL --table ...`)"
+)
+_EXPECTED_IN_LANES: Final = "nothing that changes the server, or gives up what the session of a lane holds"
+_TODO_IN_LANES: Final = (
+    "the lane runs it in its own session, also with allow_unsafe: take it out of the body on both servers (make a text "
+    "of the character sets armscii8, sjis, swe7 and ujis anew behind SET NAMES utf8mb4), or log such "
+    "statements as rows (binlog_format=ROW), or skip the transaction (docs/control.md) and make its changes on the "
+    "target by hand"
+)
+_UNREAD: Final = "a text that cannot be split into words"
+_CALLING: Final = frozenset("(@")
+"""What a default has that is no literal: a call, or a variable."""
+_FILLING: Final = re.compile(rb"\b(?:INSERT|REPLACE|LOAD|DEFAULT)\b", re.IGNORECASE)
+
+
+def check_unsafe_bodies(situation: Situation) -> Iterator[Finding]:
+    """Routines, views, triggers and column defaults behind the window's statements whose result differs from server to
+    server; also with ``allow_unsafe``, those that would change the server or end what a lane's session holds."""
+    needs = situation.needs
+    runs = needs.statements or needs.loads
+    makes_views = (
+        needs.ddl
+        and situation.target.flavor is Flavor.MARIADB
+        and any(text.facts.views for text in situation.every_text)
+    )
+    if situation.begun or not (runs or makes_views):
+        return
+    is_allowed = situation.channel.apply.allow_unsafe or not runs
+    defaults = () if is_allowed else _defaults(situation)
+    yield from islice((*_bodies(situation, is_allowed=is_allowed), *defaults), _MOST_FINDINGS)
+
+
+def _bodies(situation: Situation, *, is_allowed: bool) -> Iterator[Finding]:
+    flavor, seen, never = situation.plan.flavor, set[str](), set[str]()
+
+    def find(body: Body) -> Iterator[BodyPart]:
+        if (what := _UNREAD if body.is_unread else never_in_lane(body.tokens)) is not None:
+            never.add(what)
+            yield BodyPart(what, needs_rows=False)
+            return
+        if is_allowed:
+            return
+        what = value_of_server(body.tokens, flavor, by_definer=body.by_definer) or unordered_limit(body.tokens)
+        if what is None and situation.target.flavor is not flavor:
+            what = other_answer(body.tokens)
+        if what is not None:
+            yield BodyPart(what, needs_rows=False)
+
+    opens_views = situation.target.flavor is Flavor.MARIADB
+    for _, logged, program, part in reaching(situation, find, by_definitions=opens_views):
+        if program not in seen:
+            seen.add(program)
+            found = _finding(logged, f"{part.what} of {program}")
+            yield replace(found, expected=_EXPECTED_IN_LANES, todo=_TODO_IN_LANES) if part.what in never else found
+
+
+def _defaults(situation: Situation) -> Iterator[Finding]:
+    """Statements that leave a column to such a default."""
+    unsafe = dict(_unsafe_defaults(situation))
+    if not unsafe:
+        return
+    for logged, _ in situation.transactions_with(_FILLING):
+        header = logged.header
+        text = LoggedText.of(header.first_seqno, header.source, logged.item, situation.plan.flavor)
+        if text is None:
+            continue
+        for key in text.facts.written:
+            for column, what in unsafe.get((key.database.lower(), key.table.lower()), {}).items():
+                if fills_by_default(text.tokens, text.sql, column):
+                    yield _finding(logged, f"{what} as the default of {key}.{column}")
+
+
+def _unsafe_defaults(situation: Situation) -> Iterator[tuple[tuple[str, str], Mapping[str, str]]]:
+    """By table in lower case, the columns with such a default."""
+    sides = [situation.tables, *([] if situation.source_tables is None else [situation.source_tables])]
+    written = {(key.database.lower(), key.table.lower()) for key in (*situation.plan.written, *situation.plan.loaded)}
+    for key in written:
+        found = dict[str, str]()
+        for side in sides:
+            table = side.table(TableKey(*key)) or next(
+                (each for name, each in side.tables.items() if (name.database.lower(), name.table.lower()) == key), None
+            )
+            if table is not None:
+                found |= _of_table(
+                    table, situation.plan.flavor, differs=situation.target.flavor is not situation.plan.flavor
+                )
+        if found:
+            yield key, found
+
+
+def _of_table(table: Table, flavor: Flavor, *, differs: bool) -> Mapping[str, str]:
+    """``differs``: the target is of the other family."""
+    from binlane.sql.temporary_routines import tokens_of
+
+    found = dict[str, str]()
+    for column in table.columns:
+        if column.default is None or column.default.startswith("'") or _CALLING.isdisjoint(column.default):
+            continue
+        # MySQL's catalogue escapes the quotes of literals (seen on 9.7)
+        tokens = tokens_of(column.default.replace("\\'", "'"), flavor) or ()
+        every = ((of_server(tokens, at, flavor), unlogged_variable(token)) for at, token in enumerate(tokens))
+        what = next((what for both in every for what in both if what is not None), None)
+        if what is None and differs:
+            what = other_answer(tokens)
+        if what is not None:
+            found[column.name] = what
+    return found
+
+
+def _finding(logged: LaneStatement, what: str) -> Finding:
+    header = logged.header
+    where = f"{header.source}: statement of seqno {header.first_seqno}, {shown(logged.beginning)}"
+    return Finding(Severity.FATAL, where, _EXPECTED, what, _TODO, header.first_seqno)
