@@ -12,12 +12,18 @@ from typing import Any, Final
 import pymysql
 import pytest
 
-from binlane.bootstrap.sessions import read_session
+from binlane.bootstrap.row_copy import Chunk, copy_chunk
+from binlane.bootstrap.sessions import read_session, write_session
 from binlane.errors import BinlaneError
+from binlane.model import TableKey
+from binlane.orchestration.commands.copies import recopy
 from binlane.orchestration.commands.repair import apply_plan, make_plan
 from binlane.orchestration.commands.verify import verify
+from binlane.orchestration.terminal import Terminal
 from binlane.repair.plan import Action
 from binlane.schema.binding import bind
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
 from binlane.state.records.repairs import begin_repair
 from binlane.state.records.verifications import begin_verification
 from binlane.verify.outcome import Options
@@ -101,6 +107,45 @@ def test_rows_that_are_written_by_sql_call_no_function_that_changes_anything(
     monkeypatch.setattr("binlane.apply.rows.sql.bind", bound)
     with pytest.raises(BinlaneError, match="expected a table, found a view"):
         channel.run()
+    assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_table_that_is_copied_again_calls_no_function_that_changes_anything(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copied rows are equal behind the view, so the copy would commit what its function has done."""
+    channel = channel_of(family, family)
+    channel.on_both("CREATE DATABASE app", TABLE, "CREATE TABLE app.b (n INT PRIMARY KEY)", *EVIL)
+    run_on(channel.source, "INSERT INTO app.t VALUES (1)", log=False)
+    for name, value in channel.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def begun(*arguments: Any, **named: Any) -> Any:
+        run_on(channel.target, SWAP[0], CHECKED, log=False)
+        return begin_repair(*arguments, **named)
+
+    monkeypatch.setattr("binlane.repair.recopy.begin_repair", begun)
+    with pytest.raises(BinlaneError, match="expected a table, found a view"):
+        recopy.recopy(CHANNEL, channel.channels, recopy.Options(("app.t",), "local"), Terminal())
+    assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_first_copy_calls_no_function_of_the_target_that_changes_anything(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    source, target = channel.endpoints.source, channel.endpoints.target
+    assert source is not None
+    run_on(channel.source, "CREATE DATABASE app", TABLE, "INSERT INTO app.t VALUES (1)", log=False)
+    run_on(channel.target, "CREATE DATABASE app", "CREATE TABLE app.b (n INT PRIMARY KEY)", *EVIL, CHECKED, log=False)
+    with engine_of(source).connect() as connection:
+        table = read_schema(connection, ["app"]).tables[TableKey("app", "t")]
+    with (
+        contextlib.closing(read_session(source)) as reader,
+        contextlib.closing(write_session(target)) as writer,
+        pytest.raises(BinlaneError, match="expected a table, found a view"),
+    ):
+        copy_chunk(reader, writer, Chunk(table, None, None), 1 << 20)
     assert channel.target.query("SELECT n FROM victim.t") == []
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from typing import Final
 
+from binlane.apply.session.held_table import hold_table
 from binlane.bootstrap.computed_columns import RowCopy
 from binlane.bootstrap.row_copy import by_key, in_transaction, max_packet, name_of, rows_of
 from binlane.bootstrap.sessions import Session
@@ -109,6 +110,7 @@ class CatchUp:
             surplus, writer = copying.rows - copying.reached_rows, self.writers[0]
             where = behind(compared, copying.reached, writer.flavor)
             writer.execute("BEGIN")
+            hold_table(writer.execute, key)
             if writer.execute(f"DELETE FROM {name_of(key)} WHERE {where}") == surplus:
                 count_rows(writer.execute, self.channel, SchemaObject(TABLE, key.database, key.table), -surplus)
                 writer.execute("COMMIT")
@@ -140,6 +142,7 @@ class CatchUp:
             ours += f" AND {behind(compared, copying.reached, reader.flavor, up_to=True)}"
 
         def work() -> int:
+            hold_table(writer.execute, key)
             removed = writer.execute(f"DELETE FROM {name_of(key)} WHERE {theirs}")
             # a row that is not read again yet may have a unique key's value that one of these rows has now
             added = rows_of(RowCopy(reader, writer, table, ours, theirs, compared.key), self._packet, verb="REPLACE")

@@ -22,6 +22,7 @@ from typing import Final, Protocol
 
 import pymysql
 
+from binlane.apply.session.held_table import hold_table
 from binlane.apply.session.retry_verdicts import NO_GEOMETRY, Verdict, error_code, judge
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.computed_columns import RowCopy, has_stored, not_computed, written_exactly
@@ -272,6 +273,7 @@ def copy_chunk(
         where = _where(reader, chunk)
 
         def insert() -> int:
+            hold_table(writer.execute, key)
             rows = rows_of(RowCopy(reader, writer, chunk.table, where, where, keyed.key), packet, pace=pace)
             written(writer, key, rows)
             return rows
@@ -294,6 +296,7 @@ def copy_whole(
     with contextlib.closing(inserted(reader, writer, table, "", packet, pace=pace, doubts=doubts)) as statements:
         while True:
             writer.execute("BEGIN")
+            hold_table(writer.execute, key)
             sent = list(itertools.islice(statements, _WHOLE_STATEMENTS))
             written(writer, key, sum(sent))
             writer.execute("COMMIT")

@@ -19,6 +19,7 @@ from typing import Final
 import pymysql
 from sqlalchemy import Connection, Engine
 
+from binlane.apply.session.held_table import NO_SUCH_KEY
 from binlane.binlog.types.literals import identifier, other_documents
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
@@ -46,7 +47,6 @@ _TOGETHER: Final = 20_000
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
 _EXCHANGE: Final = 1
 _DUPLICATE: Final = 1062
-_NO_SUCH_KEY: Final = 1176
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +345,7 @@ def _theirs(target: Session, table: ComparedTable, batch: Sequence[RowRepair]) -
     try:
         return dict(row_of(table, row) for where in conditions for row in target.rows(f"{query}({where}) FOR UPDATE"))
     except pymysql.err.MySQLError as exc:
-        if exc.args[0] != _NO_SUCH_KEY:
+        if exc.args[0] != NO_SUCH_KEY:
             raise
         raise PlanError(
             f"{table.target}: expected a table with a primary key, found a view, or a table without one, which another "

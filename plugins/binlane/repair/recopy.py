@@ -15,6 +15,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine
 
+from binlane.apply.session.held_table import hold_table
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.row_copy import Chunk, count_rows, insert_rows
 from binlane.bootstrap.sessions import Session
@@ -96,6 +97,7 @@ class Recopier:
         [(packet,)] = session.texts("SELECT @@max_allowed_packet")
         found = self.target.table(table.target)
         assert found is not None
+        hold_table(session.execute, table.target)
         deleted = session.execute(f"DELETE FROM {identifier(table.target.database)}.{identifier(table.target.table)}")
         # the target's columns under the source's name
         whole = Chunk(replace(found, key=table.source), None, None)

@@ -19,13 +19,13 @@ from pymysql.constants import CLIENT
 from binlane.apply.rows.multi_row import MultiRowChanges, MultiRowTable, stretches
 from binlane.apply.rows.sequences import with_whole_sequences
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
+from binlane.apply.session.held_table import hold_table
 from binlane.apply.session.retry_verdicts import NO_GEOMETRY, Verdict, error_code, judge
 from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind, checks_off
 from binlane.binlog.rows_payload import DEFINITION, check_self_contained, parse_rows, parse_table_map, rows_with_tables
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.columns import Column
-from binlane.binlog.types.literals import identifier
 from binlane.binlog.vector.arrays import Bytes
 from binlane.binlog.vector.column_literals import ColumnLiterals
 from binlane.binlog.vector.frames import Frames, frame, index_rows
@@ -49,7 +49,6 @@ _LEAVE: Final = "time_zone = DEFAULT, foreign_key_checks = 1, unique_checks = 1"
 _CONSTRAINTS: Final = ", check_constraint_checks = "
 """MariaDB: the source has checked the constraints, or its session has switched them off."""
 _NULL_NOT_ALLOWED: Final = 1048
-_NO_SUCH_KEY: Final = 1176
 _NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
 _NO_DEFAULT: Final = 1364
@@ -294,27 +293,10 @@ class SqlRows:
             decoder = RowDecoder(logged, bound.columns, text=False, whole_documents=self._on_mariadb)
             many = self._many(logged, bound, decoder, target)
             known = self._known[name] = KnownTable(logged, bound, decoder, target, many)
-        self._hold(known.bound.key)
+        if known.bound.key not in self._held:
+            hold_table(self.session.execute, known.bound.key)
+            self._held.add(known.bound.key)
         return known
-
-    def _hold(self, key: TableKey) -> None:
-        """Hold the table until the transaction's end, before a statement reads or writes it. Raises TableMismatchError
-        for a view in its place, whose functions would run as the lane's account: a server refuses an index hint for a
-        view before it calls anything."""
-        if key in self._held:
-            return
-        try:
-            self.session.execute(
-                f"SELECT 1 FROM {identifier(key.database)}.{identifier(key.table)} USE INDEX () LIMIT 0"
-            )
-        except pymysql.err.MySQLError as exc:
-            if error_code(exc) != _NO_SUCH_KEY:
-                raise
-            raise TableMismatchError(
-                f"{key}: expected a table, found a view, which another session of the target has put in its place; "
-                "none of the rows was written: find out who, put the table back, then run again"
-            ) from exc
-        self._held.add(key)
 
     def _many(self, logged: TableMap, bound: BoundTable, decoder: RowDecoder, target: Table) -> MultiRowTable | None:
         if tuple(decoder.rules) != logged.column_length_spec():

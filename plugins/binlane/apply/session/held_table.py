@@ -1,0 +1,35 @@
+"""Holds a table of the target until the transaction's end, before binlane's own SQL reads it for writing, or writes it.
+
+A session of the target may put a view in a table's place at any moment. Its functions, those of a CHECK OPTION among
+them, would run as binlane's account, and what they change would be committed. A server refuses an index hint for a view
+before it calls anything (1176, MySQL and MariaDB), and the table that it takes is locked against DDL until the
+transaction ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pymysql
+
+from binlane.apply.session.retry_verdicts import error_code
+from binlane.binlog.types.literals import identifier
+from binlane.errors import TableMismatchError
+from binlane.model import TableKey
+
+NO_SUCH_KEY: Final = 1176
+"""ER_KEY_DOES_NOT_EXIST: also a view's answer to an index hint."""
+
+
+def hold_table(execute: Callable[[str], object], key: TableKey) -> None:
+    """``execute``: runs a statement in the transaction that is going to write. Raises TableMismatchError for a view."""
+    try:
+        execute(f"SELECT 1 FROM {identifier(key.database)}.{identifier(key.table)} USE INDEX () LIMIT 0")
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) != NO_SUCH_KEY:
+            raise
+        raise TableMismatchError(
+            f"{key}: expected a table, found a view, which another session of the target has put in its place; "
+            "nothing was written to it: find out who, put the table back, then run again"
+        ) from exc
