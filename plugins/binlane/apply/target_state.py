@@ -86,6 +86,15 @@ def require_own_target(target: Endpoint, engine: Engine) -> None:
             read_channel(connection, target.proof.channel)
 
 
+def require_recorded(target: Endpoint, *, timeout: int) -> None:
+    """Of a server that does not have the channel, before it is told how to begin: raises TargetIdentityError if a run
+    has recorded another server as its target, on this machine. ``timeout``: see ``engine_of``."""
+    if isinstance(target.proof, TargetProof):
+        known = replace(target, proof=recorded(target.proof, is_remote_asked=False))
+        with target_errors(str(target)), engine_of(known, timeout=timeout).connect():
+            pass
+
+
 def _refuse_another(target: Endpoint, engine: Engine, *, is_remote_asked: bool) -> None:
     """Raises TargetIdentityError for a target that is not the recorded one, or behind the record. It is read anew: a
     run that goes on for days has moved it."""

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.refusals import lacks_state
-from binlane.apply.target_state import SchemaChecks, target_state
+from binlane.apply.target_state import SchemaChecks, require_recorded, target_state
 from binlane.config import DeclaredChannel, load_channel
 from binlane.config.rules_digest import rules_digest
 from binlane.connections import resolve_endpoints
-from binlane.errors import BinlaneError, ConfigError, PositionError, TargetError
+from binlane.errors import BinlaneError, ConfigError, PositionError, TargetError, TargetIdentityError
 from binlane.health.airflow_runs import AirflowRuns
 from binlane.health.channel_facts import Limits, facts_of
 from binlane.health.first_copy import beginning_copy, read_first_copy
@@ -22,7 +22,7 @@ from binlane.state.records.history import read_snapshot
 
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
-    from binlane.connections import Resolver
+    from binlane.connections import Endpoint, Resolver
     from binlane.state.records.history import Snapshot
 
 TARGET_SECONDS: Final = 5
@@ -71,13 +71,13 @@ def look_at(
             try:
                 snapshot = read_snapshot(engine, channel.name, last_windows=last_windows, rules=rules_digest(channel))
             except PositionError as exc:
-                return Look(_without_channel(engine, channel.name, str(exc)), None, channel, runs)
+                return Look(_without_channel(engine, channel.name, target, str(exc)), None, channel, runs)
         health = health_of(facts_of(snapshot, channel, runs), Limits.of(channel) if limits is None else limits)
     except Exception as exc:
         if isinstance(exc, TargetError) and lacks_state(exc):
             lost = " If the schema was lost: docs/recovery.md, The schema binlane is lost."
-            step = _BEGIN.format(channel.name) + lost
-            return Look(unknown(channel.name, "the target has no schema binlane", State.NEW, step), None, channel, runs)
+            problem = "the target has no schema binlane"
+            return Look(_not_begun(channel.name, target, problem, lost), None, channel, runs)
         if not isinstance(exc, BinlaneError):
             log.error("channel %s cannot be read", channel.name, exc_info=exc)
         return Look(
@@ -89,7 +89,7 @@ def look_at(
     return Look(health, snapshot, channel, runs)
 
 
-def _without_channel(engine: Any, name: str, problem: str) -> Health:
+def _without_channel(engine: Any, name: str, target: Endpoint, problem: str) -> Health:
     """Of a channel that is not on the target: its first copy may be."""
     with engine.connect() as connection:
         copy = read_first_copy(connection, name)
@@ -97,11 +97,20 @@ def _without_channel(engine: Any, name: str, problem: str) -> Health:
     if beginning is not None:
         return unknown(name, beginning, State.NEW, _ENDS)
     if copy is None:
-        return unknown(name, problem, State.NEW, _BEGIN.format(name))
+        return _not_begun(name, target, problem)
     step = f"`binlane bootstrap {name}` with the same options continues it."
     if copy.connection is not None:
         step = _ENDS
     return unknown(name, copy.told, State.NEW, step)
+
+
+def _not_begun(name: str, target: Endpoint, problem: str, lost: str = "") -> Health:
+    """Of a channel of which the server has nothing: it is new, unless a run has recorded another server."""
+    try:
+        require_recorded(target, timeout=TARGET_SECONDS)
+    except TargetIdentityError as exc:
+        return unknown(name, f"{problem}; {exc}")
+    return unknown(name, problem, State.NEW, _BEGIN.format(name) + lost)
 
 
 def look_at_all(

@@ -154,9 +154,11 @@ def test_a_channel_begins_again_on_another_server(
     channel = channel_of(flavor.value, flavor.value)
     with private_server(tmp_path / "data", flavor, name="new", durable=False) as new:
         channel.connect("target_server", new)
-        for command in ("init", "bootstrap"):
-            assert channel.cli(command, CHANNEL) == 1
-            assert "TargetIdentityError" in capsys.readouterr().err
+        for command in ("init", "bootstrap", "status", "check"):
+            assert channel.cli(command, CHANNEL) != 0
+            said = capsys.readouterr()
+            # a channel that looks new would be begun on the wrong server
+            assert "TargetIdentityError" in said.err or f"adopt-target {CHANNEL}" in "".join(said.out.split("\n"))
         assert new.query("SHOW DATABASES LIKE 'binlane'") == []
         for _ in range(2):
             assert channel.cli("adopt-target", CHANNEL, "--yes") == 0
