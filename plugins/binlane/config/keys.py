@@ -497,7 +497,7 @@ class WorkConfig:
     keep_history: int = key(
         integer(1, 10_000_000),
         10_000,
-        "Windows, errors and verifications whose rows the schema `binlane` on the target keeps. Never removed: "
+        "Windows, errors, verifications and drills whose rows the schema `binlane` on the target keeps. Never removed: "
         "windows that are open, that have their folder, or that a skip, a conflict or a kept verification names.",
     )
 

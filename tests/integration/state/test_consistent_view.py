@@ -18,6 +18,7 @@ from binlane.state.migrations.upgrade import create
 from binlane.state.orders.orders import begin_ddl
 from binlane.state.orders.stops import request_stop
 from binlane.state.positions import move_position
+from binlane.state.records.drills import DIFFERENT, EQUAL, FAILED, begin_drill, save_drill
 from binlane.state.records.retention import forget_history
 from binlane.state.windows import Window, finish_window, open_window, set_plan
 from lab.servers import PrivateServer
@@ -143,6 +144,20 @@ def test_an_epoch_is_recorded_once_and_goes_with_its_window(
     assert target.query("SELECT COUNT(*) FROM binlane.epochs") == [(2,)]
     assert forget_history(engine, "c", keep=1) == 1
     assert target.query("SELECT COUNT(*) FROM binlane.epochs") == [(0,)]
+
+
+def test_old_drills_go_but_the_newest_that_found_everything_equal(target: PrivateServer, engine: Engine) -> None:
+    for state in (EQUAL, EQUAL, DIFFERENT, FAILED, FAILED):
+        with engine.begin() as connection:
+            number = begin_drill(connection, "c", 1, "dump", "log", "me")
+            save_drill(connection, number, 0, (), state)
+    states = "SELECT GROUP_CONCAT(state ORDER BY id) FROM binlane.drills WHERE channel = 'c'"
+    with engine.begin() as connection:
+        begin_drill(connection, "c", 1, "dump", "log", "me")
+    forget_history(engine, "c", keep=2)
+    assert target.query(states) == [("equal,failed,running",)]
+    forget_history(engine, "c", keep=2)
+    assert target.query(states) == [("equal,failed,running",)]
 
 
 def test_a_reader_needs_these_grants_and_no_others(target: PrivateServer, engine: Engine, planned: Window) -> None:

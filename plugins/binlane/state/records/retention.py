@@ -14,14 +14,16 @@ from sqlalchemy import (
     and_,
     delete,
     func,
+    or_,
     select,
     update,
 )
 
 from binlane.model import FolderRecord
 from binlane.state.records.coverage import note_uncovered
+from binlane.state.records.drills import EQUAL
 from binlane.state.records.verifications import CLEAN, RUNNING
-from binlane.state.tables import channels, conflicts, epochs, errors, skips, splits, verifications, windows
+from binlane.state.tables import channels, conflicts, drills, epochs, errors, skips, splits, verifications, windows
 from binlane.state.windows import FINISHED, folder_record
 
 _BATCH: Final = 1_000
@@ -62,12 +64,17 @@ def forget_work(connection: Connection, channel: str, window: str) -> None:
 
 
 def forget_history(engine: Engine, channel: str, *, keep: int) -> int:
-    """Delete windows, errors and verifications older than the newest ``keep`` of each; the number of deleted windows.
+    """Delete windows, errors, verifications and drills older than the newest ``keep`` of each; the number of deleted
+    windows.
 
     Always kept: windows that are unfinished, that have a folder, or that a kept verification, skip or conflict names;
-    and of each kind the newest verification that found both servers equal.
+    and the newest drill, and of each kind the newest verification, that found everything equal.
     """
-    for table, clause in ((verifications, _old_verifications(channel, keep)), (errors, _old_errors(channel, keep))):
+    for table, clause in (
+        (verifications, _old_verifications(channel, keep)),
+        (errors, _older(errors, channel, keep)),
+        (drills, _old_drills(channel, keep)),
+    ):
         _forget(engine, table, select(table.c.id).where(clause))
     gone = 0
     with engine.connect() as connection:
@@ -96,8 +103,13 @@ def _older(table: Table, channel: str, keep: int) -> ColumnElement[bool]:
     return and_(table.c.channel == channel, table.c.id < newest.scalar_subquery())
 
 
-def _old_errors(channel: str, keep: int) -> ColumnElement[bool]:
-    return _older(errors, channel, keep)
+def _old_drills(channel: str, keep: int) -> ColumnElement[bool]:
+    equal = select(func.max(drills.c.id)).where(drills.c.channel == channel, drills.c.state == EQUAL)
+    return and_(
+        _older(drills, channel, keep),
+        drills.c.ended_at.is_not(None),
+        or_(equal.scalar_subquery().is_(None), drills.c.id != equal.scalar_subquery()),
+    )
 
 
 def _old_verifications(channel: str, keep: int) -> ColumnElement[bool]:
