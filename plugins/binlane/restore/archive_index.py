@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import struct
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
@@ -40,8 +41,11 @@ from binlane.source.segments import Extraction
 from binlane.source.start_position import begin
 from binlane.work.files import WorkFolder
 
+log = logging.getLogger(__name__)
+
 FOLDER: Final = "binlane_index"
-"""Below the archive: who can write there can write the log, and is believed as much."""
+"""Below the archive: who can write there can write the log, and is believed as much. Every account may read it, if it
+comes to the archive: it has names and counts, no rows."""
 FORMAT: Final = FORMATS["archive index"]
 _KEY: Final = b"binlane.index"
 SCHEMA: Final = pa.schema(
@@ -315,7 +319,7 @@ def _joined(parts: Sequence[Ints]) -> Ints:
 
 def folder_of(archive: str) -> WorkFolder:
     """Where the index of an archive is."""
-    return WorkFolder(archive).child(FOLDER)
+    return replace(WorkFolder(archive).child(FOLDER), others_read=True)
 
 
 def name_of(stored: str) -> str:
@@ -359,40 +363,51 @@ class ArchiveIndex:
     def __init__(self, source: ArchiveSource) -> None:
         """Raises SourceError for a folder that is no archive of one log."""
         self._source, self._folder, self._stored = source, folder_of(source.uri), source.stored_files()
-        self._there = frozenset(self._folder.names())
+        self._is_told = False
+        self._there = self._listed()
         self._read = dict[str, Indexed]()
         self.files = tuple(self._stored)
         """The log's files, oldest first."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no index at all."""
+        """Whether there is no index at all, or none that this account may read."""
         return not self._there
 
     def of(self, file: str) -> Indexed:
         """A file with its index, if that is of a file of this size. The content is not compared."""
         found = self._read.get(file)
         if found is None:
-            found = self._read[file] = _indexed(
-                self._source, self._folder, self._there, file, self._stored[file], self.files[-1]
-            )
+            found = self._read[file] = self._indexed(file, self._stored[file])
         return found
 
+    def _listed(self) -> frozenset[str]:
+        try:
+            return frozenset(self._folder.names())
+        except OSError as exc:
+            # another account has made it
+            self._tell(f"{self._folder.uri}: cannot be read: {exc.strerror or exc}")
+            return frozenset()
 
-def _indexed(
-    source: ArchiveSource, folder: WorkFolder, there: Collection[str], file: str, names: tuple[str, ...], newest: str
-) -> Indexed:
-    stored = names[0]
-    if file == newest:
-        return Indexed(file, stored, None, "the newest file, which may still be written", is_open=True)
-    if len(names) > 1:
-        return Indexed(file, stored, None, f"it has copies: {', '.join(names)}", is_open=True)
-    if name_of(stored) not in there:
-        return Indexed(file, stored, None, "not indexed")
-    try:
-        facts = read_facts(folder, stored)
-    except PlanError as exc:
-        return Indexed(file, stored, None, str(exc))
-    if (facts.file, facts.stored) != (file, stored) or facts.stored_bytes != source.stored_size(stored):
-        return Indexed(file, stored, None, "the index is of another file")
-    return Indexed(file, stored, facts)
+    def _tell(self, why: str) -> None:
+        """Once: what is not read for one file is mostly not read for any."""
+        if not self._is_told:
+            log.info("%s; the log's files themselves are read where their index is not", why)
+        self._is_told = True
+
+    def _indexed(self, file: str, names: tuple[str, ...]) -> Indexed:
+        stored = names[0]
+        if file == self.files[-1]:
+            return Indexed(file, stored, None, "the newest file, which may still be written", is_open=True)
+        if len(names) > 1:
+            return Indexed(file, stored, None, f"it has copies: {', '.join(names)}", is_open=True)
+        if name_of(stored) not in self._there:
+            return Indexed(file, stored, None, "not indexed")
+        try:
+            facts = read_facts(self._folder, stored)
+        except PlanError as exc:
+            self._tell(str(exc))
+            return Indexed(file, stored, None, str(exc))
+        if (facts.file, facts.stored) != (file, stored) or facts.stored_bytes != self._source.stored_size(stored):
+            return Indexed(file, stored, None, "the index is of another file")
+        return Indexed(file, stored, facts)

@@ -29,7 +29,7 @@ from blake3 import blake3
 from binlane.errors import ConfigError, PlanError, WorkError, has_password, without_accounts
 from binlane.lazy_dataclass import dataclass
 from binlane.regular_files import NotRegularFileError, open_regular
-from binlane.work.real_folders import entered, remove_tree
+from binlane.work.real_folders import PRIVATE_FOLDER, entered, remove_tree
 
 MANIFEST = "manifest.json"
 CHANNEL = "channel.json"
@@ -49,6 +49,8 @@ SOURCE_TABLES = "source_tables.json"
 PARTITIONED = "partitioned.json"
 """Next to the plan: the partitioned ones of the target's tables that the window writes."""
 PRIVATE_FILE = 0o600
+_OPEN_FILE = 0o644
+_OPEN_FOLDER = 0o755
 Digests = Mapping[str, str]
 """SHA-256 of a window's files, in hex, by their names in the window's folder."""
 _MOST_BYTES = 1 << 30
@@ -99,6 +101,8 @@ class WorkFolder:
     """This folder's place in the window's folder, with a slash behind it; empty for the window's folder."""
     depth: int = field(default=0, compare=False)
     """How many folders of the path, from its end, are below the work folder: none of these may be a link."""
+    others_read: bool = field(default=False, compare=False)
+    """Whether what is made here may be read by every account: it has no rows."""
 
     @classmethod
     def of_window(cls, uri: str, digests: Digests | None = None) -> WorkFolder:
@@ -273,9 +277,10 @@ class WorkFolder:
             return
         root, (*folders, last) = self._below_root(name)
         temporary = f"{last}.{uuid.uuid4().hex[:8]}.part"
-        with entered(root, folders, makes=True) as folder:
+        folder_mode, mode = (_OPEN_FOLDER, _OPEN_FILE) if self.others_read else (PRIVATE_FOLDER, PRIVATE_FILE)
+        with entered(root, folders, makes=True, mode=folder_mode) as folder:
             try:
-                with _new_private_file(temporary, folder) as file:
+                with _new_file(temporary, folder, mode) as file:
                     yield file
                     file.flush()
                     os.fsync(file.fileno())
@@ -322,8 +327,8 @@ def private_file(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "wb")
 
 
-def _new_private_file(name: str, folder: int) -> IO[bytes]:
-    """The same, in an open folder, where no file has this name. ``folder``: its descriptor."""
+def _new_file(name: str, folder: int, mode: int) -> IO[bytes]:
+    """The same with this mode, in an open folder, where no file has this name. ``folder``: its descriptor."""
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE, dir_fd=folder)
-    os.fchmod(descriptor, PRIVATE_FILE)
+    os.fchmod(descriptor, mode)
     return os.fdopen(descriptor, "wb")

@@ -18,35 +18,50 @@ from binlane.errors import PlanError
 
 PRIVATE_FOLDER: Final = 0o700
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+"""Of one that gets files, and is fsynced behind them."""
+_PASSED: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+"""Of all others: this account may be allowed to enter them and no more (mode 0711). macOS has no O_PATH."""
 
 
 @contextlib.contextmanager
-def entered(root: Path, names: Sequence[str], *, makes: bool = False) -> Iterator[int]:
+def entered(root: Path, names: Sequence[str], *, makes: bool = False, mode: int = PRIVATE_FOLDER) -> Iterator[int]:
     """A descriptor of the folder ``names``, each below the one before it and the first below ``root``, which alone may
-    be a link. ``makes``: missing ones, accessible to their owner only, whatever the umask is.
+    be a link. ``makes``: missing ones, with this mode below ``root``, whatever the umask is; the descriptor can be
+    fsynced then.
 
-    They hold every row of the source's log. An existing folder keeps its mode, which an administrator may have chosen.
+    A window's hold every row of the source's log. An existing folder keeps its mode, which an administrator may have
+    chosen.
     Raises PlanError for something else than a folder, and FileNotFoundError for a missing one.
     """
     if makes:
         missing = [each for each in (root, *root.parents) if not each.exists()]
         for each in reversed(missing):
             each.mkdir(PRIVATE_FOLDER, exist_ok=True)
-    here = os.open(root, _FOLDER)
+    here = os.open(root, _FOLDER if makes and not names else _PASSED)
     try:
         for depth, name in enumerate(names, 1):
-            if makes:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, PRIVATE_FOLDER, dir_fd=here)
+            is_made = makes and _is_made(name, here)
+            how = _FOLDER if makes and depth == len(names) else _PASSED
             try:
-                below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+                below = os.open(name, how | os.O_NOFOLLOW, dir_fd=here)
             except NotADirectoryError:
                 raise _not_a_folder(root.joinpath(*names[:depth])) from None
             os.close(here)
             here = below
+            if is_made and mode != PRIVATE_FOLDER:
+                os.chmod(".", mode, dir_fd=here)
         yield here
     finally:
         os.close(here)
+
+
+def _is_made(name: str, above: int) -> bool:
+    """Makes the folder, unless it is there."""
+    try:
+        os.mkdir(name, PRIVATE_FOLDER, dir_fd=above)
+    except FileExistsError:
+        return False
+    return True
 
 
 def remove_tree(root: Path, names: Sequence[str]) -> None:

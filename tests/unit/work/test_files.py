@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +80,36 @@ def test_files_are_readable_by_their_owner_alone_under_any_umask(tmp_path: Path,
     assert modes["work/shop/w1/segments"] == modes["work"] == 0o700
     assert modes["work/shop/w1/segments/000001.binlog"] == modes["kept.binlog"] == 0o600
     assert kept.read_bytes() == b"rows"
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_what_others_may_read_is_readable_under_any_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        WorkFolder(str(tmp_path / "a" / "b"), depth=1, others_read=True).replace("c", b"names")
+    finally:
+        os.umask(before)
+    modes = [(tmp_path / place).stat().st_mode & 0o777 for place in ("a", "a/b", "a/b/c")]
+    assert modes == [0o700, 0o755, 0o644]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="the system cannot open a folder without reading it")
+def test_folders_above_a_window_need_not_be_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read every folder, so the system's answer to another account is given here."""
+    window, opens = WorkFolder.of_window(str(tmp_path / "work" / "shop" / "w1")), os.open
+    window.write_once("a", b"1")
+
+    def refusing(path: str | Path, flags: int, *args: Any, **options: Any) -> int:
+        if Path(path).name in ("work", "shop") and not flags & os.O_PATH:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opens(path, flags, *args, **options)
+
+    monkeypatch.setattr(os, "open", refusing)
+    window.write_once("b/c", b"2")
+    window.remove_file("a")
+    assert (window.exists("a"), window.read("b/c")) == (False, b"2")
+    window.remove()
+    assert not window.exists("b/c")
 
 
 def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""An archive's index that another account has made and this one may not read: it is not used, and one line tells it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from binlane.model import LogPosition
+from binlane.restore.archive_index import ArchiveIndex, folder_of, name_of
+from binlane.restore.ruled_out import RuledOut
+from binlane.source.archive import ArchiveSource
+from binlane.work.files import WorkFolder
+
+
+def refused(folder: WorkFolder, *_: object) -> NoReturn:
+    raise PermissionError(errno.EACCES, "Permission denied", folder.uri)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"), [("names", "binlane_index: cannot be"), ("open", "000001.parquet: cannot be")]
+)
+def test_an_index_of_another_account_is_not_used(
+    method: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"binlog.{number:06d}" for number in (1, 2, 3)]
+    for name in names:
+        (tmp_path / name).write_bytes(b"")
+        folder_of(str(tmp_path)).replace(name_of(name), b"")
+    monkeypatch.setattr(WorkFolder, method, refused)
+    caplog.set_level(logging.INFO)
+    found = ArchiveIndex(ArchiveSource(str(tmp_path)))
+
+    assert [found.of(name).facts for name in names] == [None] * 3
+    [line] = caplog.messages
+    assert said in line
+    assert "Permission denied" in line
+    source = ArchiveSource(str(tmp_path))
+    assert [*RuledOut(source, frozenset({"shop"})).runs(LogPosition(names[0], 4))] == []
+
+
+def test_an_index_is_readable_to_whoever_comes_to_the_archive(tmp_path: Path) -> None:
+    folder_of(str(tmp_path)).replace("binlog.000001.parquet", b"")
+    modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.rglob("*")}
+    assert modes == {"binlane_index": 0o755, "binlog.000001.parquet": 0o644}
