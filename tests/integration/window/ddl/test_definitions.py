@@ -229,7 +229,7 @@ def test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_befor
     try:
         for privilege in DEFINERS[target.flavor]:
             # the definer of the source's trigger is an account of the system
-            said = rf"(?s)expected an account with .*GRANT {privilege}.*the same of: trigger tenant_1\.g: definer "
+            said = rf"trigger tenant_1\.g: definer .*: expected an account with .*GRANT {privilege}"
             with pytest.raises(PrecheckError, match=said):
                 channel.run()
             run_on(target, f"GRANT {privilege} ON *.* TO test_limited@'%'", log=False)

@@ -51,9 +51,8 @@ def test_a_column_that_mysql_does_not_rename_is_named_before_the_first_write(cha
     with pytest.raises(PrecheckError) as raised:
         channel.run()
     said = str(raised.value)
-    assert "expected a column that no expression names" in said
     for name in (*names, "tenant_new"):
-        assert f"column a of {name}.t" in said
+        assert f"column a of {name}.t: expected a column that no expression names" in said
     assert "[renamed-columns]" in said
     assert "column c of" not in said
     assert channel.target.query("SELECT COUNT(*) FROM tenant_0.t") == [(0,)]
