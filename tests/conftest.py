@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.orchestration.plan_job.jvm_options import OPTIONS, with_jvm_options
+from binlane.precheck.situation import finding
 from lab.programs import WITHOUT_MYSQL, has_mysql, other_programs, series_of, server_binary
 from lab.servers import PrivateServer, private_server
 from tests.emptied import Origin, drop_databases
@@ -81,6 +83,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     )
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"{count} skipped: {reason}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def whole_findings() -> Iterator[None]:
+    """A test of one finding reads it as a whole, whatever else one step mends: see ``finding.TOGETHER``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finding, "TOGETHER", sys.maxsize)
+        yield
 
 
 @pytest.fixture(scope="session")

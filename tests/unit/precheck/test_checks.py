@@ -391,7 +391,8 @@ def test_one_thing_that_is_wrong_is_found_by_its_check_alone(name: str) -> None:
         raise_if_fatal(found, begun=True)
 
 
-def test_what_one_step_mends_is_said_once_with_all_its_places() -> None:
+def test_what_one_step_mends_is_said_once_with_all_its_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("binlane.precheck.situation.finding.TOGETHER", 2)
     one = Finding(Severity.FATAL, "view a.v", "an account with SUPER", "none", "GRANT SUPER", check="definers")
     others = [replace(one, where=where) for where in ("view b.v", "view c\nv")]
     another = replace(one, where="view d.v", todo="GRANT SYSTEM_USER")

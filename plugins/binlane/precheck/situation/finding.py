@@ -41,6 +41,9 @@ class Finding:
         return one_line(f"{self.where}: expected {self.expected}, found {self.found}; {self.todo}{name}")
 
 
+TOGETHER: Final = 2
+"""From so many on, findings that one step mends are one line, and a line of the other places."""
+
 _WRITTEN: Final = {
     False: "nothing was written",
     True: "the window has begun, what its lanes have applied stays, and a run goes on behind it",
@@ -71,7 +74,10 @@ def _lines(findings: Iterable[Finding]) -> Iterator[str]:
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for each in findings:
         alike.setdefault((each.expected, each.found, each.todo, each.check), []).append(each)
-    for first, *others in alike.values():
+    for same in alike.values():
+        if len(same) < TOGETHER:
+            yield from map(str, same)
+            continue
+        first, *others = same
         yield str(first)
-        if others:
-            yield f"{SAME_AS_ABOVE}{'; '.join(one_line(each.where) for each in others)}"
+        yield f"{SAME_AS_ABOVE}{'; '.join(one_line(each.where) for each in others)}"
