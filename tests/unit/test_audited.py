@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from binlane.orchestration.audited import whoami
 from tests.parsing import parsed
 
 COMMANDS: Final = Path(__file__).parents[2] / "plugins" / "binlane" / "orchestration"
@@ -89,3 +91,15 @@ def test_every_change_goes_through_the_door() -> None:
 )
 def test_the_search_finds_what_goes_round_the_door(text: str, found: list[str]) -> None:
     assert unaudited(text) == found
+
+
+@pytest.mark.parametrize("error", [KeyError, OSError])
+def test_a_process_without_an_account_is_named_by_its_number(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown() -> str:
+        raise error("getpwuid(): uid not found: 10001")
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+
+    assert whoami().startswith(f"uid {os.getuid()}@")

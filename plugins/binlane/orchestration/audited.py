@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import os
 import socket
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -18,7 +19,12 @@ from binlane.state.records.audit import begin_entry, end_entry
 
 def whoami() -> str:
     """The author of a request: account and machine."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
+    try:
+        account = getpass.getuser()
+    except (KeyError, OSError):
+        # Kubernetes can run a pod as a number that has no account
+        account = f"uid {os.getuid()}"
+    return f"{account}@{socket.gethostname()}"
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shlex
 import shutil
@@ -42,7 +41,8 @@ def check_work_folder(situation: Readiness) -> Iterator[Finding]:
         finally:
             folder.remove()
     except (BinlaneError, OSError) as exc:
-        mend = (Command(f"install -d -o {shlex.quote(getpass.getuser())} {shlex.quote(work.path('').rstrip('/'))}"),)
+        # by its number: a pod's account may have no name
+        mend = (Command(f"install -d -o {os.getuid()} {shlex.quote(work.path('').rstrip('/'))}"),)
         todo = "let this account write there, or set work.uri to another place"
         yield Finding(
             Severity.FATAL, f"work folder {work.uri}", "one that can be written", str(exc), todo,

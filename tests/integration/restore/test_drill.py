@@ -175,7 +175,7 @@ def test_a_live_copy_that_moves_on_is_compared_at_its_watermark(
 
 
 @pytest.mark.parametrize(
-    ("stage", "way_out"), [("apply_windows", "--clean"), ("compare_restored", "--json")], ids=["clean", "next drill"]
+    ("stage", "way_out"), [("compare_restored", "--clean"), ("apply_windows", "--json")], ids=["clean", "next drill"]
 )
 def test_what_a_killed_drill_has_left_is_removed_by_its_record(
     channel: Channel, stage: str, way_out: str, capsys: pytest.CaptureFixture[str]
@@ -183,13 +183,22 @@ def test_what_a_killed_drill_has_left_is_removed_by_its_record(
     site = Site(channel)
     module = restoring if stage == "apply_windows" else drilling
     run_on(channel.target, "CREATE DATABASE binlane_drill_1_9")
+    # of channels of other targets, and of another folder
+    folder = channel.channels.parent / "restores"
+    folder.mkdir(exist_ok=True)
+    foreign = [folder / name for name in ("drill_1_1.toml", f"others.{CHANNEL}.drill")]
+    for file in foreign:
+        file.write_text('["drill_1_1"]')
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, stage, lambda *_, **__: 1 // 0)
         assert site.drill() != 0
     databases, files, restores = site.left()
-    assert (len(databases), len(files), len(restores)) == (2, 2, 1)
-    assert site.drill(way_out, "--tenants", "1") == 0
-    assert site.left() == ({"binlane_drill_1_9"}, [], [])
+    assert (len(databases), len(files), len(restores)) == (2, 4, 1)
+    [own] = folder.glob("drill_1_1_*.toml")
+    assert f'uri = "{channel.work.parent.absolute()}"' in own.read_text()
+    assert site.drill(way_out, "--tenants", "1") == 0, capsys.readouterr()
+    databases, files, restores = site.left()
+    assert (databases, {*files}, restores) == ({"binlane_drill_1_9"}, {*foreign}, [])
     capsys.readouterr()
     assert site.channel.cli("drill", CHANNEL, "--list", "--json") == 0
     # the next drill's record says that the one before was interrupted

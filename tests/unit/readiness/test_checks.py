@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import io
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -207,7 +207,7 @@ def test_a_work_folder_that_cannot_be_written_is_named_and_another_is_left_empty
     failed = answer("work-folder", check_work_folder, situation)
     assert (failed.is_ok, failed.was_asked) == (False, True), "no missing privilege of a server explains it"
     assert [str(each) for one in failed.findings for each in one.mend] == [
-        f"install -d -o {getpass.getuser()} {tmp_path}/file/work"
+        f"install -d -o {os.getuid()} {tmp_path}/file/work"
     ]
     work = replace(CHANNEL.work, uri=str(tmp_path / "work"))
     assert answer("work-folder", check_work_folder, ready(channel=replace(CHANNEL, work=work))).is_ok

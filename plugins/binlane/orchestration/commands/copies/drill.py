@@ -12,6 +12,7 @@ import datetime as dt
 import json
 import random
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from binlane.activity import doing
 from binlane.apply.target_state import target_state
 from binlane.binlog.wire import HEADER
 from binlane.bootstrap.definition_copy import drop_database
-from binlane.bootstrap.sessions import Session, write_session
+from binlane.bootstrap.sessions import write_session
 from binlane.choices import FilterPolicy
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
@@ -72,6 +73,7 @@ from binlane.state.records.drills import (
     worst,
 )
 from binlane.state.records.restores import COMPLETE, EXTENDING, MOVING, Restore
+from binlane.work.files import WorkFolder
 
 _LEASE_SECONDS: Final = 10
 _MOMENTS: Final = 20
@@ -109,8 +111,8 @@ def drill(
             f"{channel.file}"
         )
     seed = random.SystemRandom().randrange(_SEEDS) if request.seed is None else request.seed
-    with _lease(endpoints, name) as session:
-        run = _Run(channel, endpoints, channels, console, resolve, session, base, log, random.Random(seed))
+    with _lease(endpoints, name):
+        run = _Run(channel, endpoints, channels, console, resolve, base, log, random.Random(seed))
         run.clean()
         chosen = run.chosen(channel.drill.tenants if request.tenants is None else request.tenants)
         with engine_of(endpoints.target).begin() as connection:
@@ -129,8 +131,8 @@ def drill(
 def clean(name: str, channels: Path, console: Terminal, resolve: Resolver | None = None) -> str:
     """Remove what a drill that was killed has left."""
     channel, endpoints = load(name, channels, resolve)
-    with _lease(endpoints, name) as session:
-        run = _Run(channel, endpoints, channels, console, resolve, session, "", "", random.Random(0))
+    with _lease(endpoints, name):
+        run = _Run(channel, endpoints, channels, console, resolve, "", "", random.Random(0))
         removed = run.clean()
     return f"channel {name}: {plural(removed, 'restored database')} of a drill removed"
 
@@ -153,13 +155,13 @@ def drills(name: str, channels: Path, *, as_json: bool, resolve: Resolver | None
 
 
 @contextlib.contextmanager
-def _lease(endpoints: Endpoints, name: str) -> Iterator[Session]:
+def _lease(endpoints: Endpoints, name: str) -> Iterator[None]:
     """One drill of a channel at a time."""
     with target_state(endpoints.target), contextlib.closing(write_session(endpoints.target)) as session:
         [(taken,)] = session.texts(f"SELECT GET_LOCK('{bootstrap_lease(f'drill/{name}')}', {_LEASE_SECONDS})")
         if taken != "1":
             raise WindowBusyError(f"channel {name}: a drill is running; wait until it ends")
-        yield session
+        yield
 
 
 @dataclass(slots=True)
@@ -171,7 +173,6 @@ class _Run:
     channels: Path
     console: Terminal
     resolve: Resolver | None
-    session: Session
     base: str
     log: str
     random: random.Random
@@ -183,7 +184,8 @@ class _Run:
     @property
     def record(self) -> Path:
         """The file that names the restores which this channel's drill has begun: they, and no others, are removed."""
-        return folder_of(self.channels) / f"{self.channel.name}.drill"
+        # channels of sibling folders can have one name
+        return folder_of(self.channels) / f"{self.channels.absolute().name}.{self.channel.name}.drill"
 
     def chosen(self, count: int) -> list[str]:
         """Random databases, by the source's names. Raises ConfigError and PrecheckError if there is none."""
@@ -241,7 +243,9 @@ class _Run:
         for count, database in enumerate(chosen):
             with doing(f"{database}; databases") as activity:
                 activity.total, activity.done = len(chosen), count
-                self.results.append(self._tenant(database, f"drill_{self.number}_{count + 1}", begins, ends))
+                # each target numbers its drills, and channels of many targets have their restores in one folder
+                name = f"drill_{self.number}_{count + 1}_{uuid.uuid4().hex[:8]}"
+                self.results.append(self._tenant(database, name, begins, ends))
             self.save(RUNNING)
 
     def _require_whole(self) -> float:
@@ -323,9 +327,14 @@ class _Run:
     def _restore(self, database: str, name: str, final: str, until: str) -> None:
         request = RestoreRequest(
             name, self.base, self.log, (database,), (), final, EndRequest(until, None), None,
-            self.channel.target.connection,
+            self.channel.target.connection, work=self._work(),
         )  # fmt: skip
         restoring.restore(request, self.channels, self.console, carries_out=True, as_json=True, resolve=self.resolve)
+
+    def _work(self) -> str:
+        """The channel's work folder, wherever the drill is cleaned up."""
+        folder = WorkFolder(self.channel.work.uri)
+        return folder.path("").rstrip("/") if folder.is_local else folder.uri
 
     def _extend(self, name: str) -> None:
         """To the watermark: in the drill's log, and where that ends before it, in the channel's own source."""
@@ -383,9 +392,14 @@ class _Run:
                 found = self._read_restore(restored)
             if found is not None and found.stage in (COMPLETE, EXTENDING):
                 finals = [final for _, final in found.definition.databases]
-                with audited(restored[1].target, name, "drill", {"dropped": ", ".join(finals)}):
+                # the channel's file may name another target since
+                own = restored[1].target
+                with (
+                    audited(own, name, "drill", {"dropped": ", ".join(finals)}),
+                    contextlib.closing(write_session(own)) as session,
+                ):
                     for final in finals:
-                        drop_database(self.session, final)
+                        drop_database(session, final)
             restoring.drop_restore(name, self.channels, self.console, resolve=self.resolve)
         self._write([each for each in self._noted() if each != name])
 
