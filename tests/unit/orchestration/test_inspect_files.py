@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import io
 import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 import zstandard
@@ -16,6 +19,7 @@ import zstandard
 from binlane.binlog.wire import EventType
 from binlane.errors import BinlogError, ConfigError, EncryptedLogError
 from binlane.model import LogPosition
+from binlane.orchestration.commands.inspection import events
 from binlane.orchestration.commands.inspection.events import Detail, inspect_files
 from binlane.orchestration.terminal import Terminal
 from binlane.source.archive import ArchiveSource
@@ -76,6 +80,30 @@ def test_a_compressed_file_of_more_than_the_limit_is_refused_before_it_is_whole(
     inspect_files([packed], as_json=True, out=out, err=out, detail=Detail(log_bytes=len(LOG)))
     with pytest.raises(ConfigError, match=rf"packed{suffix}: expected at most .* bytes in a compressed file of a log"):
         inspect_files([packed], as_json=True, out=out, err=out, detail=Detail(log_bytes=len(LOG) - 1))
+
+
+def test_a_plain_file_has_no_limit_but_the_room_for_its_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, out = tmp_path / "binlog.000001", io.StringIO()
+    plain.write_bytes(LOG)
+    inspect_files([plain], as_json=True, out=Terminal(file=out), err=Terminal(file=out), detail=Detail(log_bytes=1))
+    assert out.getvalue().count("\n") == 199
+    monkeypatch.setattr(events, "disk_usage", lambda folder: SimpleNamespace(free=len(LOG) - 1))
+    with pytest.raises(ConfigError, match=rf"000001: expected room for its {len(LOG):,} bytes in .*TMPDIR=/FOLDER"):
+        shown(plain)
+
+
+@PACKED
+def test_a_full_temporary_folder_is_told_as_one(
+    suffix: str, pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    packed = tmp_path / f"packed{suffix}"
+    packed.write_bytes(pack(LOG))
+    monkeypatch.setattr(events, "_mapped", full)
+    with pytest.raises(ConfigError, match=r"cannot be unpacked into .*: No space left on device; .*TMPDIR=/FOLDER"):
+        shown(packed)
 
 
 @PACKED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
 import os
@@ -13,7 +14,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
+from shutil import disk_usage
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, Final
 
 import zstandard
@@ -280,18 +282,37 @@ def _text(line: Line) -> list[tuple[str, Style]]:
 @contextmanager
 def _contents(path: Path, log_bytes: int) -> Iterator[Buffer | mmap.mmap]:
     """The file's bytes, inflated, memory-mapped so that memory does not grow: those of a temporary file, which nobody
-    cuts. A page that is gone ends the process by a signal."""
+    cuts. A page that is gone ends the process by a signal. A plain file has no limit but the temporary folder's room,
+    which is asked for first: a damaged one may be sparse, and of any length."""
     try:
         with open_regular(path) as file, TemporaryFile() as plain:
-            plain.writelines(of_log(UNPACKED.get(path.suffix, _pieces)(file), log_bytes))
+            if (unpacked := UNPACKED.get(path.suffix)) is None:
+                _check_room(path, os.fstat(file.fileno()).st_size)
+                plain.writelines(_pieces(file))
+            else:
+                plain.writelines(of_log(unpacked(file), log_bytes))
             plain.flush()
             data = _mapped(plain)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
+        if isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ConfigError(
+                f"{path}: cannot be unpacked into {gettempdir()}: {exc.strerror}; name a larger folder by the variable "
+                "TMPDIR=/FOLDER"
+            ) from exc
         said = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"{path}: cannot be read: {said}; name a complete binlog file, plain, .gz or .zst") from exc
     except LogLengthError as exc:
         raise ConfigError(f"{path}: {exc}") from exc
     yield data
+
+
+def _check_room(path: Path, size: int) -> None:
+    folder = gettempdir()
+    if size > (free := disk_usage(folder).free):
+        raise ConfigError(
+            f"{path}: expected room for its {size:,} bytes in {folder}, where they are copied while they are shown, "
+            f"found {free:,}; name a larger folder by the variable TMPDIR=/FOLDER"
+        )
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
