@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import pymysql
+
+from binlane.apply.session.retry_verdicts import NO_GEOMETRY
 from binlane.binlog.row_values import Image, RowDecoder
 from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.rows_payload import parse_rows, parse_table_map, rows_with_tables
@@ -23,15 +26,29 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 _TYPE_AT: Final = 4
+_STOPPED: Final = 1105
+"""What BINLOG adds to the error of an event that it could not write."""
 _MOST_READS: Final = 2
 """How often a server reads an image before a change: twice where it finds the row without a unique key."""
 
 
 def explains_error(session: LaneSession, payload: bytes, source: Flavor) -> bool:
     """Whether the errors of the BINLOG statement that has just ended with ``NO_GEOMETRY`` are those of empty geometries
-    and of nothing else. Then it has written its rows, which only the Handler counters prove."""
-    before, after = _empty(payload, source)
+    and of nothing else. Then it has written its rows.
+
+    Raises an error of another kind that is behind them, which has stopped the statement. The Handler counters do not
+    show that: they count a row that was refused, too.
+    """
+    # in this order: the query for their number empties the list
+    listed = [(int(code), str(text)) for _, code, text in session.rows("SHOW ERRORS")]
     errors = int(session.value("SELECT @@session.error_count"))
+    for code, text in listed:
+        if code not in (NO_GEOMETRY, _STOPPED):
+            raise pymysql.err.OperationalError(code, text)
+    # the list ends at max_error_count
+    if len(listed) != errors or any(code != NO_GEOMETRY for code, _ in listed):
+        return False
+    before, after = _empty(payload, source)
     return 0 < before + after <= errors <= _MOST_READS * before + after
 
 
