@@ -49,6 +49,8 @@ OWN: Final = (
     ("PACKAGE", 'CREATE DEFINER="r"@"%" PACKAGE "t" AS FUNCTION f RETURN INT; END', "ANSI_QUOTES,ORACLE"),
     ("PACKAGE BODY", 'CREATE DEFINER="r"@"%" PACKAGE BODY "t" AS FUNCTION f RETURN INT AS BEGIN END; END', "ORACLE"),
     ("TRIGGER", _HEAD + "trigger/* x */app.`t` before insert on app . x for each row set @a = 1", ""),
+    ("TRIGGER", _HEAD + "trigger t /* wow! */ after insert on x for each row set @a = 1", ""),
+    ("TRIGGER", _HEAD + "trigger t -- wow! /*! it fires\nafter insert # !\non x for each row set @a = 1", ""),
     (
         "TRIGGER",
         "CREATE OR REPLACE DEFINER=CURRENT_USER() TRIGGER IF NOT EXISTS t AFTER DELETE ON x FOR EACH ROW x",

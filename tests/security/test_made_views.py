@@ -72,6 +72,7 @@ def test_no_view_is_made_that_has_such_a_function_called(channel: Channel, body:
 HARMLESS: Final = (
     "SET @x = REPLACE(INSERT('a', 1, 1, 'b'), 'b', 'c')",
     "SET @x = (SELECT MAX(n) FROM app.t)",
+    "SELECT MAX(n) INTO @x FROM other.victim FOR UPDATE",
     "CALL app.q()",
 )
 """Of functions that change nothing."""
@@ -80,7 +81,9 @@ HARMLESS: Final = (
 @pytest.mark.parametrize("body", HARMLESS)
 def test_a_view_of_a_function_that_changes_nothing_is_made(channel: Channel, body: str) -> None:
     _made(channel.target, body)
-    run_on(channel.target, "CREATE PROCEDURE app.q() SQL SECURITY INVOKER SET @x = 1", log=False)
+    # a view calls no procedure, so this one may have the name of its column
+    other = "CREATE PROCEDURE app.x() SQL SECURITY INVOKER SET GLOBAL max_connections = 77"
+    run_on(channel.target, "CREATE PROCEDURE app.q() SQL SECURITY INVOKER SET @x = 1", other, log=False)
     view = b"CREATE SQL SECURITY INVOKER VIEW `app`.`v` AS SELECT ROUND(1.5, app.evil()) AS x FROM app.t"
     with contextlib.closing(write_session(channel.endpoints.target)) as session:
         make(session, Definition("VIEW", "app", "v", view, "utf8mb4", "utf8mb4_general_ci"))
@@ -131,6 +134,28 @@ def test_no_view_is_made_over_a_view_that_has_such_a_function_called(channel: Ch
         run_on(server, "DROP FUNCTION app.evil", "CREATE FUNCTION app.evil() RETURNS INT RETURN 1", log=False)
         make(session, definition)
     assert server.query("SELECT @@global.max_connections") == before
+
+
+def test_no_view_is_made_over_one_that_has_a_package_called(channel: Channel) -> None:
+    head = "app.pkg SQL SECURITY INVOKER AS FUNCTION f RETURN INT DETERMINISTIC"
+    run_on(
+        channel.target,
+        "CREATE DATABASE app",
+        "SET sql_mode = ORACLE",
+        f"CREATE PACKAGE {head}; END",
+        f"CREATE PACKAGE BODY {head} AS BEGIN SET GLOBAL max_connections = 77; RETURN 1; END; END",
+        "USE app",
+        "CREATE SQL SECURITY INVOKER VIEW v AS SELECT ROUND(1.5, pkg.f()) AS x",
+        log=False,
+    )
+    definition = Definition(
+        "VIEW", "app", "w", b"CREATE VIEW `app`.`w` AS SELECT x FROM app.v", "utf8mb4", "utf8mb4_bin"
+    )
+    with (
+        contextlib.closing(write_session(channel.endpoints.target)) as session,
+        pytest.raises(TargetError, match=r"view app\.w: .* app\.pkg .*behind a view that it names"),
+    ):
+        make(session, definition)
 
 
 ON_SERVER: Final = {

@@ -28,6 +28,8 @@ _OF_ROWS: Final = frozenset({"TABLE", "SEQUENCE"})
 _PROGRAMS: Final = frozenset({"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "PACKAGE BODY"})
 _ANSI: Final = frozenset({"ANSI_QUOTES", "ANSI", "ORACLE", "MSSQL", "DB2", "POSTGRESQL", "MAXDB"})
 """Modes in which a double quote begins a name, also by what a server makes of them."""
+_CONDITIONAL: Final = ("/*!", "/*M!")
+"""Beginnings of conditional comments. The second is MariaDB's, and a comment to MySQL."""
 _SONAME: Final = 3
 """Words between the name of a function of a library and its file, at most."""
 _SHOWN: Final = 60
@@ -92,7 +94,7 @@ class _Head:
         except Unreadable:
             # what follows the head of a program is its body
             del tokens[len(places) if definition.kind in _PROGRAMS else 0 :]
-        conditions = (begin for begin, end in comments if "!" in text[begin:end])
+        conditions = (begin for begin, _ in comments if text.startswith(_CONDITIONAL, begin))
         first = next((begin for begin in conditions if definition.kind in _PROGRAMS), len(text))
         known = sum(begin < first for begin, _ in places)
         return cls(definition, session, Cursor(tokens[:known]), places, dialect.ansi_quotes)

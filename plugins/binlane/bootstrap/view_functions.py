@@ -40,7 +40,7 @@ VIEWS: Final = "SELECT table_name FROM information_schema.tables WHERE table_typ
 )
 """Their names alone, for which a server opens none."""
 _HIDDEN: Final = "a text that this account may not read"
-_FUNCTION: Final = "function"
+_PROCEDURE: Final = "procedure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class InvokerRoutine:
     """With its database."""
     plain_name: str
     """As the servers compare it, without its database."""
-    is_function: bool
+    is_procedure: bool
+    """Which no view calls; it calls functions, those of packages too."""
     tokens: Sequence[Token] | None
     """None if the account may not read its text, or nobody can."""
 
@@ -70,7 +71,7 @@ def invoker_routines(rows: Sequence[Sequence[object]], ask: Ask) -> tuple[Invoke
             except ProgramIsGone:
                 continue
         tokens = tokens_of(text, Flavor.MARIADB, mode)
-        found.append(InvokerRoutine(f"{database}.{name}", folded_name(name), kind == _FUNCTION, tokens))
+        found.append(InvokerRoutine(f"{database}.{name}", folded_name(name), kind == _PROCEDURE, tokens))
     return tuple(found)
 
 
@@ -92,7 +93,7 @@ def changing_the_server(routines: Sequence[InvokerRoutine]) -> Iterator[tuple[st
     """Each function that has, itself or in another one that it names, a statement which a read-only transaction does
     not stop; and that statement."""
     for each in routines:
-        if each.is_function and each.tokens is not None:
+        if not each.is_procedure and each.tokens is not None:
             reached = _reached(routines, _names(each.tokens))
             whats = (server_statement(one.tokens) for one in (each, *reached) if one.tokens is not None)
             if (what := next(filter(None, whats), None)) is not None:
@@ -153,11 +154,10 @@ def _plain_names(session: Session, names: str) -> set[str]:
 
 
 def _reached(routines: Sequence[InvokerRoutine], names: frozenset[str] | None) -> list[InvokerRoutine]:
-    """The routines of these names, and those that they name in turn; for no ``names``, those of every function: a view
-    calls no procedure."""
-    if names is None:
-        names = frozenset(each.plain_name for each in routines if each.is_function)
-    found: list[InvokerRoutine] = []
+    """The functions of these names, or all of them for no ``names``, and the routines that they name in turn: what
+    calls a function calls no procedure by its name, but functions do. Packages are functions here."""
+    found = [each for each in routines if not each.is_procedure and (names is None or each.plain_name in names)]
+    names = frozenset[str]().union(*(_names(each.tokens or ()) for each in found))
     while more := [each for each in routines if each.plain_name in names and each not in found]:
         found += more
         names = names.union(*(_names(each.tokens or ()) for each in more))

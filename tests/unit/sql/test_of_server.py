@@ -6,7 +6,7 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
-from binlane.sql.programs.of_server import LeftOut, kept_database, own_value
+from binlane.sql.programs.of_server import LeftOut, changed_data, kept_database, own_value
 
 ASKING = [
     ("SET @x = `is_free_lock`('x')", "IS_FREE_LOCK()"),
@@ -140,3 +140,15 @@ def test_a_database_is_found_by_each_spelling_that_a_server_takes_for_it(name: s
 def test_a_name_that_is_a_file_s_is_not_read() -> None:
     with pytest.raises(Unreadable, match="begins with #mysql50#"):
         tokens("UPDATE `#MySQL50#binlane`.channels SET a = 1")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("SELECT MAX(n) INTO @x FROM t FOR UPDATE", None),
+        ("SELECT n INTO @x FROM t FOR UPDATE NOWAIT; UPDATE t SET n = 1", "UPDATE"),
+        ("DECLARE CONTINUE HANDLER FOR NOT FOUND UPDATE t SET n = 1", "UPDATE"),
+    ],
+)
+def test_rows_that_a_query_locks_are_not_changed(body: str, found: str | None) -> None:
+    assert changed_data(tokens(body)) == found

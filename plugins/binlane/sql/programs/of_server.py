@@ -202,9 +202,12 @@ def server_statement(tokens: Sequence[Token]) -> str | None:
 
 def changed_data(tokens: Sequence[Token]) -> str | None:
     """The statement of a body that changes rows, or a sequence; None if there is none."""
-    tokens = (*tokens, _BODY_END)
-    for token, behind in itertools.pairwise(tokens):
-        is_call = is_symbol(behind, "(")
+    before = ""
+    for token, behind in itertools.pairwise((*tokens, _BODY_END)):
+        is_call, is_lock = is_symbol(behind, "("), (before, token.upper) == ("FOR", "UPDATE")
+        before = token.upper
+        if is_lock:
+            continue
         if token.upper in _CHANGES_ROWS or (token.upper in _CHANGES_OR_CALLS and not is_call):
             return token.upper
         if token.upper in _MOVES_SEQUENCES and (is_call or behind.upper == "VALUE"):
