@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from binlane.binlog.types.sql_types import Arguments, sql_type
 from binlane.errors import PlanError
+from binlane.model import Flavor
 
 _TYPE: Final = re.compile(r"(?P<name>[a-z][a-z0-9_]*)(?:\((?P<args>.*)\))?(?P<rest>[^()]*)", re.DOTALL)
 _MEMBER: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
@@ -20,6 +21,8 @@ _NOW: Final = re.compile(r"(?i)\(?(?:now|current_timestamp|localtimestamp)\s*(?:
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?")
 _HEXADECIMAL: Final = re.compile(r"[xX]'(?:[0-9A-Fa-f]{2})*'")
 _BITS: Final = re.compile(r"b'[01]*'")
+_ESCAPED: Final = re.compile(r"(?:[^'\\]|\\.)*", re.DOTALL)
+"""A text all of whose quotes are escaped."""
 _INTRODUCER: Final = re.compile(r"_[a-z0-9]+(?=')")
 _PIECES: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'|[^']+|'", re.DOTALL)
 
@@ -99,7 +102,9 @@ def mysql_default(value: str | None, *, is_expression: bool, is_binary: bool) ->
     now = _current_timestamp(value)
     if now is not None:
         return now
-    if is_expression or _BITS.fullmatch(value) is not None:
+    if is_expression:
+        return expression_sql(value, Flavor.MYSQL)
+    if _BITS.fullmatch(value) is not None:
         return value
     if is_binary and re.fullmatch(r"0x(?:[0-9A-Fa-f]{2})*", value) is not None:
         value = bytes.fromhex(value[2:]).decode("utf-8", "backslashreplace")
@@ -120,13 +125,20 @@ def mariadb_default(value: str | None) -> str | None:
     return _current_timestamp(value) or value
 
 
+def expression_sql(text: str, flavor: Flavor) -> str:
+    """An expression of a catalogue of that family as SQL: MariaDB shows SQL, MySQL escapes its quotes, backslashes and
+    ends of lines once more (8.0 and newer; seen on 9.7)."""
+    # 5.7 shows SQL, too, of which each literal has a quote that nothing escapes
+    return _without_escapes(text) if flavor is Flavor.MYSQL and _ESCAPED.fullmatch(text) is not None else text
+
+
 def comparable(expression: str) -> str:
     """An expression without parentheses, spaces, introducers and letter case, which servers print differently.
 
     Only for comparing: expressions that differ only in the place of their parentheses become equal.
     """
     kept = []
-    for piece in _PIECES.findall(_INTRODUCER.sub("", expression.replace("\\'", "'"))):
+    for piece in _PIECES.findall(_INTRODUCER.sub("", expression_sql(expression, Flavor.MYSQL))):
         kept.append(piece if piece.startswith("'") else re.sub(r"[\s()`]", "", piece).lower())
     return "".join(kept)
 
@@ -139,7 +151,10 @@ def _current_timestamp(value: str) -> str | None:
 
 
 def _unescaped(text: str) -> str:
-    text = text.replace("''", "'")
+    return _without_escapes(text.replace("''", "'"))
+
+
+def _without_escapes(text: str) -> str:
     return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text, flags=re.DOTALL)
 
 

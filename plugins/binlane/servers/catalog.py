@@ -25,7 +25,14 @@ from binlane.binlog.types.sql_values import STRING
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
-from binlane.schema.normalize import charset_name, collation_name, mariadb_default, mysql_default, parse_type
+from binlane.schema.normalize import (
+    charset_name,
+    collation_name,
+    expression_sql,
+    mariadb_default,
+    mysql_default,
+    parse_type,
+)
 from binlane.servers import catalog_queries as queries
 from binlane.servers.names import among, folded_values, values_of
 from binlane.servers.packed import PackedRow, PackedView, read_names, whole_texts
@@ -287,7 +294,7 @@ class _Catalog:
         kind = parse_type(str(row["type"]))
         extra = str(row["extra"]).lower()
         is_json = is_json and kind.data_type == "longtext"
-        expression = row["expression"] or None
+        expression = expression_sql(row["expression"] or "", self._flavor) or None
         generated = _generated(extra, expression)
         if self._flavor is Flavor.MARIADB:
             default = mariadb_default(row["column_default"])
@@ -408,7 +415,8 @@ def _keys(packed: str) -> tuple[Key, ...]:
                     name=part["column_name"],
                     prefix=None if part["prefix"] is None else int(part["prefix"]),
                     descending=part["direction"] == "D",
-                    expression=part["expression"],
+                    # MariaDB has no keys over expressions
+                    expression=None if part["expression"] is None else expression_sql(part["expression"], Flavor.MYSQL),
                 )
                 for part in parts
             ),

@@ -3,10 +3,12 @@ from __future__ import annotations
 import pytest
 
 from binlane.errors import PlanError
+from binlane.model import Flavor
 from binlane.schema.normalize import (
     charset_name,
     collation_name,
     comparable,
+    expression_sql,
     mariadb_default,
     mysql_default,
     parse_type,
@@ -115,15 +117,33 @@ def test_a_binary_default_is_spelled_in_two_ways_by_mariadb() -> None:
         ("(`a` + 1)", "`a` + 1"),
         ("concat(`c`,_utf8mb4\\'x\\')", "concat(`c`,'x')"),
         ("UPPER(`a`)", "upper(`a`)"),
+        (r"concat(_utf8mb4\'it\\\'s \',`c`)", r"concat('it\'s ',`c`)"),
     ],
 )
 def test_expressions_are_compared_without_their_printing(one: str, other: str) -> None:
     assert comparable(one) == comparable(other)
 
 
+@pytest.mark.parametrize(
+    ("mysql", "sql"),
+    [
+        (r"concat(_utf8mb4\'it\\\'s \',uuid())", r"concat(_utf8mb4'it\'s ',uuid())"),
+        (r"concat(_utf8mb4\'a\\\\\',uuid())", r"concat(_utf8mb4'a\\',uuid())"),
+        (r"concat(_utf8mb4\'a\\nb\',_utf8mb4\'d\\\\d\')", r"concat(_utf8mb4'a\nb',_utf8mb4'd\\d')"),
+        (r"(`o``p` + `o\'q`)", "(`o``p` + `o'q`)"),
+        # as MySQL 5.7 and MariaDB show it
+        (r"replace(lcase(`name`),'\'','\\')", r"replace(lcase(`name`),'\'','\\')"),
+    ],
+)
+def test_mysqls_catalogue_escapes_expressions_once_more(mysql: str, sql: str) -> None:
+    assert expression_sql(mysql, Flavor.MYSQL) == mysql_default(mysql, is_expression=True, is_binary=False) == sql
+    assert expression_sql(mysql, Flavor.MARIADB) == mysql
+
+
 def test_text_inside_an_expression_counts_letter_by_letter() -> None:
     assert comparable("concat(`c`,'X y')") != comparable("concat(`c`,'x y')")
     assert comparable("concat(`c`,'X y')") != comparable("concat(`c`,'Xy')")
+    assert comparable(r"concat('\'','X y')") != comparable(r"concat('\'','xy')")
 
 
 def test_utf8_is_utf8mb3() -> None:

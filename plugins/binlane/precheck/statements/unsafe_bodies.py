@@ -40,6 +40,7 @@ _TODO_IN_LANES: Final = (
 _UNREAD: Final = "a text that cannot be split into words"
 _CALLING: Final = frozenset("(@")
 """What a default has that is no literal: a call, or a variable."""
+_LITERAL: Final = re.compile(r"'(?:[^']|'')*'", re.DOTALL)
 _FILLING: Final = re.compile(rb"\b(?:INSERT|REPLACE|LOAD|DEFAULT)\b", re.IGNORECASE)
 
 
@@ -111,23 +112,24 @@ def _unsafe_defaults(situation: Situation) -> Iterator[tuple[tuple[str, str], Ma
                 (each for name, each in side.tables.items() if (name.database.lower(), name.table.lower()) == key), None
             )
             if table is not None:
-                found |= _of_table(
-                    table, situation.plan.flavor, differs=situation.target.flavor is not situation.plan.flavor
-                )
+                differs = situation.target.flavor is not situation.plan.flavor
+                found |= _of_table(table, side.flavor, differs=differs)
         if found:
             yield key, found
 
 
 def _of_table(table: Table, flavor: Flavor, *, differs: bool) -> Mapping[str, str]:
-    """``differs``: the target is of the other family."""
+    """``flavor``: of the server that has this definition; ``differs``: the target is of the other family."""
     from binlane.sql.temporary_routines import tokens_of
 
     found = dict[str, str]()
     for column in table.columns:
-        if column.default is None or column.default.startswith("'") or _CALLING.isdisjoint(column.default):
+        if column.default is None or _LITERAL.fullmatch(column.default) or _CALLING.isdisjoint(column.default):
             continue
-        # MySQL's catalogue escapes the quotes of literals (seen on 9.7)
-        tokens = tokens_of(column.default.replace("\\'", "'"), flavor) or ()
+        tokens = tokens_of(column.default, flavor)
+        if tokens is None:
+            found[column.name] = _UNREAD
+            continue
         every = ((of_server(tokens, at, flavor), unlogged_variable(token)) for at, token in enumerate(tokens))
         what = next((what for both in every for what in both if what is not None), None)
         if what is None and differs:

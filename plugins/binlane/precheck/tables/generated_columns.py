@@ -67,7 +67,9 @@ def _computed_otherwise(situation: Situation, key: TableKey, *, computes_stored:
     # documents of a MySQL source have one form, which the target keeps
     alike = ("JSON_EXTRACT",) if situation.plan.flavor is Flavor.MYSQL else ()
     source = situation.source_tables
-    table = situation.tables.table(key) or (None if source is None else source.table(key))
+    ours = situation.tables.table(key)
+    table = ours or (None if source is None else source.table(key))
+    flavor = situation.plan.flavor if ours is None else situation.tables.flavor
     if table is None or situation.plan.altered.names(key):
         # the window makes or alters it
         for each in situation.asked.texts:
@@ -79,8 +81,7 @@ def _computed_otherwise(situation: Situation, key: TableKey, *, computes_stored:
         return
     for column in table.columns:
         if column.generated is Generated.VIRTUAL or (column.generated is Generated.STORED and computes_stored):
-            # MySQL's catalogue escapes the quotes of literals (seen on 9.7)
-            tokens = tokens_of((column.expression or "").replace("\\'", "'"), situation.plan.flavor)
+            tokens = tokens_of(column.expression, flavor)
             what = _UNREADABLE if tokens is None else other_answer(tokens, alike)
             if what is not None:
                 yield column.name, what

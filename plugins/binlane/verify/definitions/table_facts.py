@@ -17,7 +17,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.schema.compare import Difference, Rules, Severity, compare
 from binlane.schema.model import Column, ForeignKey, Schema, Table
-from binlane.schema.normalize import comparable
+from binlane.schema.normalize import comparable, expression_sql
 from binlane.servers.names import among, literals
 from binlane.servers.variables import version_number
 from binlane.verify.definitions.indexes import (
@@ -76,7 +76,7 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
     for facts, [column, comment] in rows(_COLUMN_COMMENTS):
         facts.column_comments[column.lower()] = comment
     for facts, [clause] in rows(_checks_of(schema)):
-        facts.checks += [] if _JSON.fullmatch(clause) else [clause]
+        facts.checks += [] if _JSON.fullmatch(clause) else [expression_sql(clause, schema.flavor)]
     for facts, [given] in rows(_GIVEN):
         named = ((each["name"].upper(), each["value"].strip("'\"")) for each in _OPTION.finditer(given))
         facts.options |= {name: value for name, value in named if name in _OPTIONS}

@@ -1,0 +1,76 @@
+"""Defaults that give other values on another server are found whatever literals stand beside them; and generated
+columns with such literals are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, SessionContext, TableKey
+from binlane.plan.window_plan import TableCounts
+from binlane.precheck.situation.situation import Needs
+from binlane.schema.model import Column, Generated, Table
+from binlane.schema.normalize import expression_sql, mariadb_default, mysql_default
+from binlane.work.logged_statements import LaneStatement
+from tests.unit.precheck.situations import PLAN, said, schema, situation, target_of
+
+KEY = TableKey("shop", "t")
+UUID = "found UUID() as the default of shop.t.c;"
+UNREAD = "found a text that cannot be split into words as the default of shop.t.c;"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "shown", "found"),
+    [
+        (Flavor.MARIADB, r"concat('it\'s ',uuid())", UUID),
+        (Flavor.MARIADB, r"concat('a\\',uuid())", UUID),
+        (Flavor.MARIADB, "'5' + uuid()", UUID),
+        (Flavor.MARIADB, "concat('a,uuid())", UNREAD),
+        (Flavor.MARIADB, r"'it''s (\\'", None),
+        (Flavor.MARIADB, r"concat('uuid()','\'')", None),
+        (Flavor.MYSQL, r"concat(_utf8mb4\'it\\\'s\',uuid())", UUID),
+        (Flavor.MYSQL, r"concat(_utf8mb4\'a\\\\\',uuid())", UUID),
+        (Flavor.MYSQL, r"concat(_utf8mb4\'uuid()\',_utf8mb4\'\\\'\')", None),
+    ],
+)
+def test_a_default_is_read_as_its_server_means_it(flavor: Flavor, shown: str, found: str | None) -> None:
+    spelled = mysql_default(shown, is_expression=True, is_binary=False)
+    default = mariadb_default(shown) if flavor is Flavor.MARIADB else spelled
+    table = Table(KEY, "InnoDB", (Column("id", 1, "int"), Column("c", 2, "varchar", default=default)))
+    item = Item(ItemKind.STATEMENT, b"INSERT INTO t (id) VALUES (1)", context=SessionContext(database="shop"))
+    header = BlockHeader(5, 5, 1, LogPosition("binlog.000007", 4711), "", 0.0)
+    tables = schema(table, flavor=flavor)
+    plan = replace(PLAN, flavor=flavor, written=frozenset({KEY}))
+    made = situation(target_of(flavor), plan, tables, needs=Needs(statements=True))
+    vars(made.target).update(has_table=lambda key: True, makes_temporary_tables=False)
+    vars(made).update(
+        stored_triggers=((), ()),
+        stored_programs=((), ()),
+        program_names=frozenset(),
+        transactions_with=lambda _: [(LaneStatement(0, header, item), header)],
+    )
+    texts = said(made, "unsafe-bodies")
+    assert [found is not None and found in text for text in texts] == ([] if found is None else [True]), texts
+
+
+@pytest.mark.parametrize(
+    ("flavor", "shown", "found"),
+    [
+        (Flavor.MARIADB, r"replace(lcase(`name`),'\'','')", False),
+        (Flavor.MARIADB, r"concat('\'',json_object())", True),
+        (Flavor.MYSQL, r"replace(lower(`name`),_utf8mb4\'\\\'\',_utf8mb4\'\')", False),
+        (Flavor.MYSQL, r"concat(_utf8mb4\'\\\'\',json_object())", True),
+    ],
+)
+def test_a_generated_column_is_read_as_its_server_means_it(flavor: Flavor, shown: str, found: bool) -> None:
+    """``flavor``: of the target, whose catalogue has the column."""
+    expression = expression_sql(shown, flavor)
+    column = Column("c", 2, "varchar", generated=Generated.VIRTUAL, expression=expression)
+    source = Flavor.MARIADB if flavor is Flavor.MYSQL else Flavor.MYSQL
+    plan = replace(PLAN, flavor=source, tables={KEY: TableCounts(read=RowCounts(1), written=RowCounts(1))})
+    made = situation(
+        target_of(flavor, variables={"sql_mode": ""}), plan, schema(Table(KEY, "InnoDB", (column,)), flavor=flavor)
+    )
+    texts = said(made, "generated-columns")
+    assert ["found JSON_OBJECT()" in text for text in texts] == ([True] if found else []), texts
