@@ -44,10 +44,10 @@ def _pytest(*arguments: str) -> int:
 
 def _tier(arguments: Sequence[str]) -> list[str]:
     options = argparse.ArgumentParser(allow_abbrev=False)
-    options.add_argument("--tier", default="test")
-    options.add_argument("--turn", default="0")
+    for name in ("--tier", "--turn"):
+        options.add_argument(name)
     chosen, _ = options.parse_known_args(arguments)
-    return ["--tier", chosen.tier, "--turn", chosen.turn]
+    return [word for name, value in vars(chosen).items() if value is not None for word in (f"--{name}", value)]
 
 
 def _failed_files() -> list[str]:

@@ -20,6 +20,17 @@ def test_passes_the_second_time():
     runs.write_text((runs.read_text() if runs.exists() else "") + "x")
     assert len(runs.read_text()) > 1
 """
+BESIDE = """
+import pytest
+
+def test_steady():
+    steady = Path(__file__).with_name("steady")
+    steady.write_text((steady.read_text() if steady.exists() else "") + "x")
+
+@pytest.mark.trial
+def test_of_another_tier():
+    assert False
+"""
 BROKEN = UNSTEADY.replace("assert len(runs.read_text()) > 1", "assert False")
 
 
@@ -44,6 +55,15 @@ def test_a_file_that_passes_alone_is_told_as_unsteady(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "unsteady: test_one.py failed beside other tests and passed alone"
     assert "2 passed" not in done.stdout
     assert runs_of(tmp_path, "test_one") == 2
+
+
+def test_only_what_failed_runs_again_and_in_its_tier(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ("tests.tiers",)\n')
+    (tmp_path / "test_one.py").write_text(UNSTEADY + BESIDE)
+    done = run_all(tmp_path, "--tier", "test", "--minutes", "5")
+    assert done.returncode == 0, done.stdout
+    assert runs_of(tmp_path, "test_one") == 2
+    assert (tmp_path / "steady").read_text() == "x"
 
 
 def test_a_file_that_fails_twice_fails_the_run(tmp_path: Path) -> None:
