@@ -22,6 +22,8 @@ from binlane.servers.names import among, literals, other_than
 from binlane.state.records.restores import ProgramText
 
 _KEPT: Final = "_replaced"
+_DROPPED_FIRST: Final = frozenset({"TRIGGER", "EVENT"})
+"""Kinds of programs that go before the tables do."""
 
 
 def kept_name(database: str, present: Collection[str]) -> str:
@@ -59,6 +61,23 @@ def require_replaceable(session: Session, databases: Collection[str]) -> None:
         )
 
 
+def have_changed_places(session: Session, kept: Collection[str]) -> bool:
+    """Whether the former tables have their kept names already."""
+    return any(map(is_moved, contents(session, kept)))
+
+
+def former_programs(recorded: tuple[ProgramText, ...], present: tuple[ProgramText, ...]) -> tuple[ProgramText, ...]:
+    """The programs of a database whose tables are not moved yet: those that are there, and the recorded triggers and
+    events that an attempt has dropped."""
+    there = {(each.kind, each.database, each.name): each for each in present}
+    dropped = [each for each in recorded if each.kind in _DROPPED_FIRST]
+    if all((each.kind, each.database, each.name) in there for each in dropped):
+        return present
+    # in the order in which triggers were made, which is the one in which they fire
+    found = [there.pop((each.kind, each.database, each.name), each) for each in dropped]
+    return (*found, *there.values())
+
+
 def change_places(
     session: Session, unfinished: Mapping[str, str], kept: Mapping[str, str], former: tuple[ProgramText, ...]
 ) -> list[str]:
@@ -71,7 +90,7 @@ def change_places(
             statement = read_definition(session, SchemaObject("database", database, "")).statement
             session.execute(statement.replace(identifier(database).encode(), identifier(name).encode(), 1))
     hidden = {old: new for old, new in unfinished.items() if new in kept}
-    if not any(map(is_moved, contents(session, kept.values()))):
+    if not have_changed_places(session, kept.values()):
         drop_triggers(session, {*kept, *hidden})
         for event in sorted(each for each in contents(session, kept) if each.kind == "event"):
             # it would go on, on the restored tables

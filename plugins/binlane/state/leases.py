@@ -47,6 +47,11 @@ def recopy_lease(channel_uuid: str) -> str:
     return lease_name(f"recopy {channel_uuid}", 0)
 
 
+def restores_lease() -> str:
+    """The name of the lock under which the target's restores begin, one after the other."""
+    return lease_name("restores", 0)
+
+
 def reader_lock(channel: str) -> str:
     """The name of the lock for readers of the target, who spell it themselves: as long as MySQL allows."""
     return f"binlane/{channel}"[:64]

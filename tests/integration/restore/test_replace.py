@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from binlane.model import Flavor
+from binlane.orchestration.commands.copies import restore as restoring
+from binlane.orchestration.commands.copies.restore_plan import RestoreRequest, plan_restore
+from tests.chaos.proxy import Act, proxy
 from tests.integration.restore.scene import DATABASE, Scene, answer, contents, scene_of
 from tests.integration.window.conftest import Channel, ChannelOf, channel, channel_of, clean_servers, run_on
 
@@ -122,3 +125,36 @@ def test_what_cannot_be_replaced_is_refused_by_name(channel: Channel, capsys: py
     assert "expected one that has replaced a database" in capsys.readouterr().err
     assert contents(target, "back_new") == scene.expected
     assert DATABASE not in scene.databases()
+
+
+def test_what_is_made_between_a_kill_and_the_next_attempt_is_kept(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene, target = scene_of(channel), channel.target
+    former_of(scene)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restoring, "_to_the_end", lambda *_, **__: "killed")
+
+        def planned(request: RestoreRequest, *rest: Any) -> Any:
+            found = plan_restore(request, *rest)
+            if request.name == "second":
+                assert scene.restore("first", "--replace", "--yes", base="one.sql") == 0
+            return found
+
+        patch.setattr(restoring, "plan_restore", planned)
+        assert scene.restore("second", "--replace", "--yes", base="one.sql") != 0
+        assert "expected no other restore of this name, found first" in capsys.readouterr().err
+    with proxy(target.host, target.port) as cut:
+        channel.connect("target_server", target, port=cut.port)
+        cut.once(b"RENAME TABLE", Act.CUT_BEFORE)
+        assert channel.cli("restore", "--continue", "first") != 0
+        assert cut.struck == 1
+    channel.connect("target_server", target)
+    run_on(target, "USE back", "CREATE PROCEDURE since() SELECT 2", "DROP PROCEDURE p",
+           "CREATE PROCEDURE p() SELECT 'changed'", log=False)  # fmt: skip
+    assert channel.cli("restore", "--continue", "first") == 0, capsys.readouterr().err
+    assert contents(target, "back") == scene.expected
+    found = kept(scene)
+    assert "since" in str(found["routines"])
+    assert "changed" in str(found["routines"])
+    assert [name for name, *_ in contents(target, "back_replaced")["triggers"]] == ["other", "tr"]

@@ -47,6 +47,7 @@ from binlane.orchestration.commands.copies.restore_plan import (
     plan_restore,
     plan_view,
     require_complete,
+    require_no_other,
     require_replaceable_now,
 )
 from binlane.orchestration.commands.copies.restore_record import recorded, unfinished
@@ -58,7 +59,7 @@ from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.final_names import move, read_final_programs, require_free
-from binlane.restore.replacement import change_places
+from binlane.restore.replacement import change_places, former_programs, have_changed_places
 from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import version_number
@@ -66,7 +67,7 @@ from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state import tables
 from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
-from binlane.state.leases import bootstrap_lease, holder
+from binlane.state.leases import bootstrap_lease, holder, restores_lease
 from binlane.state.migrations.upgrade import create
 from binlane.state.records.history import read_snapshot
 from binlane.state.records.restores import (
@@ -158,21 +159,25 @@ def restore_approved(
 
 def _begin(plan: RestorePlan) -> None:
     """Write the channel's file, and the restore's row: from now on the unfinished databases are its own. Raises
-    PrecheckError if somebody has made one of the databases since the plan."""
+    PrecheckError if somebody has made one of the databases, or has begun a restore of one, since the plan."""
     target, names = plan.endpoints.target, {final: unfinished(final) for _, final in plan.definition.databases}
     replaced = dict(plan.definition.replaced)
     with target_errors(str(target)), contextlib.closing(write_session(target)) as session:
+        # until the row is there no other restore of the target looks for one
+        [(taken,)] = session.texts(f"SELECT GET_LOCK('{restores_lease()}', {_LEASE_SECONDS})")
+        if taken != "1":
+            raise WindowBusyError(f"{target}: another restore is beginning there; nothing was written, try it again")
         require_free(session, names)
         require_free(session, {hidden: final for final, hidden in names.items() if final not in replaced})
         require_free(session, replaced)
-    make_folder(plan.file.parent)
-    try:
-        write_new(plan.file, plan.file_text)
-    except FileExistsError:
-        raise ConfigError(f"{plan.file}: expected no such file, found one: another restore has begun") from None
-    engine = engine_of(plan.endpoints.target)
-    with target_errors(str(plan.endpoints.target)), engine.begin() as connection:
-        create_restore(connection, plan.name, plan.definition)
+        require_no_other(target, plan.definition.databases, plan.definition.replaced)
+        make_folder(plan.file.parent)
+        try:
+            write_new(plan.file, plan.file_text)
+        except FileExistsError:
+            raise ConfigError(f"{plan.file}: expected no such file, found one: another restore has begun") from None
+        with engine_of(target).begin() as connection:
+            create_restore(connection, plan.name, plan.definition)
 
 
 def extend(
@@ -401,8 +406,16 @@ def _require_tables(running: _Running, found: Restore, session: Session) -> None
 
 
 def _replace(running: _Running, found: Restore, session: Session) -> None:
-    replaced = dict(found.definition.replaced)
-    running.notes += change_places(session, running.names(found), replaced, found.programs.former)
+    replaced, former = dict(found.definition.replaced), found.programs.former
+    # a RENAME that waits for a reader has everybody wait behind it
+    session.execute(f"SET SESSION lock_wait_timeout = {running.channel.apply.lock_wait_timeout}")
+    if not have_changed_places(session, replaced.values()):
+        # an earlier attempt may have been killed long ago
+        require_replaceable_now(session, running.endpoints.target, running.name, replaced)
+        former = former_programs(former, read_final_programs(session, replaced, only_triggers=False))
+        with engine_of(running.endpoints.target).begin() as connection:
+            set_stage(connection, running.name, REPLACING, RestorePrograms(found.programs.texts, former))
+    running.notes += change_places(session, running.names(found), replaced, former)
     running.enter(MOVING)
 
 

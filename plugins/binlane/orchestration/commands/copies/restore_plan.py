@@ -408,6 +408,20 @@ def require_replaceable_now(session: Session, target: Endpoint, name: str, repla
     read_final_programs(session, replaced, only_triggers=False, todo=_DROP_PROGRAM)
 
 
+def require_no_other(
+    target: Endpoint, names: tuple[tuple[str, str], ...], replaced: tuple[tuple[str, str], ...]
+) -> None:
+    """Raises PrecheckError if another restore of the target has one of the final or kept names."""
+    with engine_of(target).connect() as connection:
+        others = restores_of(connection, {name for _, name in (*names, *replaced)})
+    for database, restore in others:
+        raise PrecheckError(
+            f"target: database {database}: expected no other restore of this name, found {restore}, which could go on "
+            f"in it (--extend); `binlane restore --drop {restore}` forgets that one, and keeps the database if it is "
+            "complete"
+        )
+
+
 def _require_free(
     channel: ChannelConfig, endpoints: Endpoints, source: EventSource, names: tuple[tuple[str, str], ...],
     replaced: tuple[tuple[str, str], ...],
@@ -420,12 +434,7 @@ def _require_free(
                     f"{endpoints.target}: expected no restore or channel of the name {channel.name}, found one; give "
                     "another name"
                 )
-            for database, restore in restores_of(connection, {final for _, final in names}):
-                raise PrecheckError(
-                    f"target: database {database}: expected no other restore of this name, found {restore}, which "
-                    f"could go on in it (--extend); `binlane restore --drop {restore}` forgets that one, and keeps the "
-                    "database if it is complete"
-                )
+        require_no_other(endpoints.target, names, replaced)
         with contextlib.closing(write_session(endpoints.target)) as session:
             there = dict(replaced)
             require_free(session, {unfinished(final): final for _, final in names if final not in there})
