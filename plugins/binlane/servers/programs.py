@@ -29,10 +29,13 @@ from binlane.sql.parse.view_columns import named_by
 COLUMNS: Final = "columns"
 """A fact of MySQL's views, which ``named_by`` puts into their queries."""
 VIEW_COLUMNS: Final = (
+    "COALESCE(NULL/*!80000 , "
     "(SELECT JSON_OBJECTAGG(named.ordinal_position, named.column_name) FROM information_schema.columns AS named "
-    "WHERE named.table_schema = views.table_schema AND named.table_name = views.table_name)"
+    "WHERE named.table_schema = views.table_schema AND named.table_name = views.table_name) */)"
 )
-"""Of ``information_schema.views``: a JSON object by the columns' places; no limit of a list's length cuts it."""
+"""Of ``information_schema.views``: a JSON object by the columns' places; no limit of a list's length cuts it. NULL
+before MySQL 8.0, which writes the names into the query itself, has the function from 5.7.22 on alone, and would open
+every table for each view."""
 _OWN: Final = "('mysql', 'sys', 'information_schema', 'performance_schema')"
 _COLLATIONS: Final = frozenset({CLIENT, CONNECTION, DATABASE})
 _CLIENT: Final = {CLIENT: "character_set_client", CONNECTION: "collation_connection"}

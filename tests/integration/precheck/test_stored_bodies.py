@@ -191,3 +191,12 @@ def test_no_other_character_set_makes_signs_of_letters(server: PrivateServer) ->
                 if one.decode("latin-1") != text if one.isascii() else is_sign:
                     found.add(name)
     assert found == {"swe7", "sjis", "ujis", "armscii8"}
+
+
+def test_the_names_of_a_view_s_list_are_in_its_query(connection: Connection, server: PrivateServer) -> None:
+    """MySQL's catalogue has them beside it."""
+    run_on(server, "CREATE VIEW test_bodies.listed (one, other) AS SELECT 1, 2", log=False)
+    [view] = (each for each in read_programs(connection) if each.key.table == "listed")
+    assert view.text is not None
+    assert "AS `one`" in view.text
+    assert "AS `other`" in view.text
