@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 BANKS: Final = ("bank_0", "bank_1", "bank_2", "bank_3")
 ROWS: Final = 6
 TOTAL: Final = len(BANKS) * 2 * ROWS * 1000
-TRANSACTIONS: Final = 160
+TRANSACTIONS: Final = 240
 TORN: Final = "allow_torn = true\n"
 TOGETHER: Final = 'commit = "together"\n'
 EPOCH: Final = 'consistency = "epoch"\nepoch_transactions = 8\n'
