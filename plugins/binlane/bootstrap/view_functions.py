@@ -94,8 +94,8 @@ def changing_the_server(routines: Sequence[InvokerRoutine]) -> Iterator[tuple[st
     not stop; and that statement."""
     for each in routines:
         if not each.is_procedure and each.tokens is not None:
-            reached = _reached(routines, _names(each.tokens))
-            whats = (server_statement(one.tokens) for one in (each, *reached) if one.tokens is not None)
+            reached = _named(routines, [each])
+            whats = (server_statement(one.tokens) for one in reached if one.tokens is not None)
             if (what := next(filter(None, whats), None)) is not None:
                 yield each.name, what
 
@@ -156,7 +156,13 @@ def _plain_names(session: Session, names: str) -> set[str]:
 def _reached(routines: Sequence[InvokerRoutine], names: frozenset[str] | None) -> list[InvokerRoutine]:
     """The functions of these names, or all of them for no ``names``, and the routines that they name in turn: what
     calls a function calls no procedure by its name, but functions do. Packages are functions here."""
-    found = [each for each in routines if not each.is_procedure and (names is None or each.plain_name in names)]
+    called = [each for each in routines if not each.is_procedure and (names is None or each.plain_name in names)]
+    return _named(routines, called)
+
+
+def _named(routines: Sequence[InvokerRoutine], called: Sequence[InvokerRoutine]) -> list[InvokerRoutine]:
+    """These, and the routines that they name in turn."""
+    found = list(called)
     names = frozenset[str]().union(*(_names(each.tokens or ()) for each in found))
     while more := [each for each in routines if each.plain_name in names and each not in found]:
         found += more
