@@ -150,7 +150,7 @@ class ArchiveSource:
         in the folder, up to the end of what was decompressed."""
         where, path = f"{self.name}/{file}", self._path(stored)
         with self._errors(where), self._stored(path) as raw:
-            told = cast("IO[bytes]", _Told(raw, read))
+            told = cast("IO[bytes]", _StreamObserver(raw, read))
             with _unpacked(told, path, self.log_bytes) as stream:
                 yield from _FileReader(where, file, stream, self.event_bytes, may_grow=False).chunks(LOG_START)
 
@@ -422,7 +422,7 @@ class _FileReader:
         return int(end)
 
 
-class _Told:
+class _StreamObserver:
     """Tells what is read of a stream, which is read from its beginning on."""
 
     def __init__(self, stream: IO[bytes], read: Callable[[bytes], object]) -> None:
