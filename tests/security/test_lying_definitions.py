@@ -16,11 +16,11 @@ import pytest
 
 from binlane.binlog.types.sql_values import DECIMAL, FLOAT, INTEGER, NUMBERED, TEXT, ValueKind
 from binlane.bootstrap.account_copy import read_accounts
-from binlane.bootstrap.definition_copy import Definition, make, set_sequence
+from binlane.bootstrap.definition_copy import Definition, make, read_definition, set_sequence
 from binlane.bootstrap.definition_proof import foreign_part
-from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.sessions import Session, read_session
 from binlane.errors import PrecheckError, SourceError
-from binlane.model import Flavor
+from binlane.model import Flavor, SchemaObject
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, ChannelOf, run_on
 
@@ -37,8 +37,9 @@ OWN: Final = (
     ("TABLE", "CREATE TABLE `t` (\n  `a` int\n) ENGINE=MRG_MyISAM UNION=(`b`,`c`)", ""),
     ("SEQUENCE", "CREATE SEQUENCE `t` start with 1 increment by 1 nocache nocycle ENGINE=InnoDB", ""),
     ("VIEW", _VIEW + "`t` AS select 1 AS `a`", ""),
-    ("VIEW", _VIEW + "`app`.`t` AS select `x`.`a` AS `a` from `other`.`x` where `x`.`b` = 'c\\'' /*! */", ""),
-    ("PROCEDURE", _HEAD + "PROCEDURE `t`(a INT)\nBEGIN /*!99999 DROP TABLE x */ GRANT ALL ON *.* TO x; END", ""),
+    ("VIEW", _VIEW + "`app`.`t` AS select `x`.`a` AS `a` from `other`.`x` where `x`.`b` = 'c\\' /*! */'", ""),
+    ("PROCEDURE", _HEAD + "PROCEDURE `t`(a INT)\nBEGIN /* 99999 DROP TABLE x */ GRANT ALL ON *.* TO x; END", ""),
+    ("PROCEDURE", _HEAD + "PROCEDURE `t`()\nSET @a = (SELECT /*+ SET_VAR(sql_mode = '') */ \"/*!\" -- /*!\n)", ""),
     ("FUNCTION", _HEAD + "FUNCTION `t`() RETURNS int(11)\nRETURN 1", ""),
     ("FUNCTION", "CREATE DEFINER=`r` AGGREGATE FUNCTION `t`(a INT) RETURNS int RETURN 1", ""),
     (
@@ -89,6 +90,18 @@ ATTACKS: Final = (
     ("PROCEDURE", "/*!99999 CREATE PROCEDURE `t`() */ GRANT ALL ON *.* TO test_evil", ""),
     ("PROCEDURE", "CREATE /*!99999 PROCEDURE `t`() -- */ USER test_evil", ""),
     ("PROCEDURE", "CREATE /*M!999999 PROCEDURE `t`() -- */ USER test_evil", ""),
+    ("PROCEDURE", _HEAD + "PROCEDURE `t`()\nBEGIN /*!99999 DROP TABLE x */ END", ""),
+    ("PROCEDURE", _HEAD + "PROCEDURE `t`()\nSET @a = 1 /*!50003 + 1 */", ""),
+    ("PROCEDURE", _HEAD + 'PROCEDURE `t`()\nSET @a = "\'" /*!50003 + "\'" */', ""),
+    (
+        "PROCEDURE",
+        _HEAD + 'PROCEDURE `t`()\nSET @a = `\\\\`, @b = "\\" /*!50003 , @c = "\\" */',
+        "ORACLE,NO_BACKSLASH_ESCAPES",
+    ),
+    ("FUNCTION", _HEAD + "FUNCTION `t`() RETURNS int DETERMINISTIC RETURN 1 $$ /*!80013 + 1 */ $$", ""),
+    ("TRIGGER", _HEAD + "trigger t after insert on x for each row /*! set @a = 1 */", ""),
+    ("EVENT", _HEAD + "EVENT `t` ON SCHEDULE EVERY 1 DAY DISABLE ON SLAVE DO SET @a = 1 /*!100000 + 1 */", ""),
+    ("VIEW", _VIEW + "`t` AS select 1 AS `a` /*!50003 from x */", ""),
     ("PROCEDURE", "CREATE USER test_evil", ""),
     ("PROCEDURE", "ALTER PROCEDURE `t` SQL SECURITY INVOKER", ""),
     ("PROCEDURE", _HEAD + "PROCEDURE `other`.`t`() DO 1", ""),
@@ -161,6 +174,38 @@ def test_another_statement_is_not_sent(kind: str, statement: str, mode: str, fla
     with pytest.raises(PrecheckError, match="expected its definition alone, found"):
         make(server, _definition(kind, statement, mode))
     assert server.sent == []
+
+
+CONDITIONS: Final = (
+    *("/*! + 10 */", "/*!50003 + 10 */", "/*!50799 + 10 */", "/*!80013 + 10 */", "/*!99999 + 10 */"),
+    *("/*!100000 + 10 */", "/*!110000 + 10 */", "/*!999999 + 10 */", "/*!99999 /*! + 1 */ + 10 */"),
+    *("/* 50003 + 10 */", "/*M! + 10 */", "/*M!100000 + 10 */", "/*M!999999 + 10 */"),
+)
+"""Comments behind ``1``, some of which a server executes, some by its version, and some not. A line more is a case
+more."""
+_MADE: Final = {
+    "procedure": "CREATE PROCEDURE app.{} () SET @a = 1 {}",
+    "function": "CREATE FUNCTION app.{} () RETURNS INT DETERMINISTIC RETURN 1 {}",
+    "trigger": "CREATE TRIGGER app.{} BEFORE INSERT ON app.t FOR EACH ROW SET @a = 1 {}",
+    "event": "CREATE EVENT app.{} ON SCHEDULE EVERY 1 DAY DISABLE DO SET @a = 1 {}",
+    "view": "CREATE VIEW app.v{} AS SELECT 1 {} AS a",
+}
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_server_stores_what_it_has_executed_and_shows_no_condition(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    made = [
+        (SchemaObject(kind, "app", f"{'v' if kind == 'view' else ''}c{number}"), statement.format(f"c{number}", text))
+        for kind, statement in _MADE.items()
+        for number, text in enumerate(CONDITIONS)
+    ]
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (a INT)", *(each for _, each in made), log=False)
+    source = channel.endpoints.source
+    assert source is not None
+    with contextlib.closing(read_session(source)) as session:
+        for obj, _ in made:
+            assert foreign_part(read_definition(session, obj), session) is None
 
 
 def test_a_database_in_other_letters_is_the_same_where_the_server_says_so() -> None:

@@ -15,10 +15,11 @@ from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.lazy_dataclass import dataclass
-from binlane.sql.charset import masked
+from binlane.sql.charset import definition_context, dialect_in, masked
 from binlane.sql.parse.cursor import Cursor, is_name, is_symbol
-from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.shown_table import hidden_part
+from binlane.sql.shared_reading import has_condition
 
 if TYPE_CHECKING:
     from binlane.bootstrap.definition_copy import Definition
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"\w*", re.ASCII)
 _OF_ROWS: Final = frozenset({"TABLE", "SEQUENCE"})
 _PROGRAMS: Final = frozenset({"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "PACKAGE BODY"})
-_ANSI: Final = frozenset({"ANSI_QUOTES", "ANSI", "ORACLE", "MSSQL", "DB2", "POSTGRESQL", "MAXDB"})
-"""Modes in which a double quote begins a name, also by what a server makes of them."""
-_CONDITIONAL: Final = ("/*!", "/*M!")
-"""Beginnings of conditional comments. The second is MariaDB's, and a comment to MySQL."""
 _SONAME: Final = 3
 """Words between the name of a function of a library and its file, at most."""
 _SHOWN: Final = 60
@@ -48,6 +45,10 @@ def foreign_part(definition: Definition, session: Session) -> str | None:
             return hidden
         is_own = _Head.of(definition, session).is_of_table()
     elif definition.kind in _PROGRAMS:
+        modes = "" if definition.kind == "VIEW" else definition.sql_mode
+        context = definition_context(modes, definition.client or "utf8mb4")
+        if has_condition(definition.statement, context, session.flavor):
+            return "a comment that is SQL to servers of some versions alone"
         is_own = definition.statement == _removal(definition) or _Head.of(definition, session).is_of_program()
     else:
         return f"an object of the kind {definition.kind}"
@@ -73,7 +74,7 @@ def _removal(definition: Definition) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """A statement up to a conditional comment, which no head has, or to where it cannot be read."""
+    """A statement up to where it cannot be read."""
 
     definition: Definition
     session: Session
@@ -84,20 +85,14 @@ class _Head:
 
     @classmethod
     def of(cls, definition: Definition, session: Session) -> _Head:
-        is_view = definition.kind == "VIEW"
-        modes = frozenset[str]() if is_view else frozenset(definition.sql_mode.upper().split(","))
-        dialect = Dialect(session.flavor, not _ANSI.isdisjoint(modes), "NO_BACKSLASH_ESCAPES" in modes)
-        tokens, places, comments = list[Token](), list[tuple[int, int]](), list[tuple[int, int]]()
-        text = masked(definition.statement, definition.client.lower())
+        dialect = dialect_in("" if definition.kind == "VIEW" else definition.sql_mode, session.flavor)
+        tokens, places = list[Token](), list[tuple[int, int]]()
         try:
-            lex(text, dialect, tokens, places, comments)
+            lex(masked(definition.statement, definition.client.lower()), dialect, tokens, places)
         except Unreadable:
             # what follows the head of a program is its body
             del tokens[len(places) if definition.kind in _PROGRAMS else 0 :]
-        conditions = (begin for begin, _ in comments if text.startswith(_CONDITIONAL, begin))
-        first = next((begin for begin in conditions if definition.kind in _PROGRAMS), len(text))
-        known = sum(begin < first for begin, _ in places)
-        return cls(definition, session, Cursor(tokens[:known]), places, dialect.ansi_quotes)
+        return cls(definition, session, Cursor(tokens), places, dialect.ansi_quotes)
 
     def is_of_database(self) -> bool:
         """Whether it is the database, with options alone, whichever of them a server takes for comments."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Final
 
-from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import (
     Definition,
@@ -28,8 +28,8 @@ from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.restore.dump_load import OBJECT, renamed, require_own
 from binlane.schema.letter_case import lower
-from binlane.sql.charset import MODES_OF_TEXT
-from binlane.sql.shared_reading import AmbiguousTextError, Reader, as_read_by_source
+from binlane.sql.charset import definition_context
+from binlane.sql.shared_reading import has_condition
 from binlane.state.records.restores import ProgramText
 from binlane.state.stored_values import unexpected
 
@@ -127,11 +127,10 @@ def require_program(each: ProgramText, databases: Collection[str], flavor: Flavo
     kind = "" if made is None else made[1].decode().upper()
     is_known = each.kind in _PROGRAMS and kind == each.kind.split()[0] and each.database in databases
     words = [*filter(None, (each.client, each.collation))]
+    is_plain = not has_condition(text, context, flavor)
     try:
-        # a text that a server shows has no conditions
-        is_plain = as_read_by_source(text, context, Reader(flavor, (99, 99, 99)), flavor) == text
         require_own(text, statement_facts(text, context, flavor), databases, each.name)
-    except (AmbiguousTextError, PlanError):
+    except PlanError:
         is_plain = False
     if not (is_known and is_plain and all(map(_WORD.fullmatch, words))):
         found = " ".join((each.kind, each.database, *words, each.statement))
@@ -140,9 +139,7 @@ def require_program(each: ProgramText, databases: Collection[str], flavor: Flavo
 
 def _context(database: str, sql_mode: str) -> SessionContext:
     """The session of a definition that a server has shown in UTF-8."""
-    modes = sql_mode.upper().split(",")
-    bits = sum(bit for mode, bit in MODES_OF_TEXT.items() if mode in modes)
-    return SessionContext(database=database, sql_mode=bits, charset_client=UTF8MB4_GENERAL_CI)
+    return replace(definition_context(sql_mode), database=database)
 
 
 def drop_triggers(session: Session, databases: Collection[str]) -> None:

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Final
 
 from binlane.binlog.types.charsets import eight_bit_characters, wide_codec
-from binlane.binlog.types.collations import charset_name, collation_name
+from binlane.binlog.types.collations import charset_id, charset_name, collation_name
 from binlane.model import Flavor, SessionContext
 from binlane.sql.parse.lexer import Dialect
 
@@ -53,6 +53,8 @@ _NO_BACKSLASH_ESCAPES: Final = 0x100000
 """Bits of the logged sql_mode, the same on both servers."""
 MODES_OF_TEXT: Final = {"ANSI_QUOTES": _ANSI_QUOTES, "NO_BACKSLASH_ESCAPES": _NO_BACKSLASH_ESCAPES}
 """The modes that decide how a text is split into tokens."""
+_ANSI: Final = frozenset({"ANSI_QUOTES", "ANSI", "ORACLE", "MSSQL", "DB2", "POSTGRESQL", "MAXDB"})
+"""Modes in which a double quote begins a name, also by what a server makes of them."""
 
 
 def has_plain_backslashes(context: SessionContext) -> bool:
@@ -73,8 +75,16 @@ def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
 
 def dialect_in(sql_mode: str, flavor: Flavor) -> Dialect:
     """The same for a definition, of the sql_mode that a catalogue shows with it."""
-    modes = sql_mode.split(",")
-    return Dialect(flavor, "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" in modes)
+    return dialect_of(definition_context(sql_mode), flavor)
+
+
+def definition_context(sql_mode: str, client: str = "utf8mb4") -> SessionContext:
+    """What decides how the text of a definition is read, of the sql_mode and the client's character set that a
+    catalogue shows with it."""
+    modes = sql_mode.upper().split(",")
+    quotes = 0 if _ANSI.isdisjoint(modes) else _ANSI_QUOTES
+    escapes = _NO_BACKSLASH_ESCAPES if "NO_BACKSLASH_ESCAPES" in modes else 0
+    return SessionContext(sql_mode=quotes | escapes, charset_client=charset_id(client.lower()))
 
 
 def client_charset(context: SessionContext) -> str:

@@ -21,7 +21,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
-from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, has_eight_bits, multibyte_form
+from binlane.sql.charset import client_charset, definition_context, dialect_of, has_eight_bits, multibyte_form
 from binlane.sql.other_family import LOGGED, WITHOUT_EFFECT
 
 Version = tuple[int, int, int]
@@ -115,7 +115,7 @@ def as_read_by_source(sql: bytes, context: SessionContext, source: Reader, targe
         raise AmbiguousTextError("a text with comments, in a character set that this version does not read,")
     resolved = _Resolution(sql, context, source, target).text()
     # nothing that is left depends on a family or a version
-    for reader in (Reader(target, (0, 0, 0)), Reader(target, (99, 99, 99)), source):
+    for reader in (*_all(target), source):
         if _Resolution(resolved, context, reader, target, keeps_hints=True).text() != resolved:
             raise AmbiguousTextError(f"a text that the target would read differently {_WAY_ON}")
     return resolved
@@ -124,9 +124,28 @@ def as_read_by_source(sql: bytes, context: SessionContext, source: Reader, targe
 def definition_as_read(text: str, sql_mode: str, source: Reader, target: Flavor) -> str:
     """The same for a definition that ``source`` shows in UTF-8, of an object made under ``sql_mode``. Raises
     AmbiguousTextError."""
-    modes = sql_mode.upper().split(",")
-    bits = sum(bit for name, bit in MODES_OF_TEXT.items() if name in modes)
-    return as_read_by_source(text.encode(), SessionContext(sql_mode=bits), source, target).decode()
+    return as_read_by_source(text.encode(), definition_context(sql_mode), source, target).decode()
+
+
+def has_condition(text: bytes, context: SessionContext, flavor: Flavor) -> bool:
+    """Whether two versions of a family could read two statements in the text.
+
+    A server resolves the conditional comments of a program before it stores the text, so none that it shows has one
+    (tried on both families).
+    """
+    if _SUSPECT.search(text) is None:
+        return False
+    if client_charset(context) == "":
+        return True
+    try:
+        return any(_Resolution(text, context, each, flavor, keeps_hints=True).text() != text for each in _all(flavor))
+    except AmbiguousTextError:
+        return True
+
+
+def _all(flavor: Flavor) -> tuple[Reader, Reader]:
+    """The rules of a family's first and last version."""
+    return Reader(flavor, (0, 0, 0)), Reader(flavor, (99, 99, 99))
 
 
 @dataclass(slots=True)

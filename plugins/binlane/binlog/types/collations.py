@@ -88,6 +88,7 @@ utf8mb4: 45:general_ci 46:bin 224:unicode_ci 225:icelandic_ci 226:latvian_ci 227
   611:general1400_as_ci 1069:general_nopad_ci 1070:nopad_bin 1248:unicode_nopad_ci 1270:unicode_520_nopad_ci
 """
 UTF8MB4_GENERAL_CI: Final = 45
+_NO_COLLATION: Final = 0xFFFF
 _UCA1400_FIRST: Final = 2048
 _UCA1400_CHARSETS: Final = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
 _UCA1400_TAILORINGS: Final = (
@@ -130,6 +131,12 @@ def collation_name(collation_id: int, server: Flavor) -> str | None:
 def collation_id(name: str, server: Flavor) -> int | None:
     """The collation's id on a server of that family; None for an unknown name."""
     return _ids(server).get(name)
+
+
+def charset_id(charset: str) -> int:
+    """The id of one of a character set's collations, of which no server has one for an unknown name."""
+    known = {"utf8": "utf8mb3"}.get(charset, charset)
+    return next((number for number, name in _BY_ID.items() if charset_name(name) == known), _NO_COLLATION)
 
 
 @functools.cache
