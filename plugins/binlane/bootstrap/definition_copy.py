@@ -26,6 +26,7 @@ from binlane.errors import PrecheckError, SourceError, TargetError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.servers.names import among, literals
+from binlane.servers.stored_bodies import is_gone
 from binlane.session_pins import WRITE_MODE
 from binlane.sql.charset import dialect_in
 from binlane.sql.parse.shown_table import ENDED_QUOTES, LINE_BREAK, hidden_part, with_quoted_names
@@ -75,10 +76,6 @@ class Definition:
     def schema_object(self) -> SchemaObject:
         """The object, as the target names it."""
         return SchemaObject(self.kind.lower(), self.database, self.name)
-
-
-_GONE: Final = frozenset({1049, 1146, 1305, 1360, 1539, 4091})
-"""Database, table or view, routine, trigger, event, sequence: there is none of this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +238,7 @@ class _Reader:
         try:
             yield read()
         except SourceError as exc:
-            if not self.may_go or exc.__cause__ is None or error_code(exc.__cause__) not in _GONE:
+            if not (self.may_go and is_gone(exc)):
                 raise
 
     def shown(

@@ -20,8 +20,8 @@ from binlane.model import Flavor
 from binlane.sql.parse.created_body import body_of
 from binlane.sql.parse.lexer import UNDECODED, Dialect
 
-_GONE: Final = frozenset({1049, 1146, 1305, 1360, 1539})
-"""Errors for a database, table, routine, trigger or event that somebody has dropped since its name was read."""
+GONE: Final = frozenset({1049, 1146, 1305, 1360, 1539, 4091})
+"""Errors for a database, table or view, routine, trigger, event or sequence that somebody has dropped since."""
 _OF_SESSION: Final = frozenset({0, 1053, 1158, 1159, 1160, 1161, 1205, 1317, 1927, 1969, 3024})
 """Errors that are the session's and not the program's, beside those of the client, which have 2000 and more."""
 _OF_CLIENT: Final = range(2000, 3000)
@@ -43,9 +43,14 @@ class ProgramIsBroken(Exception):  # noqa: N818 - not an error of binlane: nobod
     """The server cannot read the program itself, as behind an upgrade that has made one of its names a keyword."""
 
 
+def is_gone(error: BaseException) -> bool:
+    """Whether it is a driver's error, or has one as its cause, for what somebody has dropped since."""
+    return any(one is not None and not GONE.isdisjoint(one.args[:1]) for one in (error, error.__cause__))
+
+
 def program_error(code: int) -> Exception | None:
     """What an error's number says of the program; None if it is the session's own."""
-    if code in _GONE:
+    if code in GONE:
         return ProgramIsGone()
     return None if code in _OF_SESSION or code in _OF_CLIENT else ProgramIsBroken()
 

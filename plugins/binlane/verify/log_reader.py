@@ -322,12 +322,12 @@ class ChangeReader:
         rows = RowsEvent.parse(event.header.type_code, event.body, name)
         logged = self._maps[rows.table_id]
         self.found.touched.add(logged if isinstance(logged, TableKey) else logged.bound.key)
-        if isinstance(logged, TableKey):
-            self.found.tables.add(logged)
-            return
-        table, texts = logged.bound.key, logged.texts
         # MySQL 9.6 and newer say with each event that rows which foreign keys change have events of their own
         shows_children = bool(rows.flags & RowsFlag.CASCADES_LOGGED)
+        if isinstance(logged, TableKey):
+            self._cover(logged, rows.kind, shows_children=shows_children)
+            return
+        table, texts = logged.bound.key, logged.texts
         # a covered table may have been altered, and its rows have other columns than here; and what its images show is
         # not what the rows were where reading began
         if self.found.covers_table(table) or texts is None:

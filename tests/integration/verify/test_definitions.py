@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ import pytest
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from binlane.orchestration.commands.verify import outcome_text, verify_channel
+from binlane.verify.definitions.comparison import DefinitionDifference, Definitions
 from binlane.verify.outcome import Options, Outcome
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
@@ -161,6 +162,47 @@ def test_differences_of_objects_that_the_source_has_changed_since_are_pending(
     assert {each[0] for each in drift(verify(channel))} == {
         "table tenant_1.made", "table tenant_1.likeness", "table tenant_2.t"
     }  # fmt: skip
+
+
+OF_A_MOMENT: Final = (
+    "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)",
+    "CREATE TABLE tenant_1.u (id INT PRIMARY KEY)",
+    "CREATE TRIGGER tenant_1.tr BEFORE INSERT ON tenant_1.kept FOR EACH ROW SET NEW.id = NEW.id",
+    "CREATE VIEW tenant_1.v AS SELECT id FROM tenant_1.kept",
+    "CREATE FUNCTION tenant_1.f() RETURNS INT DETERMINISTIC RETURN 1",
+    "CREATE PROCEDURE tenant_1.p() SET @a = 1",
+    "CREATE EVENT tenant_1.e ON SCHEDULE EVERY 1 DAY DO SET @a = 1",
+)
+DROPS: Final = tuple(f"DROP {one.split()[1]} {one.split()[2].removesuffix('()')}" for one in OF_A_MOMENT)
+
+
+@BOTH
+def test_what_the_source_drops_while_its_definitions_are_compared_ends_no_verification(
+    family: str, channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = channel_of(family, family)
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.kept (id INT PRIMARY KEY)", log=False)
+    run_on(channel.target, OF_A_MOMENT[0].replace("(id", "(other INT, id"), log=False)
+    run_on(channel.source, *OF_A_MOMENT)
+    tables, read = Definitions._tables, Definitions._read
+
+    def dropping_tables(self: Definitions, only: None) -> Iterator[DefinitionDifference]:
+        run_on(channel.source, *DROPS[:2])
+        return tables(self, only)
+
+    def dropping_objects(self: Definitions, only: None) -> object:
+        found = read(self, only)
+        run_on(channel.source, *DROPS[2:])
+        return found
+
+    monkeypatch.setattr(Definitions, "_tables", dropping_tables)
+    monkeypatch.setattr(Definitions, "_read", dropping_objects)
+    outcome = verify(channel)
+    left = {str(one.table): one.note for one in outcome.suspects if one.of_definition}
+    assert {*left} >= {f"tenant_1.{name}" for name in ("u", "v", "f", "p", "e", "tr")}
+    assert all("the source has dropped it meanwhile" in note for note in left.values())
+    assert {one.state for one in outcome.suspects} == {"pending"}
 
 
 SHARED: Final = (

@@ -14,6 +14,8 @@ from enum import IntEnum
 from functools import cached_property, partial
 from typing import Final
 
+import pymysql
+
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.errors import SourceError
@@ -25,6 +27,7 @@ from binlane.schema.compare import Rules
 from binlane.schema.letter_case import lower
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
+from binlane.servers.stored_bodies import is_gone
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
@@ -58,7 +61,6 @@ NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})
 _WIDTH: Final = 200
 """Characters of a definition shown in a message; all of it is stored."""
 _EVERY_ACCOUNT: Final = SchemaObject(accounts.KIND, "", "")
-_GONE: Final = frozenset({1146, 1049})
 _HIDDEN: Final = frozenset({"definition", "body"})
 """Facts that an account may not be allowed to see although it sees the object."""
 
@@ -158,23 +160,29 @@ class Definitions:
             self.counted[0] += only is None
             if theirs is None:
                 yield from self._one(obj, "", "there", None, self._creation([obj]))
-            elif collations is None:
-                yield from self._exactly(obj, ours, theirs)
             else:
-                yield from self._known(obj, ours, theirs)
-                yield from self._default(obj, collations[0].get(ours.key), collations[1].get(theirs.key))
+                try:
+                    yield from self._table(obj, ours, theirs, collations)
+                except (SourceError, pymysql.err.MySQLError) as exc:
+                    # dropped since the schemas were read: the comparison of rows reports it
+                    if not is_gone(exc):
+                        raise
+
+    def _table(
+        self, obj: SchemaObject, ours: Table, theirs: Table, collations: Sequence[Mapping[TableKey, str]] | None
+    ) -> Iterator[DefinitionDifference]:
+        if collations is None:
+            yield from self._exactly(obj, ours, theirs)
+        else:
+            yield from self._known(obj, ours, theirs)
+            yield from self._default(obj, collations[0].get(ours.key), collations[1].get(theirs.key))
 
     def _exactly(self, obj: SchemaObject, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
         is_sequence = obj.kind == SEQUENCE
-        try:
-            statements = [
-                table_statement(side, table.key, is_sequence=is_sequence)
-                for side, table in zip(self.pair.sides, (ours, theirs), strict=True)
-            ]
-        except SourceError as exc:
-            if exc.__cause__ is None or exc.__cause__.args[0] not in _GONE:
-                raise
-            return  # dropped since the schema was read: the comparison of rows reports it
+        statements = [
+            table_statement(side, table.key, is_sequence=is_sequence)
+            for side, table in zip(self.pair.sides, (ours, theirs), strict=True)
+        ]
         source, target = (self._named(text, on_target=place == 1) for place, text in enumerate(statements))
         if source == target:
             return

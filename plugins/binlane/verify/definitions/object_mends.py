@@ -11,6 +11,7 @@ from binlane.errors import SourceError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SchemaObject
 from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION
+from binlane.servers.stored_bodies import is_gone
 from binlane.servers.variables import version_number
 from binlane.sql.charset import dialect_in
 from binlane.sql.scheduled_event import disabled
@@ -62,7 +63,7 @@ class Creation:
         for obj in objects:
             made, why = self._statements(obj)
             if why:
-                return nothing(f"{why}: see SHOW CREATE {_kind(obj)} on the source")
+                return nothing(why)
             statements += made
         return Mend(tuple(statements), OTHER_FAMILY if self._is_across else "", tuple(objects))
 
@@ -73,22 +74,25 @@ class Creation:
     def _statements(self, obj: SchemaObject) -> tuple[list[str], str]:
         """The statements; or why there are none."""
         shown, target = _SHOWN.get(obj.kind, _ROUTINE), self.flavors[1]
+        statement = f"SHOW CREATE {_kind(obj)} {_name(obj)}"
         try:
-            [row] = self.source.texts(f"SHOW CREATE {_kind(obj)} {_name(obj)}")
+            [row] = self.source.texts(statement)
         except SourceError as exc:
+            if is_gone(exc):
+                return [], "the source has dropped it meanwhile"
             if exc.__cause__ is None or exc.__cause__.args[:1] != (REFUSED,):
                 raise
-            return [], WHY
+            return [], f"{WHY}: see {statement} on the source"
         text = row[shown.text]
         if text is None:
-            return [], "the source does not show its definition to this account"
+            return [], f"the source does not show its definition to this account: see {statement} there"
         try:
             mode = "" if shown.sql_mode is None else row[shown.sql_mode] or ""
             text = definition_as_read(text, mode, self._reader, target)
         except AmbiguousTextError as ambiguous:
-            return [], str(ambiguous)
+            return [], f"{ambiguous}: see {statement} on the source"
         if self._is_across and (lacking := lacking_collation(text, self.collations)):
-            return [], f"the target has no collation {lacking}"
+            return [], f"the target has no collation {lacking}: see {statement} on the source"
         if obj.kind == "event":
             text = disabled(text.encode(), "utf8mb4", dialect_in(mode, target)).decode()
         state = [] if shown.sql_mode is None else [f"sql_mode = {quoted(self._mode(row[shown.sql_mode] or ''))}"]
