@@ -24,6 +24,7 @@ class SessionKind(StrEnum):
     """What a session is for."""
 
     STATE = "binlane's own tables, catalogues, and the log"
+    LOOK = "binlane's own tables, which a page, `check`, `find` or `status` only reads"
     COMPARE = "rows of both servers, compared"
     READ = "the rows and definitions of a first copy, a repair or a recopy, as they are stored"
     WRITE = "the source's rows and definitions, written without a change"
@@ -57,7 +58,7 @@ class Pin:
 _MARIADB: Final = frozenset({Flavor.MARIADB})
 _MYSQL: Final = frozenset({Flavor.MYSQL})
 _LATEST: Final = {SessionKind.COMPARE: "'READ-COMMITTED'"}
-_READ_ONLY: Final = {SessionKind.COMPARE: "1", SessionKind.READ: "1"}
+_READ_ONLY: Final = dict.fromkeys((SessionKind.LOOK, SessionKind.COMPARE, SessionKind.READ), "1")
 """A table may become a view between two statements, and a function in it runs with the privileges of who reads it."""
 _NOT_LANES: Final = frozenset(SessionKind) - {SessionKind.LANE}
 _WRITERS: Final = frozenset({SessionKind.WRITE, SessionKind.LANE})
@@ -133,7 +134,7 @@ PINS: Final = (
     Pin("net_read_timeout", "30", _ENDS, by_kind=dict.fromkeys(_COPIES, str(_DAY))),
     Pin("net_write_timeout", "60", _ENDS, by_kind=dict.fromkeys(_COPIES, str(_DAY))),
     # a step says who it waits for, instead of waiting for a day for the end of a LOCK TABLES
-    Pin("lock_wait_timeout", str(_DAY), _ENDS, by_kind={SessionKind.STATE: "60"}),
+    Pin("lock_wait_timeout", str(_DAY), _ENDS, by_kind=dict.fromkeys((SessionKind.STATE, SessionKind.LOOK), "60")),
     Pin("innodb_lock_wait_timeout", "50", _ENDS),
     Pin("max_session_mem_used", str((1 << 63) - 1), _ENDS, _MARIADB),
     Pin("sort_buffer_size", {Flavor.MARIADB: "2097152", Flavor.MYSQL: "262144"}, _ENDS),

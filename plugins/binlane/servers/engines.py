@@ -24,6 +24,7 @@ from sqlalchemy import URL, Engine, NullPool, create_engine, event
 from binlane.connections import Endpoint
 from binlane.driver import Connection
 from binlane.lazy_dataclass import dataclass
+from binlane.session_pins import SessionKind
 
 _Answer = TypeVar("_Answer")
 
@@ -62,7 +63,8 @@ def kept_connections() -> Iterator[None]:
 
 
 def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
-    """An engine for the server; does not connect yet. ``timeout``: seconds for connecting and for each answer."""
+    """An engine for the server; does not connect yet. ``timeout``: seconds for connecting and for each answer, of
+    sessions that only read."""
     kept = _KEPT.get()
     if timeout is not None:
         return _looked_at(endpoint, timeout)
@@ -104,7 +106,10 @@ def in_background(ask: Callable[[], _Answer]) -> Iterator[Callable[[], _Answer]]
 def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
     """Connections announce LOCAL_FILES, or the server would refuse LOAD DATA LOCAL; the driver itself, without
     ``local_infile``, sends no file."""
-    limits = {} if timeout is None else dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), timeout)
+    limits: dict[str, Any] = {}
+    if timeout is not None:
+        limits = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), timeout)
+        limits["kind"] = SessionKind.LOOK
     # client_flag replaces SQLAlchemy's value, so FOUND_ROWS (matched rows count, changed or not) is repeated here
     flags = CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES
     arguments = {**endpoint.driver_arguments(), **limits, "client_flag": flags}

@@ -26,6 +26,7 @@ from binlane.errors import PositionError, SourceIdentityError, TargetIdentityErr
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression, is_another_source
+from binlane.state.replaced_tables import view_in_place
 from binlane.state.tables import NOW, OF_CHANNELS, channels
 
 
@@ -118,9 +119,12 @@ def has_channel(connection: Connection, name: str) -> bool:
 
 
 def is_table(table: Table, connection: Connection) -> bool:
-    """Whether this target has a table of the state."""
-    query = text("SELECT 1 FROM information_schema.tables WHERE table_schema = :schema AND table_name = :name")
-    return connection.execute(query, {"schema": table.schema, "name": table.name}).first() is not None
+    """Whether this target has a table of the state. Raises StateSchemaError for a view of its name."""
+    query = text("SELECT table_type FROM information_schema.tables WHERE table_schema = :schema AND table_name = :name")
+    kind = connection.execute(query, {"schema": table.schema, "name": table.name}).scalar()
+    if kind == "VIEW":
+        raise view_in_place(table.name)
+    return kind is not None
 
 
 def is_named_in(table: Table, connection: Connection, name: str) -> bool:

@@ -19,6 +19,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.servers.packed import PackedRow, PackedView
 from binlane.state.carried.temporary_tables import is_copy
 from binlane.state.consistent_view import CONSISTENT, CONSISTENT_COLUMNS
+from binlane.state.replaced_tables import trigger_of, view_in_place
 from binlane.state.tables import SCHEMA, VERSION, channels, metadata
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ _UPGRADING: Final = "`Upgrading` in docs/operations.md"
 _LOST: Final = "`The schema binlane is lost` in docs/recovery.md"
 _VERSION: Final = f"SELECT MAX(version) FROM {SCHEMA}.migrations"
 # two queries, because MariaDB needs ten times as long for a join of the two views
-_TABLES: Final = text("SELECT table_name, engine FROM information_schema.tables WHERE table_schema = :schema")
+_TABLES: Final = text(
+    "SELECT table_name, engine, table_type FROM information_schema.tables WHERE table_schema = :schema UNION ALL "
+    "SELECT event_object_table, trigger_name, 'TRIGGER' FROM information_schema.triggers WHERE trigger_schema = :schema"
+)
 # packed: the driver needs more time for some hundred rows than the server to make one text of them
 _COLUMNS: Final = PackedView(
     "columns",
@@ -78,7 +82,7 @@ class StoredSchema:
     version: int
     """The highest version; 0 for a schema that is not complete, or has lost it."""
     engines: Mapping[str, str | None]
-    """Engine by table, for binlane's tables; None: a view."""
+    """Engine by table, for binlane's tables; None: one that the server cannot open."""
     columns: Mapping[tuple[str, str], Shape]
     """Columns by table and column name."""
     views: Mapping[str, tuple[str, ...]]
@@ -123,9 +127,17 @@ def require_version(cursor: Cursor) -> None:
 
 
 def read_found(connection: Connection) -> StoredSchema:
-    """The schema's version, tables and columns; in autocommit or at the beginning of a transaction."""
-    this = {"schema": SCHEMA}
-    engines = {str(table): engine for table, engine in connection.execute(_TABLES, this)}
+    """The schema's version, tables and columns; in autocommit or at the beginning of a transaction.
+
+    Raises StateSchemaError, before a table is read, for one that is a view or has a trigger: their functions and bodies
+    would run in binlane's session."""
+    engines: dict[str, str | None] = {}
+    for table, name, kind in connection.execute(_TABLES, {"schema": SCHEMA}):
+        if kind == "TRIGGER":
+            raise trigger_of(str(table), str(name))
+        if kind == "VIEW" and table in OWN:
+            raise view_in_place(str(table))
+        engines[str(table)] = name
     known = {*OWN, CONSISTENT}
     others = tuple(sorted(table for table in engines if table not in known and not is_copy(table)))
     columns: dict[tuple[str, str], Shape] = {}
@@ -219,7 +231,7 @@ def _table_problems(found: StoredSchema, table: Table, dialect: Dialect, coming:
     engine = found.engines[table.name]
     if engine is None or engine.lower() != "innodb":
         yield (
-            f"{name} is {'a view' if engine is None else engine}, expected InnoDB: positions must roll back with their "
+            f"{name} is {'broken' if engine is None else engine}, expected InnoDB: positions must roll back with their "
             f"block; ALTER TABLE {name} ENGINE=InnoDB while nothing runs, `binlane verify CHANNEL --full` if a window "
             "has run since it was changed, and check enforce_storage_engine"
         )
