@@ -58,6 +58,8 @@ class Trouble:
     window: tuple[str, ...] = WINDOW
     """On the source."""
     families: tuple[str, ...] = ("mariadb", "mysql")
+    without: str = ""
+    """Who does what the message names for another trouble."""
 
 
 RECOPY: Final = "binlane recopy shop --table {}"
@@ -216,6 +218,15 @@ TROUBLES: Final = (
         (f"{ORDERS}DROP COLUMN z",),
         in_window=False,
         window=(*WINDOW, f"{ORDERS}ADD COLUMN z INT", "INSERT INTO shop.orders VALUES (9, 9, 9)"),
+    ),
+    Trouble(
+        "a column was dropped from a table that the window alters",
+        (f"{ORDERS}DROP v",),
+        "logged columns: expected 2, found 1",
+        ("SET SESSION foreign_key_checks = OFF", "DROP TABLE shop.orders", RECOPY.format("shop.orders")),
+        in_window=False,
+        window=(*WINDOW, f"{ORDERS}ADD COLUMN z INT", "INSERT INTO shop.orders VALUES (9, 9, 9)"),
+        without="undo",
     ),
     Trouble(
         "a DROP TABLE of the window was run by hand",

@@ -127,10 +127,12 @@ def chosen_tables(
     schemas: tuple[Schema, Schema],
     sequences: Collection[TableKey],
     with_triggers: Collection[str],
+    asked: Collection[str],
 ) -> tuple[ComparedTable, ...]:
     """The tables of these names, given as the target's ``database.table``. Raises ConfigError for a table that the
-    channel does not have, or that no statements can copy exactly. ``sequences``: the source's."""
-    return tuple(_chosen(name, tables, schemas, sequences, with_triggers) for name in dict.fromkeys(names))
+    channel does not have, or that no statements can copy exactly. ``sequences``: the source's. ``asked``: the names
+    that somebody has typed; the others refer to tables that the target lacks."""
+    return tuple(_chosen(name, tables, schemas, sequences, with_triggers, asked) for name in dict.fromkeys(names))
 
 
 def _chosen(
@@ -139,6 +141,7 @@ def _chosen(
     schemas: tuple[Schema, Schema],
     sequences: Collection[TableKey],
     with_triggers: Collection[str],
+    asked: Collection[str],
 ) -> ComparedTable:
     source, target = schemas
     named = [key for key in (*tables.compared, *tables.not_comparable) if name in (str(key), _quoted(key))]
@@ -150,6 +153,8 @@ def _chosen(
         )
     [key] = named
     why = tables.not_comparable.get(key, "")
+    if why and source.flavor is target.flavor and target.table(key) is not None:
+        why += f"; or drop it there (DROP TABLE {_quoted(key)}): then this command makes it by the source's definition"
     if not why:
         ours, theirs = source.table(tables.compared[key].source), target.table(key)
         assert ours is not None
@@ -157,7 +162,8 @@ def _chosen(
         if tables.compared[key].source in sequences:
             why = "it is a sequence: set it by SELECT SETVAL(...) on the target"
     if why:
-        raise ConfigError(f"--table {key}: cannot be copied again: {why}")
+        also = "" if name in asked else ", which refers to a table that the target lacks,"
+        raise ConfigError(f"--table {key}:{also} cannot be copied again: {why}")
     return tables.compared[key]
 
 

@@ -306,6 +306,7 @@ def test_what_cannot_be_copied_is_refused_by_name_and_nothing_is_written(
     refused("tenant_1.fires", r"statements would fire its triggers \(fired\)")
     refused("tenant_1.s", "it is a sequence")
     refused("tenant_1.other", r"tenant_1\.other\.id: type: expected int, found bigint")
+    refused("tenant_1.other", r"or drop it there \(DROP TABLE `tenant_1`\.`other`\): then this command makes it")
     refused("tenant_1.nowhere", "no such table in the channel's databases")
     run_on(channel.target, "ALTER TABLE tenant_1.other MODIFY id INT, ENGINE = MyISAM", log=False)
     refused("tenant_1.other", "its engine on the target is MyISAM")
@@ -347,3 +348,32 @@ def test_a_table_that_the_target_lacks_is_made_and_filled_while_a_window_waits_f
     assert channel.run() is not None
     channel.assert_equal()
     assert channel.cli("verify", CHANNEL, "--full") == 0
+
+
+def test_a_view_over_a_table_that_the_target_lacks_is_left_out_and_made_as_the_message_says(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    made = ("CREATE DATABASE app", "CREATE TABLE app.lost (id INT PRIMARY KEY)", "INSERT INTO app.lost VALUES (1), (2)")
+    run_on(channel.source, *made)
+    assert channel.run() is not None
+    run_on(channel.target, "DROP TABLE app.lost", log=False)
+    run_on(channel.source, "DELETE FROM app.lost WHERE id = 1", "CREATE VIEW app.v AS SELECT id FROM app.lost")
+    again = "`binlane recopy orders --table app.lost` again"
+    assert channel.cli("recopy", CHANNEL, "--table", "app.lost", "--yes") == 1
+    said = capsys.readouterr().err
+    assert "app.v" in said
+    assert f"leave the view out, too ([filter] exclude_tables), {again}, take the view in again" in said
+    channel.write_channel('[filter]\nexclude_tables = ["app.v"]\n')
+    assert channel.cli("recopy", CHANNEL, "--table", "app.lost", "--yes") == 0
+    channel.write_channel()
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+    assert channel.target.query("SELECT * FROM app.v") == [(2,)]
+    # any other error of these windows names the command, too
+    run_on(
+        channel.target, "DROP VIEW app.v", "DROP TABLE app.lost", "CREATE TABLE app.t (id INT PRIMARY KEY)", log=False
+    )
+    run_on(channel.source, "CREATE TABLE app.t (id INT PRIMARY KEY)")
+    assert channel.cli("recopy", CHANNEL, "--table", "app.lost", "--yes") == 1
+    assert f"; then the copy itself: {again}" in capsys.readouterr().err

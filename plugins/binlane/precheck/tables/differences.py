@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from binlane.binlog.types.literals import quoted
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.choices import Reduce
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey, plural
@@ -17,6 +17,7 @@ from binlane.precheck.situation.situation import Situation
 from binlane.precheck.tables.definition_mends import mends_of_tables
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Schema, Table
+from binlane.schema.shell_names import shell_name
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
 from binlane.state.records.databases import forgetting
@@ -86,10 +87,11 @@ def check_logged_tables(situation: Situation) -> Iterator[Finding]:
     for key, seqno, differences in situation.logged_differences:
         is_altered = situation.plan.altered.names(key)
         if differences is not None:
-            later = _later_statement(situation, key, seqno) if is_altered else ""
+            later = _later_statement(situation, key, seqno) + _made_again(situation, key) if is_altered else ""
             yield from findings_of(replace(one, hint=f"{one.hint}{later}") for one in differences)
         elif is_altered:
-            todo = f"rows of seqno {seqno} come before any DDL of the window that names it: create it as it was then"
+            todo = f"rows of seqno {seqno} come before any DDL of the window that names it: "
+            todo += _recopied(situation, key) or "create it as it was then"
             if any(key in text.facts.dropped for text in situation.asked.texts):
                 todo += (
                     f"; or, because the window drops it, leave it out until the window is applied: [filter] "
@@ -104,6 +106,26 @@ def _later_statement(situation: Situation, key: TableKey, seqno: int) -> str:
         if text.seqno > seqno and text.facts.first == key:
             return f"; if the target has this of seqno {text.seqno} already, undo it there: {shown(text.sql)}"
     return ""
+
+
+def _made_again(situation: Situation, key: TableKey) -> str:
+    """What leads out however the table differs: no server knows its definition at the watermark."""
+    made = _recopied(situation, key)
+    name = f"{identifier(key.database)}.{identifier(key.table)}"
+    return f"; or SET SESSION foreign_key_checks = OFF; DROP TABLE {name} on the target: {made}" if made else ""
+
+
+def _recopied(situation: Situation, key: TableKey) -> str:
+    """The command that makes a table which the source still has; empty if there is none."""
+    source = situation.source_tables
+    if (
+        source is None
+        or situation.renaming
+        or source.flavor is not situation.tables.flavor
+        or source.table(key) is None
+    ):
+        return ""
+    return f"`binlane recopy CHANNEL --table {shell_name(key)}` makes it with its rows"
 
 
 def check_filtered_parents(situation: Situation) -> Iterator[Finding]:

@@ -59,6 +59,8 @@ _FREED_TARGET: Final = "free space on the target"
 _ADOPTED: Final = "adopt"
 _UNLOCKED: Final = "ALTER USER the account ACCOUNT UNLOCK"
 _STEPS: Final[Mapping[str, str]] = {
+    r"already, undo it there: (ALTER TABLE .+?)(?:; or SET SESSION| \[logged-tables\])": "undo",
+    r"; or (SET SESSION foreign_key_checks = OFF; DROP TABLE \S+) on the target": "target",
     r"`(binlane recopy [^`]+)`": "command",
     r"(apply\.on_conflict = \"overwrite\") in": "setting",
     r"(DROP TRIGGER (?:`\w+`|[\w.])+)": "target",
@@ -77,7 +79,6 @@ _STEPS: Final[Mapping[str, str]] = {
     r"(free space on the target), then run again": _FREED_TARGET,
     r"(run (?:the step )?again when the server answers)": "binlane run shop",
     r"\[filter\] (exclude_tables = \['[\w.]+'\])": "filter",
-    r"already, undo it there: (ALTER TABLE .+?)(?: \[logged-tables\])?$": "undo",
     r"copy everything again: (DELETE .+?) on the target, then (?=`binlane bootstrap)": "target",
     r"`(binlane skip \w+ --seqno \d+) --reason": "command",
 }
@@ -365,7 +366,7 @@ def begun(channel: Channel) -> None:
 def broken(channel: Channel, trouble: Trouble) -> Iterator[Broken]:
     if trouble.breaks:
         run_on(channel.target, "SET SESSION foreign_key_checks = 0", *trouble.breaks, log=False)
-        yield Broken(channel)
+        yield Broken(channel, without=trouble.without)
         return
     with BREAKS[trouble.what](channel) as found:
         yield found

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -21,7 +22,7 @@ from binlane.bootstrap.row_copy import Chunk, in_transaction, insert_rows
 from binlane.bootstrap.sessions import Session, write_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import ConfigError
+from binlane.errors import BinlaneError, ConfigError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
@@ -89,6 +90,27 @@ def without(channel: ChannelConfig, missing: Sequence[MissingTable]) -> ChannelC
     patterns = tuple(_SPECIAL.sub(r"[\1]", str(each.source)) for each in missing)
     rules = replace(channel.filter, exclude_tables=(*channel.filter.exclude_tables, *patterns))
     return replace(channel, filter=rules) if patterns else channel
+
+
+@contextlib.contextmanager
+def going_on(channel: str, names: Sequence[str], missing: Sequence[MissingTable]) -> Iterator[None]:
+    """Errors of the windows before a copy name the command that goes on: of tables that the target lacks no other run
+    takes the rows."""
+    try:
+        yield
+    except BinlaneError as exc:
+        tables = " ".join(f"--table {shlex.quote(name)}" for name in names)
+        said = f"{exc}; then the copy itself: `binlane recopy {channel} {tables}` again"
+        if missing and isinstance(exc, UnsupportedEventError):
+            lacking = ", ".join(str(each.target) for each in missing)
+            said = (
+                f"{exc}; up to the copy this command leaves out {lacking}, whose rows the target lacks. If the "
+                "statement is about a view, leave the view out, too ([filter] exclude_tables), `binlane recopy "
+                f"{channel} {tables}` again, take the view in again, and `binlane verify {channel} --full --repair` "
+                "makes it"
+            )
+        exc.args = (said, *exc.args[1:])
+        raise
 
 
 def note_missing(engine: Any, at: Channel, missing: Sequence[MissingTable]) -> None:

@@ -24,6 +24,7 @@ from binlane.orchestration.commands.channel import load, proven
 from binlane.orchestration.commands.copies.missing_tables import (
     MissingTable,
     fill_empty,
+    going_on,
     make_missing,
     missing_tables,
     note_missing,
@@ -97,12 +98,13 @@ def _recopied(channel: ChannelConfig, endpoints: Endpoints, options: Options, co
             window = read_open_window(connection, name)
         missing = _read(channel, proven(endpoints, begun), options).missing
         note_missing(engine, begun, missing)
-    if missing and window is not None and window.plan_digest is not None:
-        _finish_begun(channel, endpoints, window.bounds.window_id, options, console)
     brought = without(channel, missing)
-    # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
-    console.line(("windows up to now", "bold"))
-    announced_window(brought, endpoints, WindowRequest(NOW), options.engine, console)
+    with going_on(name, options.tables, missing):
+        if missing and window is not None and window.plan_digest is not None:
+            _finish_begun(channel, endpoints, window.bounds.window_id, options, console)
+        # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
+        console.line(("windows up to now", "bold"))
+        announced_window(brought, endpoints, WindowRequest(NOW), options.engine, console)
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
             standing = read_channel(connection, name)
@@ -112,7 +114,8 @@ def _recopied(channel: ChannelConfig, endpoints: Endpoints, options: Options, co
             for _ in range(_ATTEMPTS):
                 with shared_snapshot(endpoints.source, 2, options.lock_seconds, _nothing) as (snapshot, _):
                     console.line((f"windows up to the source's snapshot at {snapshot.position}", "bold"))
-                    at = _brought_to(brought, endpoints, snapshot.position, options, console)
+                    with going_on(name, options.tables, missing):
+                        at = _brought_to(brought, endpoints, snapshot.position, options, console)
                     if at is None:
                         continue
                     reader, counter = snapshot.readers
@@ -169,7 +172,7 @@ def _read(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> _Se
     absent = {str(each.target) for each in missing if not each.is_made}
     listed = dict.fromkeys((*options.tables, *(str(each.target) for each in missing)))
     there = [each for each in listed if each not in absent]
-    tables = chosen_tables(there, pair(ours, theirs, rules), (ours, theirs), sequences, triggers)
+    tables = chosen_tables(there, pair(ours, theirs, rules), (ours, theirs), sequences, triggers, options.tables)
     return _Servers(ours, theirs, tables, missing)
 
 
