@@ -53,15 +53,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--airflow", choices=sorted(RELEASES), help="with an older minor release; none: as locked")
     parser.add_argument("--build-only", action="store_true", help="install and try nothing")
     given = parser.parse_args(arguments)
-    release = given.airflow
-    shutil.rmtree(DIST, ignore_errors=True)
-    built = wheel.audited(wheel.build(DIST))
-    (DIST / "constraints.txt").write_text(wheel.constraints())
-    for file in sorted(DIST.iterdir()):
-        print(f"{file.relative_to(wheel.PROJECT)}: {file.stat().st_size:,} bytes")
-    if given.build_only:
-        return 0
-    pins = wheel.constraints() if release is None else "\n".join((*RELEASES[release], *_WITH.get(release, ())))
+    try:
+        # before what takes long, because it asks for uv
+        locked = wheel.constraints()
+        shutil.rmtree(DIST, ignore_errors=True)
+        built = wheel.audited(wheel.build(DIST))
+        (DIST / "constraints.txt").write_text(locked)
+        for file in sorted(DIST.iterdir()):
+            print(f"{file.relative_to(wheel.PROJECT)}: {file.stat().st_size:,} bytes")
+        if not given.build_only:
+            _try(built, locked, given.airflow)
+    except LabError as exc:
+        print(exc, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _try(built: wheel.Built, locked: str, release: str | None) -> None:
+    pins = locked if release is None else "\n".join((*RELEASES[release], *_WITH.get(release, ())))
     with tempfile.TemporaryDirectory(prefix="binlane-dist-") as name:
         of_sdist = wheel.wheel_of(built.sdist, Path(name) / "sdist")
         sites = (
@@ -70,12 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         for number, (file, extras, steps) in enumerate(sites):
             folder = Path(name) / str(number)
-            try:
-                show(wheel.install(file, folder / "environment", extras, pins), folder, steps)
-            except LabError as exc:
-                print(exc, file=sys.stderr)
-                return 1
-    return 0
+            show(wheel.install(file, folder / "environment", extras, pins), folder, steps)
 
 
 def show(programs: Path, folder: Path, steps: tuple[str, ...]) -> None:

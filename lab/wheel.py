@@ -90,7 +90,9 @@ def uv() -> str:
     path = os.pathsep.join([os.environ.get("PATH", ""), *map(str, _TOOLS)])
     found = shutil.which("uv", path=path)
     if found is None:
-        raise LabError(f"uv: expected it on {path}, found none; run `make setup`")
+        # `make setup` brings it only where it makes .venv
+        tools = _TOOLS[-1].parent
+        raise LabError(f"uv: expected it on {path}, found none; `python3 -m pip install --target {tools} uv` brings it")
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import dist, wheel
 from lab.programs import LabError
 from lab.release import release
 
@@ -93,3 +94,15 @@ def test_what_cannot_be_released_changes_nothing(
         *before,
         "",
     )
+
+
+def test_a_build_without_uv_says_what_brings_it_and_removes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "binlane-7.8.9.tar.gz").touch()
+    monkeypatch.setattr(dist, "DIST", tmp_path)
+    monkeypatch.setattr(wheel, "_TOOLS", (tmp_path / "none" / "bin",))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert dist.main(["--build-only"]) == 1
+    assert f"`python3 -m pip install --target {tmp_path / 'none'} uv` brings it" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["binlane-7.8.9.tar.gz"]

@@ -372,7 +372,7 @@ def new(
     spark: Annotated[str, typer.Option(help="Airflow connection of the Spark master.")] = "spark_default",
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Write the file of a new channel, whose first window survives an old log. Never overwrites a file."""
+    """Write the file of a new channel; a file that exists stays as it is."""
     from binlane.orchestration.commands.setup import new as creating
 
     out.print(creating.new(channel, channels, source or f"{channel}_source", target or f"{channel}_target", spark))
