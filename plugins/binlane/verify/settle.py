@@ -40,6 +40,8 @@ class Compare:
     """The rows that differ."""
     others: list[Difference] = field(default_factory=list)
     """Of tables without a usable key, and of tables that cannot be compared."""
+    wholes: set[TableKey] = field(default_factory=set)
+    """Tables without a usable key that were compared."""
     definitions: list[DefinitionDifference] = field(default_factory=list)
 
     def differ(self, found: Iterable[Difference]) -> None:
@@ -86,10 +88,14 @@ class Settler:
 
     def settle(self, compare: Compare) -> SettleResult:
         """Raises SourceError, BinlogError, PlanError; the driver's errors for the target."""
-        first, counts = FirstStates(compare.wanted), {one.table: RowCounts() for one in compare.others if one.is_row}
+        first, counts = FirstStates(compare.wanted), {name: RowCounts() for name in compare.wholes}
         later, end = self.read_later(LaterRows(first, counts))
         at = None if end is None else str(end)
         suspects = [self._of_table(one, later, counts.get(one.table), at) for one in compare.others]
+        waiting = {one.table for one in suspects if one.state == PENDING}
+        # of equal rows, too, nobody knows whether the source was read before such a change or behind it
+        changed = [name for name, each in counts.items() if each.has_any and name not in waiting]
+        suspects += [self._suspect(Difference(name, (), None, None), PENDING, at, WITHOUT_KEY) for name in changed]
         defined = [(one, self._of_definition(one, later, at)) for one in compare.definitions]
         suspects += [suspect for _, suspect in defined]
         logged, open_rows = 0, dict[TableKey, dict[Key, tuple[RowState, Row | None, Row | None]]]()

@@ -269,8 +269,7 @@ class Verifier:
             rows = self.options.chunk_rows
             end = self.pair.end_of_chunk(table, after, rows) if ends is None else ends.get(after)
         rows, found = self.pair.in_range(table, after, end) if table.key else self.pair.whole(table)
-        if table.key:
-            self._compare.ranges.add(table.target)
+        (self._compare.ranges if table.key else self._compare.wholes).add(table.target)
         self._compare.differ(found)
         counts[0] += rows + sum(one.target is None for one in found) - sum(one.source is None for one in found)
         counts[1] += rows
@@ -452,11 +451,12 @@ class Verifier:
         """``keys``: with the definition of the primary key that each belongs to."""
         table, compare = self._tables.compared.get(name), self._compare
         if table is None or not table.key:
-            if any(one.table == name for one in compare.others):
+            if name in compare.wholes or any(one.table == name for one in compare.others):
                 return
             if name in self._tables.not_comparable:
                 compare.differ([Difference(name, (), None, None, note=self._tables.not_comparable[name])])
             elif table is not None:
+                compare.wholes.add(name)
                 compare.differ(self.pair.whole(table)[1])
             return
         known = compare.keys.get(name, KeySet()), compare.rows.get(name, {})
@@ -480,7 +480,7 @@ class Verifier:
         compare, settled = self._compare, SettleResult()
         # the log is read from here: the file in which the watermark stood before may be purged
         self._standing = self._stand()
-        if compare.wanted or compare.others or compare.definitions:
+        if compare.wanted or compare.wholes or compare.others or compare.definitions:
             places = (self.folders.found(each.window_id, each.work) for each in self._windows)
             folders = [place for place in places if place is not None]
             settler = Settler(self._standing, self._tables, self.pair, self._read_later, self._reader, folders)

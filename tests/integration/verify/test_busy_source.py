@@ -137,6 +137,29 @@ def test_rows_without_a_key_are_counted_so_that_only_those_that_the_log_explains
     assert drifted == {(f"t{number}", side): 1 + side for number in range(len(types)) for side in (False, True)}
 
 
+@pytest.mark.parametrize("full", [False, True], ids=["window", "full"])
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_rows_without_a_key_that_are_equal_only_now_are_pending_until_the_target_has_the_log(
+    families: tuple[str, str], full: bool, channel_of: ChannelOf
+) -> None:
+    """The target has what the source's log says later: too early, so that the next window doubles or misses it."""
+    channel = channel_of(*families)
+    early = {"doubled": "INSERT INTO app.doubled VALUES (2)", "missing": "DELETE FROM app.missing WHERE n = 2 LIMIT 1"}
+    made = ("CREATE DATABASE app", *(f"CREATE TABLE app.{name} (n INT)" for name in early))
+    for server in (channel.source, channel.target):
+        run_on(server, *made, log=False)
+    run_on(channel.source, "INSERT INTO app.doubled VALUES (1)", "INSERT INTO app.missing VALUES (1), (2), (2)")
+    assert channel.run() is not None
+    assert verify(channel, full=full).state == "clean"
+    run_on(channel.target, *early.values())
+    run_on(channel.source, *early.values())
+    outcome = verify(channel, full=full)
+    assert (outcome.state, found(outcome)) == ("pending", {("pending", name, ()) for name in early})
+    assert "without a primary key" in outcome_text(outcome)
+    assert channel.run() is not None
+    assert {one[:2] for one in found(verify(channel, full=full))} == {("drift", name) for name in early}
+
+
 @pytest.mark.parametrize("families", ONE_OF_EACH)
 def test_pending_rows_without_a_key_are_told_apart_and_the_others_settle(
     families: tuple[str, str], channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]

@@ -155,6 +155,8 @@ def with_times(found: Iterable[Suspect], stored: Iterable[Suspect]) -> tuple[Sus
     """
     before, waiting = dict[tuple[object, ...], Suspect](), dict[tuple[TableKey, str], str]()
     for one in stored:
+        if one.source is None is one.target and one.note == WITHOUT_KEY:
+            continue  # of a whole table, whose later changes are others each time
         before[one.identity] = one
         if one.key == () and one.note in (BY_STATEMENTS, BY_FOREIGN_KEYS) and one.since is not None:
             waiting[one.table, one.note] = min(one.since, waiting.get((one.table, one.note), one.since))
