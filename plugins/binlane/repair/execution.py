@@ -2,8 +2,9 @@
 definitions.
 
 Every transaction first locks the channel's row, as the opening of a window does, and ends unless the target is at the
-plan's watermark and no window is open: lanes and a repair never write at once. The source's log does not change the
-plan's rows after that watermark, so their values on the source *are* the watermark's. Both servers' rows are read
+plan's watermark and no window is open: lanes and a repair never write at once. The plan's
+rows are those whose values at that watermark are proved: by the source's log, which does not change them behind it, or
+by its images. Both servers' rows are read
 again, the target's under lock. Equal rows are left alone, rows that the source has changed since are left to the next
 window, and written rows are read once more before the commit.
 """

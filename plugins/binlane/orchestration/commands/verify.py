@@ -245,14 +245,18 @@ def _drift_texts(outcome: Outcome, drift: Sequence[Suspect]) -> Iterator[str]:
 
 
 def _suspect_text(one: Suspect, table: Table | None, channel: str) -> str:
-    if one.note:
-        return one.note if one.of_definition else f"{one.table}: {with_way_out(one.note, one.table, channel)}"
+    if one.of_definition:
+        return one.note
+    note = with_way_out(one.note, one.table, channel)
+    if one.source is None is one.target:
+        return f"{one.table}: {note}"
     key = key_values(table, one.key) or tuple(("key", text) for text in one.key)
     named = f"{one.table}, primary key {words(key)}" if key else str(one.table)
     changes = changed_values(table, one.source, one.target, one.columns)
     ours, theirs = (words((column, pair[side]) for column, *pair in changes) for side in (1, 0))
+    noted = f" ({note})" if note else ""
     if one.target is None:
-        return f"{named}: missing on the target; source: {ours}"
+        return f"{named}: missing on the target; source: {ours}{noted}"
     if one.source is None:
-        return f"{named}: only on the target: {theirs}"
-    return f"{named}: source {ours}, target {theirs}"
+        return f"{named}: only on the target: {theirs}{noted}"
+    return f"{named}: source {ours}, target {theirs}{noted}"

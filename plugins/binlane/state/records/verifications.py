@@ -22,6 +22,11 @@ BY_FOREIGN_KEYS: Final = "foreign keys change the rows of this table, and the lo
 """Notes of pending rows that the next verification may find pending again, for as long as this goes on."""
 WITHOUT_KEY: Final = "the table has no key that tells its rows apart, and the source adds or removes equal ones"
 """The note of pending rows that are known by their values alone: the log behind the watermark may be the reason."""
+AS_BEFORE: Final = (
+    "it differs as at an earlier verification, whose log the target has by now; but the source's log still changes "
+    "rows of this table without showing which, so that this row may have changed and changed back"
+)
+"""The note of rows that are drift by their values alone. No image proves it, so no repair writes them."""
 _NOTES: Final = (BY_STATEMENTS, BY_FOREIGN_KEYS, WITHOUT_KEY)
 
 _Texts = tuple[str, ...]
@@ -103,8 +108,8 @@ class Suspect:
         return (self.table, self.key) if self.key else (self.table, self.source, self.target)
 
     def settled_by(self, before: Suspect | None) -> Suspect:
-        """This suspect as drift, if it is pending, was found different before, and neither server's row has changed
-        since, although the target has reached the log's end of then: the source's later changes are not the reason.
+        """This suspect as drift, if it is pending, was found different before, and both servers' rows have the values
+        of then, although the target has reached the log's end of then (``AS_BEFORE``: values are no proof).
 
         So it is if it was drift at this very watermark and the target's row has not changed: what the source does
         later cannot make it equal there. The source's row is then that of the watermark, not the one that was read.
@@ -113,12 +118,12 @@ class Suspect:
             return self
         was_drift = before.state == DRIFT and not before.of_definition
         if was_drift and (self.seqno, self.target, self.shape) == (before.seqno, before.target, before.shape):
-            return replace(self, state=DRIFT, note="", columns=before.columns, source=before.source)
+            return replace(self, state=DRIFT, note=before.note, columns=before.columns, source=before.source)
         is_same = (self.source, self.target, self.shape) == (before.source, before.target, before.shape)
         has_passed = (
             before.log_end is not None and self.reached is not None and _is_behind(self.reached, before.log_end)
         )
-        return replace(self, state=DRIFT, note="") if is_same and has_passed else self
+        return replace(self, state=DRIFT, note=AS_BEFORE) if is_same and has_passed else self
 
     def known_since(self, before: Suspect | None) -> Suspect:
         """This suspect with the times of the stored one of the same identity: drift stays known until the rows are
@@ -133,7 +138,7 @@ class Suspect:
     @property
     def of_definition(self) -> bool:
         """Whether the suspect is a definition: ``key`` is the object's kind, ``columns`` its differing part, ``note``
-        the details. Rows with a key have its shape, too, and may have a note why they are pending."""
+        the details. Rows with a key have its shape, too, and may have a note why they are not settled."""
         return self.note != "" and self.key != () and self.shape is None
 
 

@@ -15,6 +15,7 @@ from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
 from binlane.schema.shell_names import shell_name
 from binlane.servers.variables import version_number
+from binlane.state.records.verifications import AS_BEFORE
 from binlane.verify.rows.column_text import ComparedTable, compared
 
 _ONLY_ON_TARGET: Final = "the table exists on the target and not on the source"
@@ -77,7 +78,11 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
 
 
 def with_way_out(note: str, table: TableKey, channel: str) -> str:
-    """The note of a table that only one server has, with the next step; other notes as they are."""
+    """A note with the next step, if it has one: of a table that only one server has, and of rows that are drift by
+    their values alone."""
+    if note == AS_BEFORE:
+        copied = f"`binlane recopy {channel} --table {shell_name(table)}`"
+        return f"{note}; verify while such changes pause (or log rows: binlog_format = ROW on the source), or {copied}"
     if note == _ONLY_ON_TARGET:
         name = f"{identifier(table.database)}.{identifier(table.table)}"
         return f"{note}; DROP TABLE {name} on the target, unless somebody else needs it there"
