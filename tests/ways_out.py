@@ -300,6 +300,13 @@ TROUBLES: Final = (
         in_window=False,
     ),
     Trouble(
+        "the source was started without its binary log",
+        (),
+        "found log_bin = OFF",
+        ("log_bin in the source's option file, and a restart",),
+        in_window=False,
+    ),
+    Trouble(
         "the work folder is full",
         (),
         "No space left on device; this step writes nothing to the target. Free space",

@@ -31,7 +31,7 @@ from binlane.compression import InflatedStream, frames_of
 from binlane.errors import BinlaneError, ConfigError, PrecheckError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
-from binlane.server_proof import ServerProof, TargetProof, state_query
+from binlane.server_proof import NO_LOG, ServerProof, TargetProof, state_query
 from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
 from binlane.view_guard import REFUSED, WHY, guard, opens_views
 
@@ -460,15 +460,18 @@ class Connection(Driver):
         """
         proof = self.proof
         columns, arguments = ("''", ()) if proof is None else proof.query(self.flavor)
-        [values] = self._texts(f"SELECT {besides}, @@SESSION.max_allowed_packet, {columns}", arguments)
+        settings = "@@SESSION.max_allowed_packet, @@GLOBAL.log_bin"
+        [values] = self._texts(f"SELECT {besides}, {settings}, {columns}", arguments)
         if proof is not None:
+            if isinstance(proof, ServerProof) and values[2] != "1":
+                raise PrecheckError(f"{self._place}: {NO_LOG}")
             if isinstance(proof, ServerProof) and int(values[1]) < LEAST_PACKET:
                 raise PrecheckError(
                     f"{self._place}: expected max_allowed_packet of at least {LEAST_PACKET}, for statements that name "
                     f"many tables, found {values[1]}, with which the server ends the connection: SET GLOBAL "
                     "max_allowed_packet = 67108864 on the source"
                 )
-            why = proof.refusal(self.flavor, values[2:])
+            why = proof.refusal(self.flavor, values[3:])
             if why is None and isinstance(proof, ServerProof) and proof.position is not None and not proof.gtid_set:
                 why = proof.refused_end(self._log_end())
             if why is not None:

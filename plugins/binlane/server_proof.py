@@ -22,6 +22,10 @@ _NUMBER: dict[Flavor, tuple[str, str]] = {
     Flavor.MYSQL: ("mysql server_uuid", "@@GLOBAL.server_uuid"),
     Flavor.MARIADB: ("mariadb server_id", "@@GLOBAL.server_id"),
 }
+NO_LOG = (
+    "expected a binary log to read, found log_bin = OFF: start the source with log_bin, under its log's former name; "
+    "what it changes until then is in no log, and `binlane verify CHANNEL --full --repair` finds it afterwards"
+)
 _OF_SERVER, _OF_ARCHIVE = "mysql server_uuid ", "mysql server_id "
 
 
@@ -70,7 +74,8 @@ class ServerProof:
             # the channel was read from an archive until now
             found = f"{_OF_ARCHIVE}{server_id[0]}"
         if found != self.identity:
-            return f"expected the channel's server, {self.identity}, found {found}"
+            same = "" if flavor is Flavor.MYSQL else " (if it is the same server, give it that server_id back)"
+            return f"expected the channel's server, {self.identity}, found {found}{same}"
         if flavor is Flavor.MYSQL:
             is_behind = reached != "1"
             reached = "one that has not executed all of them"

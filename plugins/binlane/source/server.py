@@ -22,6 +22,7 @@ from binlane.errors import (
     SourceUnavailableError,
 )
 from binlane.model import CLOCKS_DIFFER, Flavor, LogPosition
+from binlane.server_proof import NO_LOG
 from binlane.source.gtid_set import not_logged
 from binlane.source.protocol import LogState
 
@@ -123,7 +124,7 @@ def has_gtids(connection: Any) -> bool:
 def check_settings(connection: Any, name: str) -> None:
     """Raises PrecheckError if the log is off or filtered, or lacks the changes that the server itself replicates."""
     if not _value(connection, "SELECT @@GLOBAL.log_bin"):
-        raise PrecheckError(f"{name}: log_bin is OFF: there is no binary log to read; start the source with --log-bin")
+        raise PrecheckError(f"{name}: {NO_LOG}")
     status = _log_status(connection)
     for column in ("Binlog_Do_DB", "Binlog_Ignore_DB"):
         if status[column]:

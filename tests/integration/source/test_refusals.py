@@ -294,7 +294,7 @@ def test_a_source_that_leaves_changes_out_of_its_log_is_refused_by_name(
 def test_a_source_without_a_binary_log_is_refused(tmp_path: Path) -> None:
     with (
         private_server(tmp_path / "silent", log_bin=False) as server,
-        pytest.raises(PrecheckError, match="log_bin is OFF"),
+        pytest.raises(PrecheckError, match="log_bin = OFF: start the source with log_bin"),
     ):
         live(server).state()
 

@@ -57,6 +57,7 @@ _PASSWORD: Final = "the new password in the connection"
 _FREED: Final = "free space, or a larger work.uri"
 _FREED_TARGET: Final = "free space on the target"
 _ADOPTED: Final = "adopt"
+_LOGGED: Final = "log_bin in the source's option file, and a restart"
 _UNLOCKED: Final = "ALTER USER the account ACCOUNT UNLOCK"
 _STEPS: Final[Mapping[str, str]] = {
     r"already, undo it there: (ALTER TABLE .+?)(?:; or SET SESSION| \[logged-tables\])": "undo",
@@ -71,6 +72,7 @@ _STEPS: Final[Mapping[str, str]] = {
     r"^target: .*?((?:GRANT [A-Z ]+ ON \S+ TO '\w+'@'%'(?:; )?)+): ": "target",
     r"(GRANT [A-Z, ]+ ON \*\.\*) TO the account on the source": "source-account",
     r"SHOW FULL PROCESSLIST on the target and (KILL it)": _KILLED,
+    r"(start the source with log_bin)": _LOGGED,
     r"(Point the connection at the channel's (?:server|target))": _CONNECTED,
     r"`(binlane adopt-target \w+)` shows": _ADOPTED,
     rf"({_UNLOCKED}) there": _UNLOCKED,
@@ -226,6 +228,22 @@ def _stopped(server: PrivateServer, channel: Channel) -> Iterator[Broken]:
 
 
 @contextlib.contextmanager
+def _unlogged(channel: Channel) -> Iterator[Broken]:
+    usual = channel.source.options
+    options = {Flavor.MARIADB: "--skip-log-bin", Flavor.MYSQL: "--disable-log-bin"}
+    channel.source.restart([*usual, options[channel.source.flavor]])
+
+    def logged() -> None:
+        channel.source.restart(usual)
+
+    try:
+        yield Broken(channel, {_LOGGED: logged})
+    finally:
+        if channel.source.options != usual:
+            logged()
+
+
+@contextlib.contextmanager
 def _full(channel: Channel) -> Iterator[Broken]:
     """A work folder with a disk of its own, which another program has filled."""
     folder = channel.project / "small"
@@ -341,6 +359,7 @@ BREAKS: Final[Mapping[str, Callable[[Channel], contextlib.AbstractContextManager
     "the source's password was changed": lambda channel: _with_password(channel, "source"),
     "the target was stopped": lambda channel: _stopped(channel.target, channel),
     "the source was stopped": lambda channel: _stopped(channel.source, channel),
+    "the source was started without its binary log": _unlogged,
     "the work folder is full": _full,
     "the source has purged its log": _purged,
     "the connection leads to another source": lambda channel: _to_server("target")(channel, "source"),
