@@ -8,15 +8,17 @@ a number where MariaDB cuts and reads 1, and so on. ``ALIKE`` has the changes of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from binlane.model import TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
+from binlane.precheck.statements.row_effects import lower_key
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
-from binlane.sql.parse.made_table import made_table
+from binlane.sql.parse.made_table import NO_COLUMN, made_table
 from binlane.sql.parse.query_blocks import items
 
 _WORDS: Final[Mapping[str, str]] = {
@@ -33,9 +35,9 @@ _NUMBERS: Final = ("whole", "exact", "float")
 ALIKE: Final = frozenset(
     (
         *((one, other) for one in (*_NUMBERS, "year", "bit") for other in _NUMBERS),
-        *((one, "text") for one in (*_NUMBERS, "year", "date", "moment", "time", "enum", "set", "json")),
+        *((one, "text") for one in (*_NUMBERS, "year", "date", "moment", "time", "enum", "set")),
         *((one, "bytes") for one in (*_NUMBERS, "year", "date", "moment", "time", "text")),
-        *(("text", other) for other in ("date", "moment", "enum", "json")),
+        *(("text", other) for other in ("enum", "json")),
         *(("date", "moment"), ("moment", "time"), ("enum", "whole"), ("set", "whole")),
     )
 )
@@ -45,8 +47,21 @@ _TODO: Final = (
     "that is logged as rows, or set allow_unsafe in the channel's file and copy the table again behind the window "
     "(`binlane recopy CHANNEL --table ...`)"
 )
-_VERBS: Final = frozenset({"ADD", "MODIFY", "CHANGE"})
-_FILLERS: Final = frozenset({"COLUMN", "IF", "NOT", "EXISTS"})
+_FILLERS: Final = frozenset({"COLUMN", "IF", "NOT", "EXISTS", "TO"})
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_Kinds = dict[str, str]
+"""Kinds of a table's columns by their names, in lower case."""
+
+
+class ColumnChange(NamedTuple):
+    """What an ALTER TABLE does with a column. Names are in lower case."""
+
+    old: str
+    """"" for a column that it adds."""
+    new: str
+    """"" for a column that it drops."""
+    data_type: str = ""
+    """The first word of the type; "" where the column keeps its type."""
 
 
 def check_converted_columns(situation: Situation) -> Iterator[Finding]:
@@ -54,26 +69,110 @@ def check_converted_columns(situation: Situation) -> Iterator[Finding]:
     is_allowed = situation.channel.apply.allow_unsafe or situation.begun
     if is_allowed or situation.plan.flavor is situation.target.flavor:
         return
-    known: dict[TableKey, dict[str, str]] = {}
+    followed = _FollowedTables(situation)
     for text in situation.every_text:
         key = text.facts.first
-        if key is None or "TABLE" not in text.words[:6]:
-            continue
-        if text.words[:1] == ("CREATE",):
-            made = made_table(text.tokens)
-            known[key] = {} if made is None else {each.name.lower(): kind_of(each.data_type) for each in made.columns}
-        elif text.words[:1] == ("ALTER",):
-            kinds = known.setdefault(key, _of_target(situation, key))
-            for old, new, word in changed_types(text.tokens):
-                before, after = kinds.pop(old, "unknown"), kind_of(word)
-                kinds[new] = after
-                if old and before != after and (before, after) not in ALIKE:
-                    yield _finding(text, key, old, before, word)
+        if key is not None and is_alter_table(text.words):
+            kinds = followed.kinds(key)
+            for change in column_changes(text.tokens):
+                before, after = kinds.get(change.old, "unknown"), kind_of(change.data_type)
+                is_type = bool(change.old and change.data_type)
+                is_converted = is_type and before != after and (before, after) not in ALIKE
+                if is_converted and not followed.is_empty(key, text.seqno):
+                    yield _finding(text, key, change, before)
+        followed.take(text)
 
 
-def _of_target(situation: Situation, key: TableKey) -> dict[str, str]:
-    table = situation.tables.table(key)
-    return {} if table is None else {each.name.lower(): kind_of(each.data_type) for each in table.columns}
+class _FollowedTables:
+    """The columns of tables from the target's definitions on, through the statements of the window."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.known: dict[TableKey, _Kinds | None] = {}
+        """By name in lower case; None for a name that no table has any more."""
+        self.made: dict[TableKey, int] = {}
+        """The seqnos of the statements that have made tables without rows."""
+
+    def kinds(self, key: TableKey) -> _Kinds:
+        """The kinds of a table's columns as the next statement finds them."""
+        if lower_key(key) not in self.known:
+            table = self.situation.tables.table(key)
+            columns = () if table is None else table.columns
+            self.known[lower_key(key)] = {each.name.lower(): kind_of(each.data_type) for each in columns}
+        return self.known[lower_key(key)] or {}
+
+    def is_empty(self, key: TableKey, seqno: int) -> bool:
+        """Whether a table is provably without rows, as the new table of an online change of definitions is."""
+        made, needs = self.made.get(lower_key(key)), self.situation.needs
+        if made is None or needs.statements or needs.loads:
+            return False
+        rows = self.situation.first_rows(key, made)
+        return rows is None or rows > seqno
+
+    def take(self, text: LoggedText) -> None:
+        """Follow a statement."""
+        facts = text.facts
+        for key in facts.dropped:
+            self._forget(key)
+        for database in text.dropped_databases:
+            self._forget_database(database)
+        if facts.first is not None and text.words[:1] == ("CREATE",) and "TABLE" in text.words[:4]:
+            self._make(text, facts.first)
+        elif facts.first is not None and is_alter_table(text.words):
+            self.known[lower_key(facts.first)] = _altered(self.kinds(facts.first), text.tokens)
+        for old, new in facts.renames:
+            kinds, made = self.kinds(old), self.made.get(lower_key(old))
+            if "PARTITION" in text.words:
+                # both names have a table then, of the same columns
+                self.made.pop(lower_key(old), None)
+                made = None
+            else:
+                self._forget(old)
+            self.known[lower_key(new)] = kinds
+            if made is None:
+                self.made.pop(lower_key(new), None)
+            elif (rows := self.situation.first_rows(old, made)) is None or rows > text.seqno:
+                self.made[lower_key(new)] = text.seqno
+
+    def _make(self, text: LoggedText, key: TableKey) -> None:
+        own = lower_key(key)
+        if "EXISTS" in text.words[:6] and "REPLACE" not in text.words[:4] and self.kinds(key):
+            # the table is there already
+            return
+        copied = next((old for old, new in text.facts.copies if new == key), None)
+        made = made_table(text.tokens)
+        if copied is not None:
+            self.known[own] = dict(self.kinds(copied))
+        else:
+            columns = () if made is None else made.columns
+            self.known[own] = {each.name.lower(): kind_of(each.data_type) for each in columns}
+        self.made.pop(own, None)
+        if copied is not None or made is not None:
+            self.made[own] = text.seqno
+
+    def _forget(self, key: TableKey) -> None:
+        self.known[lower_key(key)] = None
+        self.made.pop(lower_key(key), None)
+
+    def _forget_database(self, database: str) -> None:
+        for key in (*self.known, *self.situation.tables.tables):
+            if key.database.lower() == database.lower():
+                self._forget(key)
+
+
+def is_alter_table(words: Sequence[str]) -> bool:
+    """Whether a statement is an ALTER TABLE."""
+    return words[:1] == ("ALTER",) and "TABLE" in words[:4]
+
+
+def _altered(kinds: _Kinds, tokens: Sequence[Token]) -> _Kinds:
+    # all changes of a statement take the names before it
+    changes = [each for each in column_changes(tokens) if each.old or each.new not in kinds]
+    found = {name: kind for name, kind in kinds.items() if name not in {each.old for each in changes}}
+    for old, new, word in changes:
+        if new and (word or old in kinds):
+            found[new] = kind_of(word) if word else kinds[old]
+    return found
 
 
 def kind_of(word: str) -> str:
@@ -81,26 +180,49 @@ def kind_of(word: str) -> str:
     return KINDS.get(word.lower(), word.lower())
 
 
-def changed_types(tokens: Sequence[Token]) -> Iterator[tuple[str, str, str]]:
-    """Old name, new name and type of each column that an ALTER TABLE adds, which has no old name, or gives a type anew;
-    names in lower case."""
-    for item in items(tokens):
-        # the first item has ALTER TABLE and the table's name before its verb
-        at = next((at for at, token in enumerate(item) if token.upper in _VERBS), None)
-        if at is None:
-            continue
-        rest = [each for each in item[at + 1 :] if each.kind is not TokenKind.WORD or each.upper not in _FILLERS]
-        names = [each.text.lower() for each in rest[:3]]
-        match item[at].upper, names:
-            case "ADD", [name, word, *_]:
-                yield "", name, word
-            case "MODIFY", [name, word, *_]:
-                yield name, name, word
-            case "CHANGE", [old, name, word]:
-                yield old, name, word
+def column_changes(tokens: Sequence[Token]) -> Iterator[ColumnChange]:
+    """The columns that an ALTER TABLE adds, drops, renames, or gives a type anew."""
+    at = next((at for at, token in enumerate(tokens) if token.upper == "TABLE"), len(tokens)) + 1
+    at = _behind(tokens, at)
+    # the table's name, perhaps with a database
+    at += 3 if at + 1 < len(tokens) and is_symbol(tokens[at + 1], ".") else 1
+    for item in items(tokens[at:]):
+        yield from _changes(item)
 
 
-def _finding(text: LoggedText, key: TableKey, column: str, before: str, word: str) -> Finding:
-    where = f"{text.where}: {key}.{column}"
+def _changes(item: Sequence[Token]) -> Iterator[ColumnChange]:
+    verb, begin = item[0].upper, _behind(item, 1)
+    if verb not in ("ADD", "MODIFY", "CHANGE", "DROP", "RENAME") or begin >= len(item):
+        return
+    if verb == "ADD" and is_symbol(item[begin], "("):
+        for each in items(item[begin + 1 : -1]):
+            yield from _changes((item[0], *each))
+        return
+    is_column = item[1].upper == "COLUMN"
+    if not is_column and (verb == "RENAME" or (item[begin].kind is TokenKind.WORD and item[begin].upper in NO_COLUMN)):
+        return
+    names = [token.text.lower() for token in item[begin:] if token.kind in _NAMES and token.upper != "TO"]
+    match verb, names:
+        case "ADD", [new, word, *_]:
+            yield ColumnChange("", new, word)
+        case "MODIFY", [name, word, *_]:
+            yield ColumnChange(name, name, word)
+        case "CHANGE", [old, new, word, *_]:
+            yield ColumnChange(old, new, word)
+        case "RENAME", [old, new, *_]:
+            yield ColumnChange(old, new)
+        case "DROP", [old, *_]:
+            yield ColumnChange(old, "")
+
+
+def _behind(tokens: Sequence[Token], at: int) -> int:
+    """The first place that has none of the words in front of a name."""
+    while at < len(tokens) and tokens[at].kind is TokenKind.WORD and tokens[at].upper in _FILLERS:
+        at += 1
+    return at
+
+
+def _finding(text: LoggedText, key: TableKey, change: ColumnChange, before: str) -> Finding:
+    where = f"{text.where}: {key}.{change.old}"
     expected = "a change of type that both families make alike"
-    return Finding(Severity.FATAL, where, expected, f"{before} to {word.lower()}", _TODO, text.seqno)
+    return Finding(Severity.FATAL, where, expected, f"{before} to {change.data_type}", _TODO, text.seqno)

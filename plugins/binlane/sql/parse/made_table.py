@@ -9,10 +9,11 @@ from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import items
 
-_NO_COLUMN: Final = frozenset(
+NO_COLUMN: Final = frozenset(
     {"PRIMARY", "UNIQUE", "KEY", "INDEX", "CONSTRAINT", "FOREIGN", "CHECK", "FULLTEXT", "SPATIAL", "LIKE", "PERIOD"}
+    | {"PARTITION"}
 )
-"""Words that begin an item which is no column."""
+"""Words that begin an item which is no column, of a CREATE TABLE or behind the verb of an ALTER TABLE."""
 
 
 class MadeColumn(NamedTuple):
@@ -47,7 +48,7 @@ def made_table(tokens: Sequence[Token]) -> MadeTable | None:
     columns, keys = list[MadeColumn](), list[tuple[str, ...]]()
     for item in items(tokens[begin + 1 : end]):
         first = item[0]
-        is_column = first.kind is not TokenKind.WORD or first.upper not in _NO_COLUMN
+        is_column = first.kind is not TokenKind.WORD or first.upper not in NO_COLUMN
         names = [token.upper for token in item]
         if is_column and len(item) > 1:
             columns.append(_column(item))
@@ -74,7 +75,7 @@ def altered_table(made: MadeTable, tokens: Sequence[Token]) -> MadeTable | None:
         rest = item[2:] if names[1:2] == ["COLUMN"] else item[1:]
         if len(rest) < 2 or is_symbol(rest[0], "(") or "PRIMARY" in names or "PARTITION" in names or "IF" in names:
             return None
-        if rest[0].kind is not TokenKind.WORD or rest[0].upper not in _NO_COLUMN:
+        if rest[0].kind is not TokenKind.WORD or rest[0].upper not in NO_COLUMN:
             columns.append(_column(rest))
     return MadeTable(tuple(columns), tuple(keys))
 

@@ -261,6 +261,7 @@ def test_columns_that_the_families_convert_otherwise_are_named(
         "ALTER TABLE app.t ADD COLUMN e TEXT, MODIFY COLUMN a VARCHAR(20), CHANGE c c2 BIGINT, MODIFY d DATETIME",
         "ALTER TABLE app.t MODIFY a INT, CHANGE COLUMN b b2 DATE NULL",
         table.format("made"),
+        "INSERT INTO app.made (id, c) VALUES (1, 20240101)",
         "ALTER TABLE app.made MODIFY c DATE",
         "ALTER TABLE app.t MODIFY e DECIMAL(10,2)",
     )
@@ -273,3 +274,72 @@ def test_columns_that_the_families_convert_otherwise_are_named(
     ]  # fmt: skip
     channel.write_channel("allow_unsafe = true\n")
     assert channel.run() is not None
+
+
+@requires_mysql
+@pytest.mark.parametrize("families", [("mariadb", "mysql"), ("mysql", "mariadb")], ids=lambda each: "-to-".join(each))
+def test_columns_are_followed_through_the_statements_of_the_window(
+    channel_of: ChannelOf, families: tuple[str, str]
+) -> None:
+    channel = channel_of(*families)
+    made = "CREATE TABLE app.{} (id INT PRIMARY KEY, a VARCHAR(9), b DATETIME(3)) COLLATE utf8mb4_unicode_ci"
+    row = "INSERT INTO app.{} VALUES (1, '7', '2024-01-01 23:59:59.9')"
+    names = ("t", "u", "v", "w")
+    channel.on_both(TENANT.format("app"), *map(made.format, names), *map(row.format, names))
+    # the way of gh-ost and pt-online-schema-change: the table that is altered is empty
+    online = (
+        "CREATE TABLE app._t_gho LIKE app.t",
+        "ALTER TABLE app._t_gho MODIFY a INT, MODIFY b DATE",
+        "INSERT INTO app._t_gho SELECT id, a, '2024-01-01' FROM app.t",
+        "RENAME TABLE app.t TO app._t_del, app._t_gho TO app.t",
+        "ALTER TABLE app.t MODIFY a BIGINT",
+    )
+    renamed = (
+        "RENAME TABLE app.u TO app.x, app.v TO app.u, app.x TO app.v",
+        "ALTER TABLE app.u RENAME COLUMN a TO c, MODIFY b DATETIME, ADD (d INT, e DECIMAL(5, 2))",
+        "ALTER TABLE app.u RENAME TO app.y, MODIFY c TEXT, MODIFY d BIGINT, MODIFY e DOUBLE",
+        "ALTER TABLE app.y DROP COLUMN c, ADD c DATE, ADD f TEXT",
+        "RENAME TABLE app.v TO app.v2",
+        "CREATE TABLE IF NOT EXISTS app.v (id INT PRIMARY KEY, a DATE) COLLATE utf8mb4_unicode_ci",
+        "INSERT INTO app.v VALUES (1, '2024-01-01')",
+        "ALTER TABLE app.v MODIFY a DATETIME",
+    )
+    run_on(channel.source, *online, *renamed)
+    assert channel.run() is not None
+    for table in ("t", "_t_del", "v", "v2", "w", "y"):
+        query = f"SELECT * FROM app.{table}"
+        assert channel.target.query(query) == channel.source.query(query), table
+    refused_ones = (
+        # rows are there before the table is altered
+        "CREATE TABLE app._w_gho LIKE app.w",
+        "INSERT INTO app._w_gho SELECT * FROM app.w",
+        "ALTER TABLE app._w_gho MODIFY a INT",
+        "RENAME TABLE app._w_gho TO app.z",
+        "ALTER TABLE app.z MODIFY a DECIMAL(4), CHANGE b a2 DATE",
+        "DROP TABLE app.w",
+        made.format("w").replace("VARCHAR(9)", "INT"),
+        "INSERT INTO app.w VALUES (1, 7, NOW())",
+        "ALTER TABLE app.w MODIFY a DATE",
+        # a table of another definition is there
+        "CREATE TABLE IF NOT EXISTS app.v2 (b DATE)",
+        "ALTER TABLE app.v2 MODIFY b DATE",
+    )
+    run_on(channel.source, "SET sql_mode = ''", *refused_ones)
+    with pytest.raises(PrecheckError) as refused:
+        channel.run()
+    said = re.findall(r"app\.(\w+\.\w+): expected a change of type that .*, found (\w+ to \w+); ", str(refused.value))
+    assert set(said) == {
+        ("_w_gho.a", "text to int"), ("z.b", "moment to date"), ("w.a", "whole to date"), ("v2.b", "moment to date"),
+    }  # fmt: skip
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    channel.write_channel()
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "CREATE TABLE app._v_gho LIKE app.v2",
+        "INSERT INTO app._v_gho (id, a) VALUES (1, '13')",
+        "ALTER TABLE app._v_gho MODIFY a INT",
+    )
+    with pytest.raises(PrecheckError, match=r"app\._v_gho\.a: .* found text to int; "):
+        channel.run()
