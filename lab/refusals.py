@@ -59,6 +59,11 @@ REFUSALS: Final = (
         "UUID(), SLEEP(), @@server_id",
     ),
     Refusal(
+        "a statement that takes several numbers of an AUTO_INCREMENT",
+        r"^PrecheckError.*\[numbers-between\]",
+        "Statements that take several numbers of AUTO_INCREMENT columns",
+    ),
+    Refusal(
         "a database that is READ ONLY on the target",
         r"^PrecheckError.*\[read-only-databases\]",
         "Changes of a database that is READ ONLY",

@@ -17,7 +17,7 @@ import pymysql
 
 from binlane.model import Flavor
 from lab.histories.history import DISCONNECT, Event
-from lab.histories.servers import SESSIONS
+from lab.histories.servers import SESSIONS, commit_prepared
 from lab.servers import PrivateServer
 
 _PATIENCE: Final = 0.04
@@ -74,6 +74,10 @@ class Stage:
             self.last_error = f"{type(exc).__name__}: {exc}"
             if isinstance(exc, pymysql.err.OperationalError) and exc.args[0] in (2006, 2013):
                 raise
+
+    def commit_prepared(self) -> None:
+        """End the XA transactions that the sessions have left prepared."""
+        commit_prepared(self._server)
 
     def end_sessions(self) -> None:
         """Close every session's connection, and wait until the server has ended it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pymysql
+from pymysql.cursors import Cursor
 
 from binlane.model import Flavor
 from lab.histories.content import SYSTEM
@@ -50,18 +51,28 @@ def prepare(server: PrivateServer, events: list[Event]) -> None:
                 cursor.execute(event.sql)
 
 
+def commit_prepared(server: PrivateServer) -> None:
+    """End the XA transactions that a history has left prepared."""
+    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        _end_prepared(cursor, server.flavor, "COMMIT")
+
+
+def _end_prepared(cursor: Cursor, flavor: Flavor, end: str) -> None:
+    is_mysql = flavor is Flavor.MYSQL
+    cursor.execute("XA RECOVER CONVERT XID" if is_mysql else "XA RECOVER FORMAT='SQL'")
+    for form, length, _, xid in cursor.fetchall():
+        if is_mysql:
+            at = 2 + 2 * int(length)
+            xid = f"X'{xid[2:at]}',X'{xid[at:]}',{form}"
+        with contextlib.suppress(pymysql.err.MySQLError):
+            cursor.execute(f"XA {end} {xid}")
+
+
 def empty(server: PrivateServer) -> None:
     """Remove a history's objects; the schema ``binlane`` stays, since each history has a channel of its own."""
     with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_log_bin = 0, foreign_key_checks = 0, lock_wait_timeout = 20")
-        mysql = server.flavor is Flavor.MYSQL
-        cursor.execute("XA RECOVER CONVERT XID" if mysql else "XA RECOVER FORMAT='SQL'")
-        for form, length, _, xid in cursor.fetchall():
-            if mysql:
-                at = 2 + 2 * int(length)
-                xid = f"X'{xid[2:at]}',X'{xid[at:]}',{form}"
-            with contextlib.suppress(pymysql.err.MySQLError):
-                cursor.execute(f"XA ROLLBACK {xid}")
+        _end_prepared(cursor, server.flavor, "ROLLBACK")
         cursor.execute("SELECT schema_name FROM information_schema.schemata")
         for (name,) in cursor.fetchall():
             if name.lower() not in SYSTEM:

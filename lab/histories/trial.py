@@ -204,14 +204,22 @@ def _played(stage: Stage, channel: Channel, events: list[Event], seed: int) -> S
     if stopped is not None:
         return stopped
     try:
-        for _ in range(_LAST_WINDOWS):
-            if not channel.window("window", dice):
-                return None
-        raise StoppedError("advance", AssertionError("windows without an end"))
+        with contextlib.suppress(WindowOpenError):
+            return _last_windows(channel, dice)
+        # both halves of an XA transaction with statements are in one window
+        stage.commit_prepared()
+        return _last_windows(channel, dice)
     except WindowOpenError as exc:
         return StoppedError("advance", exc)
     except StoppedError as exc:
         return exc
+
+
+def _last_windows(channel: Channel, dice: random.Random) -> StoppedError | None:
+    for _ in range(_LAST_WINDOWS):
+        if not channel.window("window", dice):
+            return None
+    return StoppedError("advance", AssertionError("windows without an end"))
 
 
 def kind_of(text: str) -> str:
