@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from binlane.model import Flavor
+from binlane.sql.parse.engines import LOCAL_ENGINES
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.state.stored_values import unexpected
 
 BEGINNING: Final = "CREATE TEMPORARY TABLE "
-_ENGINES: Final = frozenset(
-    {"innodb", "myisam", "aria", "maria", "memory", "heap", "csv", "archive", "blackhole", "rocksdb", "tokudb"}
-)
+_ENGINES: Final = LOCAL_ENGINES - {"merge", "mrg_myisam"}
 _NOWHERE: Final = frozenset({"SELECT", "INTO"})
 _NOT_OUTSIDE: Final = frozenset(
     {"AS", "TABLE", "VALUES", "LIKE", "UNION", "CONNECTION", "DIRECTORY", "IGNORE", "REPLACE", "START", "WITH"}

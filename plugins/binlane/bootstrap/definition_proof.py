@@ -17,6 +17,7 @@ from binlane.bootstrap.sessions import Session
 from binlane.lazy_dataclass import dataclass
 from binlane.sql.charset import definition_context, dialect_in, masked
 from binlane.sql.parse.cursor import Cursor, is_name, is_symbol
+from binlane.sql.parse.engines import engine_elsewhere
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.shown_table import hidden_part
 from binlane.sql.shared_reading import has_condition
@@ -43,7 +44,10 @@ def foreign_part(definition: Definition, session: Session) -> str | None:
     elif definition.kind in _OF_ROWS:
         if (hidden := hidden_part(definition.statement.decode("latin-1"))) is not None:
             return hidden
-        is_own = _Head.of(definition, session).is_of_table()
+        head = _Head.of(definition, session)
+        if (elsewhere := engine_elsewhere(head.cursor.tokens)) is not None:
+            return f"{elsewhere}, whose rows are elsewhere"
+        is_own = head.is_of_table()
     elif definition.kind in _PROGRAMS:
         modes = "" if definition.kind == "VIEW" else definition.sql_mode
         context = definition_context(modes, definition.client or "utf8mb4")

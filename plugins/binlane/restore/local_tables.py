@@ -11,17 +11,10 @@ from typing import Final
 
 from binlane.errors import PlanError
 from binlane.model import Flavor, SessionContext
+from binlane.sql.parse.engines import LOCAL_ENGINES
 from binlane.sql.parse.lexer import TokenKind
 from binlane.sql.words import words_of
 
-_ENGINES: Final = frozenset(
-    {
-        *("innodb", "myisam", "aria", "maria", "memory", "heap", "csv", "archive", "blackhole", "rocksdb", "tokudb"),
-        # of the tables in its UNION, which are of the restored databases
-        *("mrg_myisam", "merge"),
-    }
-)
-"""Those that keep a table's rows, if they keep any, in the server's own data folder."""
 _FOLDERS: Final = frozenset({"DATA", "INDEX"})
 _FILES: Final = frozenset({"IMPORT", "DISCARD"})
 
@@ -35,7 +28,7 @@ def local_table(text: bytes, context: SessionContext, flavor: Flavor, where: str
         if token.kind is not TokenKind.WORD:
             continue
         value = words.value(at)
-        if token.upper == "ENGINE" and value is not None and words.text(value).lower() not in _ENGINES:
+        if token.upper == "ENGINE" and value is not None and words.text(value).lower() not in LOCAL_ENGINES:
             raise _elsewhere(f"ENGINE {words.text(value)}", where)
         if token.upper == "TABLESPACE":
             if at and words.tokens[at - 1].upper in _FILES:
@@ -50,6 +43,6 @@ def local_table(text: bytes, context: SessionContext, flavor: Flavor, where: str
 
 def _elsewhere(what: str, where: str) -> PlanError:
     return PlanError(
-        f"{where}: expected a table of the server's own rows ({', '.join(sorted(_ENGINES))}), found {what}; take it "
-        "out of a copy of the dump, restore, and make it by hand"
+        f"{where}: expected a table of the server's own rows ({', '.join(sorted(LOCAL_ENGINES))}), found {what}; take "
+        "it out of a copy of the dump, restore, and make it by hand"
     )

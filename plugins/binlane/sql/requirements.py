@@ -28,6 +28,7 @@ from binlane.model import Flavor, SessionContext
 from binlane.schema.normalize import charset_name as full_charset_name
 from binlane.sql.accounts import StatementAccounts, defined, definer, is_owned
 from binlane.sql.parse.cursor import find_word, group_end, is_name, is_symbol
+from binlane.sql.parse.engines import engine_places
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.set_statement import clause_of
@@ -385,11 +386,12 @@ class _Words:
 
         An option's word may also be a column's name: it counts only with a known value of that option.
         """
+        for at in engine_places(self.tokens):
+            if (engine := self._written(at).lower()) in ENGINES:
+                yield Requirement(ENGINE, self.subject(), engine)
         for at, token in enumerate(self.tokens):
             value = self._value(at)
-            if token.upper == "ENGINE" and self.depths[at] == 0 and value in ENGINES:
-                yield Requirement(ENGINE, self.subject(), value)
-            elif token.upper == "COLLATE" and value is not None and is_collation(value):
+            if token.upper == "COLLATE" and value is not None and is_collation(value):
                 yield Requirement(COLLATION, self.subject(), value)
             elif token.upper in ("CHARSET", "SET") and value is not None and is_charset(value):
                 yield Requirement(CHARSET, self.subject(), value)

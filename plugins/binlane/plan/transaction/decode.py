@@ -52,6 +52,7 @@ from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
+from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places
 from binlane.sql.parse.lexer import NAMES_A_FILE, UNREAD_NAME, Unreadable, names_a_file
 from binlane.sql.plain_statement import parted, plain
 from binlane.sql.server_composed import (
@@ -383,6 +384,8 @@ class _Dissection:
             _refuse(event, self.log, spelled)
         if (hidden := hidden_clause(query.sql, query.context, self.log.format.flavor)) is not None:
             _refuse(event, self.log, hidden)
+        if facts.kind is StatementKind.DDL and (engine := _engine_elsewhere(query, self.log.format.flavor)) is not None:
+            _refuse(event, self.log, f"a table whose rows are elsewhere (ENGINE {engine}) {_WAY_ON_OF_ENGINES},")
         if read_under_another_mode(query.sql, query.context, self.log.format.flavor):
             what = (
                 'a text with ", \\ or || after SET STATEMENT sql_mode, parsed in a mode that the log does not contain,'
@@ -437,6 +440,10 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 ASKS_FOR_DATABASE: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(", re.I)
 _GIVES_UP: Final = re.compile(rb"RELEASE_ALL_LOCKS", re.IGNORECASE)
+_ENGINE: Final = re.compile(rb"ENGINE", re.IGNORECASE)
+_WAY_ON_OF_ENGINES: Final = (
+    "(let the source make it with InnoDB, or leave it out by filter.exclude_tables and make it on the target by hand)"
+)
 _WAY_ON_OF_NAMES: Final = (
     "(write it behind SET NAMES utf8mb4; for this one, skip it and run on the target what the source has executed)"
 )
@@ -504,6 +511,18 @@ def _gives_up_locks(query: Query, flavor: Flavor) -> bool:
         return never_in_lane(words_of(query.sql, query.context, flavor).tokens, is_body=False) is not None
     except Unreadable:
         return True
+
+
+def _engine_elsewhere(query: Query, flavor: Flavor) -> str | None:
+    """The engine of a table, or of its partitions, that has its rows outside of the server; None if none has."""
+    if _ENGINE.search(query.sql) is None:
+        return None
+    try:
+        words = words_of(query.sql, query.context, flavor)
+    except Unreadable:
+        return "that cannot be read"
+    named = map(words.text, engine_places(words.tokens))
+    return next((engine for engine in named if engine.lower() not in LOCAL_ENGINES), None)
 
 
 def _asks_for_database(query: Query, flavor: Flavor) -> bool:

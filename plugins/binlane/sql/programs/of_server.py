@@ -17,6 +17,7 @@ from binlane.model import OWN_SCHEMA, Flavor
 from binlane.schema.letter_case import lower
 from binlane.session_pins import PINS, UNPINNED
 from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.engines import engine_elsewhere
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.unsafe import WAITING, of_server
 from binlane.sql.program_names import folded_name
@@ -218,8 +219,10 @@ def changed_data(tokens: Sequence[Token]) -> str | None:
 def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | None:
     """What in a body, or in a statement of the log, must not run in a lane's session, whatever the channel allows; None
     if nothing does: what changes the server or ends the session (``_SERVERS_VERBS``), gives up what the session holds,
-    or stays in it."""
+    stays in it, or reaches rows that are elsewhere."""
     tokens = (*tokens, _BODY_END, _BODY_END, _BODY_END)
+    if is_body and (elsewhere := engine_elsewhere(tokens)) is not None:
+        return elsewhere
     for at, token in enumerate(tokens[:-3]):
         call = f"{token.text.upper()}()" if token.kind in _NAMES and is_symbol(tokens[at + 1], "(") else ""
         if call in _SESSIONS_CALLS:

@@ -1,0 +1,70 @@
+"""The storage engines that the definition of a table names, for itself and for its partitions.
+
+Some engines have a table's rows on another server, in any file, or in other tables (FEDERATED, CONNECT, SPIDER ...).
+A source that does not have the engine makes an InnoDB table where sql_mode allows it, and logs the text as given, so a
+user of one database could reach through such a table what only the target's server can.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token, TokenKind
+
+LOCAL_ENGINES: Final = frozenset(
+    {
+        *("innodb", "myisam", "aria", "maria", "memory", "heap", "csv", "archive", "blackhole", "rocksdb", "tokudb"),
+        *("columnstore", "ndb", "ndbcluster"),
+        # of the tables in its UNION, which the filter sees
+        *("mrg_myisam", "merge"),
+    }
+)
+"""Those that keep a table's rows, if they keep any, in the server's own data, in lower case."""
+_ELSEWHERE: Final = frozenset(
+    {"cassandra", "connect", "federated", "mroonga", "oqgraph", "s3", "sequence", "sphinx", "spider"}
+)
+_DEFAULTS: Final = frozenset({"DEFAULT_STORAGE_ENGINE", "DEFAULT_TMP_STORAGE_ENGINE", "STORAGE_ENGINE"})
+"""Variables that stand for the option: MariaDB's SET STATEMENT sets them for one statement."""
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+
+
+def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
+    """The places of the engines' names in a statement: words, names or strings.
+
+    ENGINE may also be a column's name. Behind it stands an equals sign, a string, or an engine that servers are known
+    to have, if it is the option; and in parentheses it is one of a partition.
+    """
+    depth, has_partitions = 0, False
+    for at, token in enumerate(tokens):
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if depth == 0 and token.upper == "SELECT":
+            return
+        has_partitions |= depth == 0 and token.upper == "PARTITION"
+        if token.upper not in ("ENGINE", *_DEFAULTS) or (depth and not has_partitions):
+            continue
+        has_sign = at + 1 < len(tokens) and is_symbol(tokens[at + 1], "=", ":=")
+        name = at + 1 + has_sign
+        kind = tokens[name].kind if name < len(tokens) else None
+        if kind is TokenKind.STRING or (kind in _NAMES and (has_sign or _is_engine(tokens[name].text))):
+            yield name
+
+
+def engine_elsewhere(tokens: Sequence[Token]) -> str | None:
+    """The engine of a table that a body makes whose rows are elsewhere; None if there is none. Strings have no text
+    here, so an engine in quotes may be any."""
+    begins = [at for at, token in enumerate(tokens) if token.upper == "CREATE"]
+    for begin, end in itertools.pairwise((*begins, len(tokens))):
+        text = tokens[begin:end]
+        last = next((at for at, token in enumerate(text) if is_symbol(token, ";")), len(text))
+        for place in engine_places(text[:last]):
+            named = text[place].text
+            if named.lower() not in LOCAL_ENGINES:
+                return f"ENGINE {named or 'in quotes'}"
+    return None
+
+
+def _is_engine(name: str) -> bool:
+    return name.lower() in LOCAL_ENGINES | _ELSEWHERE

@@ -1,0 +1,131 @@
+"""A table that a user makes keeps its rows in the target's own server: none is on another server, in a file, or in
+another table.
+
+Attacker: whoever may create tables in one database of the source. A source without the engine makes an InnoDB table
+where sql_mode allows it, and logs the engine's name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+
+import pymysql
+import pytest
+
+from binlane.binlog.events import Query
+from binlane.bootstrap.definition_copy import Definition
+from binlane.bootstrap.definition_proof import foreign_part
+from binlane.errors import BinlaneError
+from binlane.model import Flavor, SessionContext
+from binlane.plan.transaction.decode import _engine_elsewhere
+from binlane.sql.programs.of_server import never_in_lane
+from binlane.sql.words import words_of
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import ChannelOf, run_on
+
+ELSEWHERE: Final = (
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=FEDERATED {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE FEDERATED {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE := `federated` {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE='FEDERATED' {}",
+    'CREATE TABLE app.{} (a INT PRIMARY KEY) engine "Federated" {}',
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=InnoDB ENGINE='FEDERATED' {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) {} ENGINE = 'FEDER\\ATED'",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=CONNECT {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE='SPIDER' {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=S3 {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=OF_NOBODY {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) PARTITION BY HASH (a) (PARTITION p ENGINE='SPIDER') /* {} */",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) PARTITION BY HASH (a) (PARTITION p STORAGE ENGINE = SPIDER) /* {} */",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=FEDERATED {} AS SELECT 1 AS a",
+    "CREATE TEMPORARY TABLE app.{} (a INT PRIMARY KEY) ENGINE=FEDERATED {}",
+)
+"""Definitions of a table with a name and a connection. A line more is an attack more."""
+ALTERED: Final = (
+    "ALTER TABLE app.t ENGINE='CONNECT'",
+    "ALTER TABLE app.t ADD b INT, ENGINE = FEDERATED",
+    "ALTER TABLE app.t PARTITION BY HASH (a) (PARTITION p ENGINE = SPIDER)",
+    "CREATE SEQUENCE app.s ENGINE=FEDERATED",
+    "SET STATEMENT default_storage_engine = FEDERATED FOR CREATE TABLE app.e (a INT) CONNECTION='x/t'",
+    "SET STATEMENT default_storage_engine = 'CONNECT' FOR CREATE TABLE app.e (a INT) CONNECTION='x/t'",
+)
+"""Other texts that name such an engine. A line more is an attack more."""
+HERE: Final = (
+    "CREATE TABLE app.engine (engine VARCHAR(9) DEFAULT 'V8', CHECK (engine <> 'x'), KEY engine (engine))",
+    "CREATE TABLE app.x (a INT GENERATED ALWAYS AS (engine = 'V8'), engine VARCHAR(9)) ENGINE 'MyISAM'",
+    "CREATE TABLE app.x ENGINE=Aria AS SELECT * FROM app.cars WHERE engine = 'V8'",
+    "ALTER TABLE app.x ADD COLUMN engine VARCHAR(9)",
+    "ALTER TABLE app.x CHANGE motor engine INT, DROP engine, ADD y INT AFTER engine",
+    "ALTER TABLE app.engine ADD INDEX engine (engine), ORDER BY engine",
+    "ALTER TABLE app.x PARTITION BY HASH (a) (PARTITION p ENGINE = InnoDB)",
+    "CREATE TABLE app.x (a INT) ENGINE=MERGE UNION=(app.y)",
+    "CREATE TABLE app.x (a INT) COMMENT 'ENGINE=FEDERATED'",
+)
+"""Texts of tables whose rows are the server's own."""
+
+
+_LOGGED: Final = (ELSEWHERE[0], ELSEWHERE[2], ELSEWHERE[3])
+"""Of these windows are made."""
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("text", [*(each.format("e", "CONNECTION='x/t'") for each in ELSEWHERE), *ALTERED])
+def test_the_engine_of_rows_elsewhere_is_found(text: str, flavor: Flavor) -> None:
+    assert _engine_elsewhere(Query("app", text.encode(), SessionContext()), flavor) is not None
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("text", HERE)
+def test_the_engine_of_the_server_s_own_rows_is_none_of_them(text: str, flavor: Flavor) -> None:
+    assert _engine_elsewhere(Query("app", text.encode(), SessionContext()), flavor) is None
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+@pytest.mark.parametrize("text", [each.format("e", "CONNECTION='x/t'") for each in ELSEWHERE])
+def test_no_body_of_a_lane_makes_such_a_table(text: str, flavor: Flavor) -> None:
+    body = f"BEGIN DECLARE c CURSOR FOR SELECT 1; IF @@server_id <> 1 THEN {text}; END IF; END"
+    found = never_in_lane(words_of(body.encode(), SessionContext(), flavor).tokens)
+    assert found is not None
+    assert found.startswith("ENGINE ") or not text.startswith("CREATE TEMPORARY")
+
+
+@pytest.mark.parametrize("engine", ["FEDERATED", "CONNECT", "SPIDER", "OF_NOBODY"])
+def test_no_copy_makes_such_a_table(engine: str) -> None:
+    """What poses as a source shows it."""
+    server: Any = None
+    for options in (f"ENGINE={engine}", f"ENGINE=InnoDB\n PARTITION BY HASH (`a`)\n(PARTITION `p` ENGINE = {engine})"):
+        shown = f"CREATE TABLE `t` (\n  `a` int(11) DEFAULT NULL\n) {options}"
+        server = type("_Server", (), {"flavor": Flavor.MARIADB})()
+        assert foreign_part(Definition("TABLE", "app", "t", shown.encode()), server) is not None
+
+
+def test_no_table_of_the_log_reaches_another_server(channel_of: ChannelOf) -> None:
+    """Between MariaDB servers: the target has the engine, and the source has none of that name."""
+    channel = channel_of("mariadb", "11.8")
+    with contextlib.suppress(pymysql.err.MySQLError):
+        run_on(channel.target, "INSTALL SONAME 'ha_federatedx'", log=False)
+    _attacked(channel, channel.source, channel.target)
+
+
+@requires_mysql
+def test_no_table_of_mysql_s_log_reaches_another_server(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
+    _attacked(channel, channel.source, channel.target)
+
+
+def _attacked(channel: Any, source: PrivateServer, target: PrivateServer) -> None:
+    place = f"CONNECTION='mysql://{target.user}:{target.password}@{target.host}:{target.port}/other/victim'"
+    channel.on_both("CREATE DATABASE app", "CREATE DATABASE other", "CREATE TABLE other.victim (a INT PRIMARY KEY)")
+    channel.write_channel('allow_nontransactional = true\n[filter]\nexclude_databases = ["other"]\n')
+    for number, text in enumerate(_LOGGED):
+        # an option that the engine does not know is a warning there
+        definition = text.format(f"e{number}", place)
+        run_on(source, "SET SESSION sql_mode = ''", definition, f"INSERT INTO app.e{number} VALUES (42)")
+        with pytest.raises(BinlaneError, match=r"a table whose rows are elsewhere \(ENGINE \w+\)"):
+            channel.run()
+        run_on(target, "DROP DATABASE binlane")
+        channel.init()
+    assert target.query("SELECT * FROM other.victim") == []
+    assert target.query("SELECT table_name FROM information_schema.tables WHERE table_schema = 'app'") == []
