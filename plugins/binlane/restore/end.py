@@ -15,7 +15,11 @@ from binlane.restore.logged_transactions import LoggedTransaction, RowTransactio
 from binlane.source.end_position import first_of
 from binlane.source.protocol import file_number
 
-_COMMENT: Final = re.compile(r"/\*.*?\*/|--\s[^\n]*|#[^\n]*", re.DOTALL)
+_PIECE: Final = re.compile(
+    r"""(?P<quoted>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`)|/\*.*?\*/|--\s[^\n]*|#[^\n]*|;""",
+    re.DOTALL,
+)
+"""A literal or a quoted name, which may have the signs of a comment, or a comment."""
 _PARTS: Final = re.compile(r"[-:]")
 _SCHEMA: Final = re.compile(r"^((?:create|drop) )schema\b")
 
@@ -171,13 +175,9 @@ class LogEnd:
 
 def spelled(statement: str) -> str:
     """A statement in one spelling, to be compared."""
-    plain = words(statement.replace("`", "")).casefold()
+    without_comments = _PIECE.sub(lambda piece: piece["quoted"] or " ", statement)
+    plain = " ".join(without_comments.replace("`", "").split()).casefold()
     return _SCHEMA.sub(r"\1database", plain).replace(" if exists", "")
-
-
-def words(statement: str) -> str:
-    """Without comments, and with single blanks."""
-    return " ".join(_COMMENT.sub(" ", statement).replace(";", " ").split())
 
 
 def order(position: LogPosition) -> tuple[int, int]:

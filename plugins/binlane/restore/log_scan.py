@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -22,7 +21,7 @@ from binlane.errors import AbsentDatabaseError, EndNotReachedError, PlanError, W
 from binlane.lazy_dataclass import dataclass
 from binlane.model import LogPosition
 from binlane.restore.archive_index import IndexedFile, LogShape
-from binlane.restore.end import End, EndPosition, EndStatement, EndTime, LogEnd, order, words
+from binlane.restore.end import End, EndPosition, EndStatement, EndTime, LogEnd, order
 from binlane.restore.logged_transactions import LoggedTransaction, RowTransactions, logged_transactions
 from binlane.restore.ruled_out import Passage, RuledOut
 from binlane.source.end_position import first_of
@@ -34,11 +33,6 @@ AFTER: Final = 3
 """Transactions of the databases that are shown around the end."""
 _BEHIND: Final = 64 << 20
 """Bytes of the log behind the end that are searched for them."""
-_NAME: Final = r"(?:`((?:[^`]|``)+)`|(\S+))"
-_DROPS: Final = re.compile(rf"drop (?:database|schema) (?:if exists )?{_NAME}", re.IGNORECASE)
-_CREATES: Final = re.compile(
-    rf"create (?:or replace )?(?:database|schema) (?P<unless>if not exists )?{_NAME}", re.IGNORECASE
-)
 
 
 @dataclass(slots=True)
@@ -68,12 +62,6 @@ class LogScan:
     bytes_ruled_out: int = 0
     digest: str = ""
     """Of every transaction between the two, of any database: its end, second and row changes of the databases."""
-
-
-def _named(found: re.Match[str]) -> str:
-    """The database of ``_DROPS`` or ``_CREATES``."""
-    quoted, plain = found.groups()[-2:]
-    return str(plain) if quoted is None else str(quoted).replace("``", "`")
 
 
 def scan(
@@ -243,11 +231,11 @@ class _Run:
         return False
 
     def _drops(self, one: LoggedTransaction) -> None:
-        for statement in map(words, one.statements):
-            if (dropped := _DROPS.match(statement)) is not None:
-                self._gone[_named(dropped)] = one
-            elif (created := _CREATES.match(statement)) is not None:
-                self._gone.pop(_named(created), None)
+        for change in one.changes:
+            if change.is_made:
+                self._gone.pop(change.database, None)
+            else:
+                self._gone[change.database] = one
 
     def _restart(self, place: LogPosition) -> None:
         found = self.found
@@ -342,18 +330,17 @@ class _Begins:
 
     def begun_at(self, one: LoggedTransaction, before: LogPosition) -> LogPosition | None:
         """The place before a transaction with which all databases begin that have begun; None if nothing changes."""
-        for statement in map(words, one.statements):
-            if (dropped := _DROPS.match(statement)) is not None and (name := _named(dropped)) in self.databases:
+        for change in one.changes:
+            name = change.database
+            if change.is_dropped:
                 self._begun.pop(name, None)
                 self._older.pop(name, None)
                 self._dropped.add(name)
-                return None
-            if (created := _CREATES.match(statement)) is not None and (name := _named(created)) in self.databases:
-                is_new = created["unless"] is None or name in self._dropped or self.is_whole
-                if name not in self._begun and name not in self._older and is_new:
-                    is_first = not self._begun
-                    self._begun[name] = before
-                    return before if is_first else None
+            is_new = not change.is_only_if_missing or name in self._dropped or self.is_whole
+            if change.is_made and name not in self._begun and name not in self._older and is_new:
+                is_first = not self._begun
+                self._begun[name] = before
+                return before if is_first else None
         for name in self.databases - self._begun.keys():
             if any(table.partition(".")[0] == name for table, _ in one.rows):
                 self._older.setdefault(name, one.start)

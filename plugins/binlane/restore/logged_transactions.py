@@ -30,12 +30,15 @@ from binlane.binlog.vector.simple_transactions import numbered
 from binlane.binlog.wire import EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import LogPosition
+from binlane.model import Item, ItemKind, LogPosition, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource, LogChunk
 from binlane.source.proved import proved
 from binlane.sql.charset import decoded
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.facts import StatementKind
+from binlane.sql.shared_reading import AmbiguousTextError, Reader, as_read_by_source
 
 _T = EventType
 _GTIDS: Final = frozenset({_T.GTID, _T.ANONYMOUS_GTID, _T.GTID_TAGGED, _T.MARIADB_GTID})
@@ -52,6 +55,18 @@ _PAYLOADS: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseChange:
+    """A statement that makes or drops a whole database."""
+
+    database: str
+    is_dropped: bool
+    """What was there is gone: DROP DATABASE, CREATE OR REPLACE DATABASE."""
+    is_made: bool
+    is_only_if_missing: bool
+    """IF NOT EXISTS: what was there may still be."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedTransaction:
     """A transaction in the log."""
 
@@ -62,9 +77,11 @@ class LoggedTransaction:
     rows: tuple[tuple[str, int], ...]
     """Row changes of the databases, by table."""
     statements: tuple[str, ...]
-    """Statements that concern the databases."""
+    """Statements that concern the databases, as their server has executed them."""
     concerns: bool
     """Whether it concerns one of the databases."""
+    changes: tuple[DatabaseChange, ...] = ()
+    """Of the databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +326,7 @@ class _Reading:
     _maps: dict[int, TableMap | None] = field(default_factory=dict)
     _rows: Counter[str] = field(default_factory=Counter)
     _statements: list[str] = field(default_factory=list)
+    _changes: list[DatabaseChange] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -350,13 +368,34 @@ class _Reading:
             return
         session = query.session(event.header)
         # most statements are of other databases
-        if session.database not in self.databases and not any(each.encode() in query.sql for each in self.databases):
+        if session.database not in self.databases and not any(_may_name(query.sql, each) for each in self.databases):
             return
-        facts = statement_facts(query.sql, session, self.log_format.flavor)
+        sql = self._executed(query.sql, session)
+        facts = statement_facts(sql, session, self.log_format.flavor)
         listed = frozenset(query.updated_databases or ())
         is_unknown = not facts.databases and session.database in self.databases
         if is_unknown or not self.databases.isdisjoint(facts.databases | listed):
-            self._statements.append(decoded(query.sql, session))
+            self._statements.append(decoded(sql, session))
+            if facts.kind is StatementKind.DDL:
+                self._databases(sql, session)
+
+    def _executed(self, sql: bytes, session: SessionContext) -> bytes:
+        """Without conditional comments: dumps have them around DROP DATABASE and IF NOT EXISTS."""
+        flavor = self.log_format.flavor
+        try:
+            return as_read_by_source(sql, session, Reader(flavor, self.log_format.version), flavor)
+        except AmbiguousTextError:
+            # a window refuses it
+            return sql
+
+    def _databases(self, sql: bytes, session: SessionContext) -> None:
+        item = Item(ItemKind.DDL, sql, context=session)
+        text = LoggedText.of(0, LogPosition(self.file, self.offset), item, self.log_format.flavor)
+        if text is None:
+            return
+        dropped, made = text.dropped_databases, text.made_databases
+        for name in sorted((dropped | made) & self.databases):
+            self._changes.append(DatabaseChange(name, name in dropped, name in made, text.is_only_if_missing))
 
     def transaction(self, last: RawEvent) -> LoggedTransaction:
         """Called with the last event."""
@@ -364,4 +403,11 @@ class _Reading:
         start, behind = LogPosition(self.file, self.offset), LogPosition(self.file, end)
         concerns = bool(self._rows or self._statements)
         rows = tuple(sorted(self._rows.items()))
-        return LoggedTransaction(start, behind, self.gtid, self.time, rows, tuple(self._statements), concerns)
+        return LoggedTransaction(
+            start, behind, self.gtid, self.time, rows, tuple(self._statements), concerns, tuple(self._changes)
+        )
+
+
+def _may_name(sql: bytes, database: str) -> bool:
+    """Whether a statement may have the name of a database, in whatever character set and quotes."""
+    return not database.isascii() or "`" in database or database.encode() in sql

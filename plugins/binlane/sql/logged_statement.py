@@ -13,6 +13,7 @@ from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, is_floating, lex
+from binlane.sql.parse.set_statement import clause_of
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
@@ -93,18 +94,32 @@ class LoggedText:
     @property
     def dropped_databases(self) -> frozenset[str]:
         """The databases of which it leaves nothing: of DROP DATABASE, and of CREATE OR REPLACE DATABASE."""
-        words = self.words
+        words = self._plain_words
         is_whole = words[:1] == ("DROP",) or words[:3] == ("CREATE", "OR", "REPLACE")
         return self.facts.databases if is_whole and self._is_of_database else frozenset()
 
     @property
     def made_databases(self) -> frozenset[str]:
         """The databases that are there behind it, whether they were before or not."""
-        return self.facts.databases if self.words[:1] == ("CREATE",) and self._is_of_database else frozenset()
+        return self.facts.databases if self._plain_words[:1] == ("CREATE",) and self._is_of_database else frozenset()
+
+    @property
+    def is_only_if_missing(self) -> bool:
+        """CREATE DATABASE IF NOT EXISTS."""
+        return self._plain_words[2:5] == ("IF", "NOT", "EXISTS")
+
+    @property
+    def _plain_words(self) -> tuple[str, ...]:
+        """Without MariaDB's ``SET STATEMENT ... FOR`` in front."""
+        try:
+            return self.words[clause_of(self.tokens).body :]
+        except Unreadable:
+            return self.words
 
     @property
     def _is_of_database(self) -> bool:
-        return not _DATABASE.isdisjoint(self.words[1:4:2] if self.words[1:2] == ("OR",) else self.words[1:2])
+        words = self._plain_words
+        return not _DATABASE.isdisjoint(words[1:4:2] if words[1:2] == ("OR",) else words[1:2])
 
     @property
     def accounts(self) -> Iterator[str]:

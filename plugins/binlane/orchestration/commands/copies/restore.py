@@ -58,7 +58,8 @@ from binlane.orchestration.request import NOW
 from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
-from binlane.restore.final_names import move, read_final_programs, require_free
+from binlane.restore.end import order
+from binlane.restore.final_names import move, present_databases, read_final_programs, require_free
 from binlane.restore.replacement import change_places, former_programs, have_changed_places
 from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
@@ -88,6 +89,7 @@ from binlane.state.records.restores import (
 )
 from binlane.state.target_record import record_target
 from binlane.state.window_folders import WindowFolders
+from binlane.state.windows import Window, drop_unplanned, read_open_window
 from binlane.work.files import WorkFolder
 
 _LEASE_SECONDS: Final = 10
@@ -191,6 +193,7 @@ def extend(
         found = running.read()
         require_complete(found)
         plan = plan_extension(found, running.state(), ends, log, running.channel, resolve)
+        _open_window(running, plan)
     if digest is not None:
         require_approved(plan.facts, digest)
     if not carries_out:
@@ -215,10 +218,29 @@ def _begin_extension(running: _Running, plan: RestorePlan) -> None:
         contextlib.closing(write_session(running.endpoints.target)) as session,
     ):
         _take_lease(session, name)
+        engine, window = engine_of(running.endpoints.target), _open_window(running, plan)
         # the channel now works on the final names; a kill in between leaves a complete restore
         replace_text(plan.file, plan.file_text)
-        with engine_of(running.endpoints.target).begin() as connection:
+        if window is not None:
+            drop_unplanned(engine, window)
+        with engine.begin() as connection:
             extend_restore(connection, name, plan.definition)
+
+
+def _open_window(running: _Running, plan: RestorePlan) -> Window | None:
+    """The window of an earlier extension that goes beyond the planned end and has changed nothing. Raises ConfigError
+    for one that may have changed something."""
+    with engine_of(running.endpoints.target).connect() as connection:
+        window = read_open_window(connection, running.name)
+    if window is None or order(window.bounds.end) <= order(plan.definition.end):
+        return None
+    if window.plan_digest is not None:
+        raise ConfigError(
+            f"restore {running.name}: expected an end at {window.bounds.end} or behind it, found "
+            f"{plan.definition.end}: an earlier --extend has begun to apply the log up to there; `binlane restore "
+            f"--continue {running.name}` ends that; for an earlier moment begin another restore, under another name"
+        )
+    return window
 
 
 def proceed(
@@ -375,6 +397,7 @@ def _require_counts(session: Session, dump: DumpFolder, names: Mapping[str, str]
 def _roll(running: _Running, found: Restore, session: Session) -> None:
     """Windows up to the end, then the programs as they are there."""
     apply_windows(running.channel, running.endpoints, found.definition, running.console)
+    _require_databases(running, found, session)
     _require_tables(running, found, session)
     names, replaced = running.names(found), dict(found.definition.replaced)
     require_free(session, {hidden: final for hidden, final in names.items() if final not in replaced})
@@ -391,6 +414,18 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
 def _extend(running: _Running, found: Restore, session: Session) -> None:
     apply_windows(running.channel, running.endpoints, found.definition, running.console)
     running.enter(COMPLETE)
+
+
+def _require_databases(running: _Running, found: Restore, session: Session) -> None:
+    """Raises ConfigError if one of the databases that are restored is not there, before anything gets its name."""
+    present = present_databases(session)
+    for hidden, final in running.names(found).items():
+        if hidden not in present:
+            raise ConfigError(
+                f"restore {running.name}: expected database {hidden} at {found.definition.end}, found none: the log, "
+                f"or somebody on the target, has dropped it; nothing was done to {final}; `binlane restore --drop "
+                f"{running.name}`, then begin it again, with an end before the DROP DATABASE"
+            )
 
 
 def _require_tables(running: _Running, found: Restore, session: Session) -> None:
@@ -411,6 +446,7 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
     session.execute(f"SET SESSION lock_wait_timeout = {running.channel.apply.lock_wait_timeout}")
     if not have_changed_places(session, replaced.values()):
         # an earlier attempt may have been killed long ago
+        _require_databases(running, found, session)
         require_replaceable_now(session, running.endpoints.target, running.name, replaced)
         former = former_programs(former, read_final_programs(session, replaced, only_triggers=False))
         with engine_of(running.endpoints.target).begin() as connection:
@@ -450,7 +486,7 @@ def drop_restore(
             said = "its databases stay"
             kept = f"; so does what they have replaced: {_kept(found)}" if found.definition.replaced else ""
             said += kept
-            if found.stage in (REPLACING, MOVING):
+            if _gets_names(session, running, found):
                 raise PositionError(
                     f"restore {name}: its databases are getting their final names; `binlane restore --continue {name}` "
                     "ends that in seconds, then drop the databases that you do not want"
@@ -468,6 +504,17 @@ def drop_restore(
     folder.remove_file(f"{name}.target.json")
     (folder_of(channels) / f"{name}.toml").unlink(missing_ok=True)
     return f"restore {name}: forgotten; {said}"
+
+
+def _gets_names(session: Session, running: _Running, found: Restore) -> bool:
+    """Whether some of what gets a new name has it, and some has not."""
+    if found.stage != REPLACING:
+        return found.stage == MOVING and not present_databases(session).isdisjoint(running.names(found))
+    replaced, former = dict(found.definition.replaced), found.programs.former
+    if have_changed_places(session, replaced.values()):
+        return True
+    present = read_final_programs(session, replaced, only_triggers=False)
+    return former_programs(former, present) != present
 
 
 def drop_replaced(

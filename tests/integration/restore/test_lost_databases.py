@@ -1,0 +1,95 @@
+"""A restore whose databases are gone, or whose extension was interrupted: nothing is called complete, nothing of
+production changes its name, and what the message names leads out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from binlane.orchestration import steps
+from binlane.orchestration.commands.copies import restore as restoring
+from binlane.orchestration.lane_processes import LaneProcesses
+from tests.integration.restore.scene import answer, contents, scene_of
+from tests.integration.restore.test_replace import former_of
+from tests.integration.window.conftest import Channel, channel, channel_of, clean_servers, run_on
+
+__all__ = ["channel", "channel_of", "clean_servers"]
+
+
+@pytest.mark.parametrize("stage", ["apply_windows", "require_replaceable_now", "change_places", "move"])
+def test_a_database_that_is_gone_is_no_restored_one(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    scene = scene_of(channel)
+    target, former = channel.target, former_of(scene)
+    right: Callable[..., Any] = getattr(restoring, stage)
+    calls = 0
+
+    def dropped(*given: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if stage == "change_places":
+            # the attempt is killed in front of it
+            run_on(target, "DROP DATABASE back_unfinished", log=False)
+            raise KeyboardInterrupt
+        found = right(*given, **options)
+        if calls == 1 and stage != "move":
+            run_on(target, "DROP DATABASE back_unfinished", log=False)
+        elif stage == "move":
+            run_on(target, "DROP DATABASE back", log=False)
+            raise KeyboardInterrupt
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(restoring, stage, dropped)
+        assert scene.restore("r1", "--replace", "--yes", base="one.sql") != 0
+    assert calls == 1
+    said = capsys.readouterr().err
+    if stage in ("change_places", "move"):
+        assert scene.channel.cli("restore", "--continue", "r1") != 0
+        said = capsys.readouterr().err
+    lost = "back" if stage == "move" else "back_unfinished"
+    assert f"expected {'it under this name' if stage == 'move' else f'database {lost} at'}" in said
+    if stage != "move":
+        assert {name: str(value) for name, value in contents(target, "back").items()} == former
+        assert scene.databases() == {"back"}
+    assert scene.channel.cli("restore", "--drop", "r1") == 0, capsys.readouterr().err
+    again = ("--as", "back2") if stage == "move" else ("--replace",)
+    assert scene.restore("r2", *again, "--yes", base="one.sql") == 0, capsys.readouterr().err
+    assert contents(target, "back2" if stage == "move" else "back") == scene.expected
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_an_extension_that_was_interrupted_goes_to_no_earlier_end(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_planned: bool
+) -> None:
+    scene = scene_of(channel)
+    capsys.readouterr()
+    assert scene.restore("--json", base="one.sql") == 0
+    places = [each["place"] for each in answer(capsys)["before"]]
+    assert scene.restore("r1", "--yes", base="one.sql", end=("--until", places[3])) == 0, capsys.readouterr().err
+    before = contents(channel.target, "back")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if is_planned:
+            patch.setattr(LaneProcesses, "apply", interrupted)
+        else:
+            patch.setattr(steps, "adopt_plan", interrupted)
+        assert scene.channel.cli("restore", "--extend", "r1", "--until", places[8], "--yes") != 0
+    capsys.readouterr()
+    earlier = scene.channel.cli("restore", "--extend", "r1", "--until", places[6], "--yes")
+    said = " ".join(capsys.readouterr().err.split())
+    if is_planned:
+        assert earlier != 0
+        assert f"restore r1: expected an end at {places[8]} or behind it" in said
+        assert contents(channel.target, "back") == before
+        assert scene.channel.cli("restore", "--continue", "r1") == 0, capsys.readouterr().err
+    else:
+        assert earlier == 0, said
+    reached = channel.target.query("SELECT source_file, source_offset FROM binlane.channels WHERE channel = 'r1'")
+    assert [f"{file}:{offset}" for file, offset in reached] == [places[8 if is_planned else 6]]
