@@ -118,7 +118,7 @@ def _change(source: PrivateServer, databases: int, seed: int) -> None:
 
 def _window(channel: ChannelConfig, endpoints: Endpoints, *, is_applied: bool) -> dict[str, Any]:
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
-    run_plan_job(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, apply_lanes.__module__))
+    run_plan_job(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1))
     adopted = steps.adopt_plan(channel, endpoints, window["work"])
     if is_applied:
         apply_lanes(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]])

@@ -14,7 +14,6 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.orchestration import steps
 from binlane.orchestration.extraction.window_reading import source_of
-from binlane.orchestration.plan_job.engines import LANES
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import OLDEST, begin
@@ -112,7 +111,7 @@ def run_window(
     clock = _Clock(spent)
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
     clock.lap("extract_seconds")
-    plan = run_plan_job(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, __name__, *LANES))
+    plan = run_plan_job(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1))
     clock.lap("filter_seconds")
     adopted = steps.adopt_plan(channel, endpoints, window["work"])
     clock.lap("check_seconds")

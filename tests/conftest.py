@@ -18,8 +18,10 @@ import pytest
 from binlane.model import Flavor
 from binlane.orchestration.plan_job.jvm_options import OPTIONS, with_jvm_options
 from binlane.precheck.situation import finding
+from binlane.work.plan_job import fork_server
 from lab.programs import WITHOUT_MYSQL, has_mysql, other_programs, series_of, server_binary
 from lab.servers import PrivateServer, private_server
+from tests import forked
 from tests.emptied import Origin, drop_databases
 from tests.server_folders import has_memory, memory_folder
 
@@ -90,6 +92,15 @@ def whole_findings() -> Iterator[None]:
     """A test of one finding reads it as a whole, whatever else one step mends: see ``finding.TOGETHER``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finding, "TOGETHER", sys.maxsize)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def whole_fork_server() -> Iterator[None]:
+    """A session has one fork server, and chance decides which test starts it: each process of another kind would import
+    for half a second to seconds what it lacks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fork_server, "WORKERS", (*fork_server.WORKERS, *forked.PRELOADED))
         yield
 
 

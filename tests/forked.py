@@ -1,6 +1,7 @@
 """Processes to be killed, stopped and continued, forked from a server that has imported everything.
 
-A program that is started anew spends seconds of a core on its imports alone.
+A program that is started anew spends seconds of a core on its imports alone, and so does a process whose server lacks
+them: the session's server has what tests' processes run, too, whoever starts it (``conftest.whole_fork_server``).
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from typing import Any, Final
 
+from binlane.work.plan_job.fork_server import begin_fork_server
+
 CONTEXT: Final = get_context("forkserver")
-_PRELOADED: Final = ["binlane.orchestration.commands.run", "tests.chaos.worker", "tests.integration.apply.worker"]
+PRELOADED: Final = (
+    "binlane.orchestration.commands.run",
+    "tests.chaos.worker",
+    "tests.integration.apply.worker",
+    "tests.integration.window.conftest",
+)
 
 
 @contextlib.contextmanager
 def process(target: Callable[..., object], *arguments: Any) -> Iterator[ForkServerProcess]:
     """A running process; killed at the end if it is still there."""
-    # where the product has started the server first, a process imports what is missing by itself
-    CONTEXT.set_forkserver_preload(_PRELOADED)
+    begin_fork_server()
     running = CONTEXT.Process(target=target, args=arguments, daemon=True)
     running.start()
     try:

@@ -19,8 +19,8 @@ from importlib import import_module
 from typer.main import get_command
 get_command(app).commands["run"].make_context("run", ["shop"])
 from binlane.orchestration.commands import run
-from binlane.orchestration.plan_job.engines import LANES, WORKERS
-for module in (*WORKERS, *LANES):
+from binlane.work.plan_job.fork_server import LANES, PLANNING
+for module in (*PLANNING, *LANES):
     import_module(module)
 """
 """Arguments, and all up to the moment when the command forks its workers' server and begins to read the log."""

@@ -86,8 +86,7 @@ class LaneProcesses:
         if self._pool is None or self._workers < workers:
             self._end()
             self._context = ForkedProcesses()
-            # lanes are forked from the fork server, which a local plan job has started with the same modules
-            begin_fork_server(__name__)
+            begin_fork_server()
             self._pool = ProcessPoolExecutor(workers, mp_context=self._context, initializer=begin_lane_process)
             self._workers = workers
         return self._pool

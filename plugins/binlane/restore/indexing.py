@@ -37,7 +37,7 @@ def make_index(uri: str, processes: int | None = None) -> Iterator[Made]:
     """
     found = ArchiveIndex(ArchiveSource(uri))
     new = [each for each in map(found.of, found.files) if each.facts is None and not each.is_open]
-    pool = LocalProcesses(processes or os.cpu_count() or 1, __name__)
+    pool = LocalProcesses(processes or os.cpu_count() or 1)
     try:
         for row in pool.run(_STAGE, partial(_index_one, uri), [[f"{each.file}/{each.stored}"] for each in new]):
             yield Made(**json.loads(row))

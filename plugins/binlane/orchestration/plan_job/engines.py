@@ -28,29 +28,26 @@ from binlane.work.files import PLAN, Digests, WorkFolder
 from binlane.work.plan_inputs import read_inputs
 from binlane.work.plan_job.early_scans import EarlyScans
 from binlane.work.plan_job.errors import error_of
-from binlane.work.plan_job.fork_server import fork_server_here
-from binlane.work.plan_job.job import WORKERS, LocalProcesses, Scanned, run_plan_job
+from binlane.work.plan_job.fork_server import LANES, PLANNING, fork_server_here
+from binlane.work.plan_job.job import LocalProcesses, Scanned, run_plan_job
 from binlane.work.plan_job.made import TOKEN, made_here, take_answer
 
 log = logging.getLogger(__name__)
 
 REMOTE: Final = "SPARK_REMOTE"
 """Environment variable with the URL of a Spark Connect server, as Spark itself reads it."""
-LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.runner")
-"""Modules that the fork server imports, because lanes are forked later from the same server as the plan job's
-processes."""
 
 
 def begin_processes(word: str) -> None:
     """Start what an engine on this machine needs, before a command has connections and threads. ``word``: may be
     "auto", which takes this machine for all but large windows."""
     if word != PlanEngine.SPARK:
-        fork_server_here(*LANES, shared=WORKERS)
+        fork_server_here(*LANES, shared=PLANNING)
 
 
 def plan_here(channel: ChannelConfig, work: WorkFolder, scanned: Scanned | None = None) -> WindowPlan:
     """Run the plan job by processes on this machine. ``scanned``: results of ``EarlyScans``."""
-    return run_plan_job(work, LocalProcesses(os.cpu_count() or 1, *LANES), scanned)
+    return run_plan_job(work, LocalProcesses(os.cpu_count() or 1), scanned)
 
 
 def early_scans(word: str, channel: ChannelConfig) -> EarlyScans:

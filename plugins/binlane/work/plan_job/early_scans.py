@@ -89,7 +89,7 @@ class EarlyScans:
 
     def _submit(self, segment: Segment, settings: PlanSettings) -> None:
         if self._pool is None:
-            begin_fork_server(__name__)
+            begin_fork_server()
             self._context = ForkedProcesses()
             self._pool = ProcessPoolExecutor(self._processes, mp_context=self._context, initializer=end_with_parent)
         try:

@@ -22,15 +22,21 @@ from binlane.blas_threads import one_blas_thread
 from binlane.garbage import kept_imports
 from binlane.safe_path import safe_path
 
+PLANNING: Final = ("binlane.work.plan_job.job",)
+LANES: Final = ("binlane.orchestration.lane_processes", "binlane.apply.lane.runner")
+WORKERS: Final = (*PLANNING, "binlane.work.plan_job.early_scans", "binlane.restore.indexing", *LANES)
+"""The modules of all workers, by name, because the server alone imports them. Whoever starts the server first, workers
+of other kinds are forked from it later: a lane whose modules it lacks takes half a second of a core to import them, in
+each window again."""
 _STDERR: Final = 2
 _SERVER: Final[Any] = forkserver._forkserver
 """multiprocessing's own record of the server; it has no public way to say that there is one already."""
 
 
-def begin_fork_server(*preload: str) -> None:
+def begin_fork_server(*others: str) -> None:
     """Start the server, if there is none, without waiting for its imports: half a second of a core, which a window that
-    is being extracted does not miss. ``preload``: the modules that it imports."""
-    get_context("forkserver").set_forkserver_preload(list(preload))
+    is being extracted does not miss. It imports ``WORKERS``. ``others``: modules that it imports, too."""
+    get_context("forkserver").set_forkserver_preload([*WORKERS, *others])
     with _interrupts_ignored(), one_blas_thread(), safe_path():
         forkserver.ensure_running()
 
@@ -46,7 +52,7 @@ def fork_server_here(*preload: str, shared: Sequence[str] = ()) -> None:
         begin_fork_server(*shared, *preload)
         return
     # for a server that takes the place of this one
-    get_context("forkserver").set_forkserver_preload([*shared, *preload])
+    get_context("forkserver").set_forkserver_preload([*WORKERS, *shared, *preload])
     with kept_imports():
         for module in shared:
             import_module(module)

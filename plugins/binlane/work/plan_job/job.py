@@ -42,8 +42,6 @@ from binlane.work.plan_job.wire import from_wire
 Task = Callable[[str], bytes]
 Scanned = Callable[[PlanSettings], Mapping[Segment, bytes]]
 """Rows of ``scan_task`` that are there already, by their segments, for a window of these settings."""
-WORKERS: Final = (__name__,)
-"""Modules that the server of the processes imports for the plan job's workers."""
 _BATCH_BYTES: Final = 64 << 20
 """A batch of several segments is no larger than a segment of the usual size."""
 _BATCHES: Final = 256
@@ -80,12 +78,11 @@ class InProcess:
 class LocalProcesses:
     """A pool of processes on this machine, without a JVM: for rolling a backup forward on one machine.
 
-    They are forked from a server that has imported ``WORKERS`` and ``preload``. A process has one such server for its
-    whole life, so a program that forks other workers later names their imports, too.
+    They are forked from the fork server, which a process has for its whole life.
     """
 
-    def __init__(self, processes: int, *preload: str) -> None:
-        self._processes, self._preload = processes, preload
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
         self._pool: ProcessPoolExecutor | None = None
         self._context = ForkedProcesses()
 
@@ -96,7 +93,7 @@ class LocalProcesses:
             yield from InProcess().run(stage, task, batches)
             return
         if self._pool is None:
-            begin_fork_server(*WORKERS, *self._preload)
+            begin_fork_server()
             self._context = ForkedProcesses()
             # the job's next run uses the same pool
             self._pool = ProcessPoolExecutor(self._processes, mp_context=self._context, initializer=end_with_parent)

@@ -46,6 +46,46 @@ if __name__ == "__main__":
 """
 
 
+ANY_WORKER = """
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+
+def imported(modules):
+    before = {*sys.modules}
+    for module in modules:
+        import_module(module)
+    return sorted(each for each in {*sys.modules} - before if each.startswith("binlane."))
+
+# workers run this file, too, and are not to import more by it
+if __name__ == "__main__":
+    from binlane.orchestration.lane_processes import LaneProcesses, apply_lane
+    from binlane.restore.indexing import make_index
+    from binlane.work.plan_job import early_scans, job
+
+    if sys.argv[1] == "lanes":
+        LaneProcesses()._started(1)
+    elif sys.argv[1] == "scans":
+        early_scans.EarlyScans(1)._submit(None, None)
+    else:
+        list(job.LocalProcesses(2).run("scan", len, [["a"], ["bc"]]))
+    modules = [task.__module__ for task in (apply_lane, early_scans.early_scan, job.scan_task, make_index)]
+    with ProcessPoolExecutor(1, mp_context=get_context("forkserver")) as pool:
+        # a lane imports the last one when it begins
+        print(pool.submit(imported, [*modules, "binlane.apply.lane.runner"]).result())
+"""
+
+
+@pytest.mark.parametrize("first", ["lanes", "scans", "jobs"])
+def test_whoever_starts_the_server_workers_of_every_kind_import_nothing_more(tmp_path: Path, first: str) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(ANY_WORKER)
+    command = [sys.executable, str(script), first]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
     script = tmp_path / "program.py"
