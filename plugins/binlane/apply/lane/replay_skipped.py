@@ -9,6 +9,8 @@ from binlane.apply.block import undo
 from binlane.apply.lane.block_writers import LogFacts, block_writer
 from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.replayed_items import require_plain
+from binlane.apply.nontransactional_tables import NontransactionalTables
+from binlane.apply.rows.writers import sends_row_events
 from binlane.apply.session.connection import LaneSession
 from binlane.binlog.reader import LogReader
 from binlane.binlog.rows_payload import payload_limit
@@ -37,7 +39,7 @@ def replay_skipped(
     ``rules``: the channel's filter, renames and collations. ``options``: how its lanes write.
 
     Raises PositionError if the transaction is not a skipped one or was replayed already; ApplyError for a DDL,
-    and for more than changes of rows;
+    for a table without transactions, and for more than changes of rows;
     DriftError and the driver's errors if the target refuses the transaction, and then nothing has changed.
     """
     with engine.connect() as connection:
@@ -68,6 +70,13 @@ def replay_skipped(
         catalog = stack.enter_context(engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
         source = LogReader(memoryview(log), skip.source.file).format.flavor
         require_plain(items, catalog, source, session.flavor, f"channel {channel}, seqno {seqno}")
+        tables = NontransactionalTables(catalog, source, fires_triggers=not sends_row_events(options.writer))
+        if any(map(tables.may_change, items)):
+            raise ApplyError(
+                f"channel {channel}, seqno {seqno}: it may change a table without transactions, which keeps the "
+                "changes of a replay that fails and is not recorded: make its changes on the target by hand "
+                f"(`binlane skip {channel} --show {seqno} --write FILE`, `binlane inspect --sql FILE`)"
+            )
         writer = block_writer(session, catalog, options, LogFacts(source, last_seqno=seqno, complete_images=False))
         writer.begin_block(block.format)
         session.begin()

@@ -129,6 +129,24 @@ def test_a_replay_takes_of_a_transaction_what_the_filter_takes(channel: Channel)
     assert channel.target.query(taken) == [(1, 0)]
 
 
+def test_changes_of_tables_without_transactions_are_not_replayed(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A replay that is killed before its COMMIT would leave them there, and the next one would make them again."""
+    channel.write_channel("allow_nontransactional = true\n")
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (n INT) ENGINE = MyISAM", log=False)
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (1), (2)")
+    adopted = planned(channel)
+    seqno = read_plan(adopted["plan"]).last_seqno
+    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "later") == 0
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 1
+    assert "may change a table without transactions" in " ".join(capsys.readouterr().err.split())
+    assert channel.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(0,)]
+
+
 def test_a_skipped_ddl_does_not_run(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     items(channel)
     channel.target.query("DELETE FROM tenant_1.t")
