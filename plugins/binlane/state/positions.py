@@ -115,9 +115,11 @@ def lock_position(cursor: Cursor, channel: str, lane: int) -> int | None:
     return None if row is None else int(row[0])
 
 
-def lane_seqnos(connection: Connection, channel: str) -> dict[int, int]:
-    """The channel's lanes with their seqnos alone: what a lane asks again and again at a barrier."""
-    query = select(positions.c.lane, positions.c.seqno).where(positions.c.channel == channel)
+def lane_seqnos(connection: Connection, key: PlanKey) -> dict[int, int]:
+    """The plan's lanes with their seqnos alone: what a lane asks again and again at a barrier."""
+    c = positions.c
+    of_plan = (c.channel == key.channel, c.window_id == key.window_id, c.digest == key.digest)
+    query = select(c.lane, c.seqno).where(*of_plan)
     return {row.lane: row.seqno for row in connection.execute(query)}
 
 

@@ -142,7 +142,7 @@ def test_each_holder_of_a_lane_that_stands_still_has_twice_the_time(mariadb_pair
     with mariadb_pair.engine.connect() as connection:
         polling = connection.execution_options(isolation_level="AUTOCOMMIT")
         key = PlanKey("orders", "w1", "d1")
-        peers = Peers(polling, key, "u", replace(QUICK, lease_time=0.2), Memory())
+        peers = Peers(polling, key, "u", replace(QUICK, lease_time=0.2), Memory(), frozenset())
 
         def seconds_until_killed(position: int) -> float:
             with mariadb_pair.target.connect(autocommit=True) as holder, holder.cursor() as cursor:

@@ -296,6 +296,41 @@ def test_a_lane_whose_schema_was_brought_up_while_it_waited_for_its_lease_writes
     assert mariadb_pair.rows(f"SELECT note FROM {DATABASE}.journal") == []
 
 
+def test_a_lane_that_waits_while_the_next_window_is_placed_with_other_lanes_is_done(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.add(1, work("1a"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    [(uuid,)] = mariadb_pair.rows("SELECT uuid FROM binlane.channels")
+    with (
+        mariadb_pair.target.connect(autocommit=True) as faster,
+        faster.cursor() as cursor,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (lease_name(str(uuid), 0),))
+        waiting = pool.submit(run_lane, mariadb_pair.engine, plan, 0, window.source, QUICK)
+        time.sleep(0.5)
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE binlane.windows SET state = 'finished'")
+        cursor.execute("DELETE FROM binlane.positions WHERE lane = 0")
+        cursor.execute("UPDATE binlane.positions SET window_id = 'next', digest = 'next'")
+        cursor.execute("COMMIT")
+        assert waiting.result(timeout=20).blocks == 0
+    assert mariadb_pair.rows(f"SELECT note FROM {DATABASE}.journal") == []
+
+
+def test_a_position_of_another_lane_that_was_removed_by_hand_is_named(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.add(1, work("1a"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    mariadb_pair.target.query("DELETE FROM binlane.positions WHERE lane = 1")
+    with pytest.raises(PositionError, match="lane 1: no position of this plan on the target"):
+        run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK)
+
+
 def test_a_lane_that_waits_longer_than_wait_timeout_keeps_its_connection(mariadb_pair: Pair) -> None:
     window, work = counters(mariadb_pair)
     window.add(0, work("0a"))

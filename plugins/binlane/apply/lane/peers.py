@@ -27,6 +27,11 @@ _NO_SUCH_THREAD = 1094
 _MOST_PATIENCE: Final = 8
 
 
+class PositionsGoneError(Exception):
+    """The plan's lanes have no positions any more: another runner has finished the window, and the next one may have
+    been placed with other lanes. The run looks at the window again."""
+
+
 @dataclass(slots=True)
 class Peers:
     """The lanes of a channel as one runner sees them."""
@@ -36,10 +41,15 @@ class Peers:
     channel_uuid: str
     options: ApplyOptions
     memory: Memory
+    lanes: frozenset[int]
+    """The plan's lanes with work."""
 
     def positions(self) -> dict[int, int]:
-        """Lane -> seqno of its position."""
-        return lane_seqnos(self.connection, self.key.channel)
+        """Seqno of each of the plan's lanes. Raises PositionsGoneError."""
+        found = lane_seqnos(self.connection, self.key)
+        if not self.lanes <= found.keys():
+            raise PositionsGoneError
+        return found
 
     def holder(self, lane: int) -> int | None:
         """The id of the connection that holds the lane's lease."""

@@ -23,7 +23,7 @@ from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.apply.lane.lane_errors import at, correction, error_for, with_place
 from binlane.apply.lane.note_watch import NoteWatch
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
-from binlane.apply.lane.peers import Peers
+from binlane.apply.lane.peers import Peers, PositionsGoneError
 from binlane.apply.lane.readers import ReaderLock
 from binlane.apply.lane.run_state import AttemptState, RunState
 from binlane.apply.refusals import space_advice, transient_advice
@@ -43,7 +43,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import plural
 from binlane.state.channels import read_channel
 from binlane.state.orders.orders import NOW as STOP_NOW
-from binlane.state.positions import lane_positions
+from binlane.state.positions import lane_positions, lane_seqnos
 from binlane.state.records.journal import last_error_id, record_error
 from binlane.state.windows import read_window
 
@@ -98,6 +98,8 @@ class _Runner:
                 while (result := self._attempt()) is None:
                     pass
                 return result
+            except PositionsGoneError:
+                state.current = None
             except BinlaneError as exc:
                 self._record(exc, 0)
                 raise
@@ -135,7 +137,9 @@ class _Runner:
             poll = stack.enter_context(state.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
             # it says nothing while a block is applied, which may take longer than the target's own limit
             poll.exec_driver_sql(f"SET SESSION wait_timeout = {_POLL_WAITS}")
-            peers = Peers(poll, state.key, state.channel_uuid, state.options, state.memory)
+            peers = Peers(
+                poll, state.key, state.channel_uuid, state.options, state.memory, frozenset(state.plan.lanes_with_work)
+            )
             options = state.options
             usual = block_writer(session, poll, options, LogFacts.of(state.plan, state.checked))
             writer = CONFLICT_POLICIES[state.options.on_conflict].writer(state, session, usual)
@@ -164,14 +168,15 @@ class _Runner:
                 )
             if window.is_finished:
                 return True
-            stands = {lane.lane: lane.seqno for lane in lane_positions(connection, plan.channel)}
+            stands = lane_seqnos(connection, state.key)
             if self.errors_before < 0:
                 self.errors_before = last_error_id(connection, plan.channel)
         if state.lane not in stands and state.lane not in plan.lanes_with_work:
             return True
-        if state.lane not in stands:
+        if gone := sorted({state.lane, *plan.lanes_with_work} - stands.keys()):
             raise PositionError(
-                f"{state.where()}: no position on the target; the rows of binlane.positions were removed by hand"
+                f"{state.where(gone[0])}: no position of this plan on the target; the rows of binlane.positions were "
+                "removed or changed by hand"
             )
         # a stop may have been cancelled since the last attempt
         state.stopped_at = None if window.stop_at in (None, STOP_NOW) else window.stop_at
