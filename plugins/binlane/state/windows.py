@@ -153,6 +153,9 @@ def note_empty(engine: Engine, mark: Watermark, read: Manifest, through: float |
         values["complete_through"] = func.greatest(credible, func.least(through, latest))
     if moves and read.end.file != mark.source.file:
         values |= watermark_values(replace(mark, source=read.end, gtid_set=read.gtid_set, fingerprint=read.fingerprint))
+        if read.restarted is not None:
+            # no later window reads the place of the restart
+            values["older_sessions"] = 0
     with engine.begin() as connection:
         channel = read_channel(connection, read.channel, for_update=True)
         if channel.watermark == mark and read_open_window(connection, channel.name) is None:

@@ -66,6 +66,16 @@ def test_a_purge_behind_an_empty_window_loses_nothing(quiet: Channel) -> None:
     quiet.assert_equal()
 
 
+def test_an_empty_window_behind_which_the_source_was_restarted_ends_the_older_sessions(quiet: Channel) -> None:
+    """The restarted server numbers its connections anew, and no later window reads the place of the restart."""
+    quiet.target.query("UPDATE binlane.channels SET older_sessions = 5000000")
+    assert quiet.run() is None
+    assert quiet.status.channel.older_sessions == 5_000_000
+    quiet.source.restart()
+    assert quiet.run() is None
+    assert quiet.status.channel.older_sessions == 0
+
+
 def test_the_watermark_s_new_file_is_known_again(quiet: Channel) -> None:
     quiet.run()
     there = watermark(quiet)
