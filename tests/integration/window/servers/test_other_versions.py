@@ -32,6 +32,10 @@ ALIKE = (
     "UPDATE app.t SET j = JSON_SET('[-1, 2]', '$[0]', 9)",
     "UPDATE app.t SET n = UNIX_TIMESTAMP('2037-01-01'), d = FROM_UNIXTIME(2000000000)",
     "UPDATE app.t SET a = '::1', j = '$[last] FROM_UNIXTIME'",
+    # a literal is read where it stands
+    "UPDATE app.t SET j = CONCAT(JSON_VALUE('[1]', '$[0]'), '$.a[last]')",
+    "UPDATE app.t SET j = CONCAT(DATE_FORMAT('2024-01-01', '%Y'), '%z') WHERE j <> 'FROM_UNIXTIME(2147483648)'",
+    "UPDATE app.t SET j = JSON_SET('{}', '$.a', 'x $[last]', '$.b', DATE_FORMAT('2024-01-01', '%Y')) WHERE j <> '%z'",
 )
 
 

@@ -1,0 +1,39 @@
+"""What MariaDB servers of two series answer otherwise is read by literals at their places."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.model import Flavor
+from binlane.precheck.statements.other_versions import PARTS, with_literals
+from binlane.sql.parse.lexer import Dialect
+
+PATH, TIME, FORMAT, ADDRESS = (part.what for part in PARTS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("SELECT JSON_SET(j, '$.a[-1]', 9)", {PATH}),
+        ('SELECT JSON_VALUE(LOWER(j), "$.a[ last]")', {PATH}),
+        ("SELECT * FROM JSON_TABLE(j, '$' COLUMNS (a INT PATH '$[0 to 1]')) x", {PATH}),
+        ("SELECT JSON_SET(j, '$.a', 'x[last]'), '$.a[last]'", set()),
+        ("SELECT FROM_UNIXTIME(2147483648)", {TIME}),
+        ("SELECT FROM_UNIXTIME('2.2e9', '%Y')", {TIME}),
+        ("SELECT FROM_UNIXTIME(2000000000), 2147483648", set()),
+        ("SELECT UNIX_TIMESTAMP(TIMESTAMP'2039-01-01 00:00:00')", {TIME}),
+        ("SELECT UNIX_TIMESTAMP(20400101)", {TIME}),
+        ("SELECT CONVERT_TZ('2040-01-01', '+00:00', '+01:00')", {TIME}),
+        ("SELECT UNIX_TIMESTAMP(204)", set()),
+        ("SELECT UNIX_TIMESTAMP('2037-01-01'), '2040-01-01', UNIX_TIMESTAMP()", set()),
+        ("SELECT DATE_FORMAT(NOW(), CONCAT('%H', ' %Z'))", {FORMAT}),
+        ("SELECT DATE_FORMAT('%z', '%H'), '%z'", set()),
+        ("INSERT INTO t VALUES ('1.2.3.4')", {ADDRESS}),
+        ("INSERT INTO t VALUES ('v1.2.3.4', 'FROM_UNIXTIME(2147483648)')", set()),
+        ("SELECT CAST(a AS INET4)", {ADDRESS}),
+        ("SELECT 'open", set()),
+    ],
+)
+def test_a_part_is_known_by_the_literal_at_its_place(sql: str, found: set[str]) -> None:
+    tokens = with_literals(sql, Dialect(Flavor.MARIADB))
+    assert {part.what for part in PARTS if part.is_in(tokens)} == found
