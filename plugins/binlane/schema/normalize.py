@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Final, NamedTuple
 
@@ -126,10 +127,19 @@ def mariadb_default(value: str | None) -> str | None:
 
 
 def expression_sql(text: str, flavor: Flavor) -> str:
-    """An expression of a catalogue of that family as SQL: MariaDB shows SQL, MySQL escapes its quotes, backslashes and
-    ends of lines once more (8.0 and newer; seen on 9.7)."""
+    """An expression of a catalogue of that family as SQL: MariaDB shows SQL. MySQL shows each byte of UTF-8 as a
+    letter, and escapes quotes, backslashes and ends of lines once more (8.0 and newer; seen on 9.7)."""
+    if flavor is not Flavor.MYSQL:
+        return text
+    # bytes that are no UTF-8, and letters that are no byte: the text is shown as it is
+    with contextlib.suppress(UnicodeError):
+        text = text.encode("latin-1").decode()
+    return _escaped_once(text)
+
+
+def _escaped_once(text: str) -> str:
     # 5.7 shows SQL, too, of which each literal has a quote that nothing escapes
-    return _without_escapes(text) if flavor is Flavor.MYSQL and _ESCAPED.fullmatch(text) is not None else text
+    return _without_escapes(text) if _ESCAPED.fullmatch(text) is not None else text
 
 
 def comparable(expression: str) -> str:
@@ -138,7 +148,7 @@ def comparable(expression: str) -> str:
     Only for comparing: expressions that differ only in the place of their parentheses become equal.
     """
     kept = []
-    for piece in _PIECES.findall(_INTRODUCER.sub("", expression_sql(expression, Flavor.MYSQL))):
+    for piece in _PIECES.findall(_INTRODUCER.sub("", _escaped_once(expression))):
         kept.append(piece if piece.startswith("'") else re.sub(r"[\s()`]", "", piece).lower())
     return "".join(kept)
 

@@ -30,6 +30,7 @@ from binlane.precheck.statements.row_effects import lower_key
 from binlane.precheck.statements.row_order import RowOrder, takes_rows
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
+from binlane.schema.normalize import expression_sql
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
@@ -222,14 +223,17 @@ def _read_checks(connection: Connection) -> Iterator[tuple[TableKey, str]]:
     has_checks = "SHOW TABLES FROM information_schema LIKE 'check_constraints'"
     if connection.execute(sqlalchemy.text(has_checks)).first() is None:
         return
-    clauses = {(database, name): str(clause) for database, name, clause in connection.execute(_CHECKS)}
+    clauses = {
+        (database, name): expression_sql(str(clause), Flavor.MYSQL)
+        for database, name, clause in connection.execute(_CHECKS)
+    }
     for database, name, table_database, table in connection.execute(_CHECKED_TABLES).all():
         yield TableKey(str(table_database), str(table)), clauses.get((database, name), "")
 
 
 def _names(text: str, column: str) -> bool:
     """Whether a text may name a column."""
-    return column.lower() in text.lower()
+    return column.replace("`", "``").lower() in text.lower()
 
 
 def _with_documents(text: LoggedText) -> Iterator[Token]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
+from binlane.binlog.types.literals import identifier
 from binlane.errors import PrecheckError
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
@@ -151,6 +153,18 @@ def test_what_a_table_lets_mysql_read_counts_as_read(channel_of: ChannelOf, case
     run_on(channel.source, "SET SESSION binlog_format = STATEMENT", "UPDATE app.t SET j = '1' WHERE id = 1")
     assert channel.source.query("SELECT j FROM app.t WHERE id = 1") == [("1.0",)]
     with pytest.raises(PrecheckError, match=r"an UPDATE that sets app\.t\.j; "):
+        channel.run()
+
+
+@pytest.mark.parametrize("name", ["it's", "a`b", "jä€", 'a\\"'])
+def test_a_check_names_a_column_whatever_its_letters_are(channel_of: ChannelOf, name: str) -> None:
+    channel = channel_of("mysql", "mariadb")
+    column = identifier(name)
+    table = f"CREATE TABLE app.t (id INT PRIMARY KEY, {column} JSON, CHECK (JSON_LENGTH({column}) < 9))"
+    channel.on_both("CREATE DATABASE app", table, "INSERT INTO app.t VALUES (1, '1.0')")
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", f"UPDATE app.t SET {column} = '1' WHERE id = 1")
+    assert channel.source.query(f"SELECT {column} FROM app.t") == [("1.0",)]
+    with pytest.raises(PrecheckError, match=re.escape(f"an UPDATE that sets app.t.{name}; ")):
         channel.run()
 
 
