@@ -14,6 +14,7 @@ import pyarrow as pa
 from binlane import arrow_compute as pc
 
 GROUP: Final = "shard"
+_MOST: Final = 1_000
 _OPENED: Final = re.compile(r"((?<!\\)(?:\\\\)*\(\?)<(?=[A-Za-z_])")
 
 
@@ -24,6 +25,8 @@ class DatabasePattern:
         """``folds_names``: letter case does not count. Raises ValueError, with the reason, for a text that is no
         regular expression of RE2 or has no group ``shard``."""
         # (?<name>...) and (?P<name>...) are the same to RE2; Python's own dialect has the second form alone
+        if len(text) > _MOST:
+            raise ValueError(f"more than {_MOST:,} characters")
         text = _OPENED.sub(r"\1P<", text)
         self._expression = f"{'(?i)' if folds_names else ''}\\A(?:{text})\\z"
         self._texts: dict[str, str | None] = {}
@@ -35,6 +38,8 @@ class DatabasePattern:
             numbers = re.compile(text).groupindex
         except re.error as error:
             raise ValueError(f"{error.msg} at character {(error.pos or 0) + 1}") from None
+        except RecursionError:
+            raise ValueError("too many groups in each other") from None
         if GROUP not in numbers:
             raise ValueError(f"no group (?<{GROUP}>...)")
         self._replacement = f"\\{numbers[GROUP]}"

@@ -6,6 +6,7 @@ Attacker: whoever can write to the archive.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
@@ -21,6 +22,9 @@ import zstandard
 
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm
+from binlane.errors import WorkError
+from binlane.restore import indexing
+from binlane.restore.archive_index import FOLDER
 from tests.forked import telling
 from tests.security.archive_reader import read_archive
 from tests.unit.binlog.cases import (
@@ -262,3 +266,19 @@ def test_a_folder_of_an_attacker_ends_in_a_window_or_an_error_that_names_the_fil
         assert answer.poll(SECONDS), "it waits, or reads on and on"
         said = answer.recv()
     assert re.search(expected, said), said
+
+
+def test_an_index_that_cannot_be_written_is_one_error_that_names_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an account that may not write there; who runs the tests may, so the system's answer is injected."""
+
+    def denied(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(indexing, "index_file", lambda *_: (None, b"x"))
+    monkeypatch.setattr("binlane.work.files.WorkFolder.replace", denied)
+    with pytest.raises(
+        WorkError, match=f"{FOLDER}: cannot be written: Permission denied; .*as an account that may write"
+    ):
+        indexing._index_one(str(tmp_path), f"{NAME}/{NAME}")

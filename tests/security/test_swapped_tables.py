@@ -7,6 +7,7 @@ that has taken the table's place, would run as binlane's account.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pymysql
@@ -15,12 +16,13 @@ import pytest
 from binlane.bootstrap.row_copy import Chunk, copy_chunk
 from binlane.bootstrap.sessions import read_session, write_session
 from binlane.errors import BinlaneError
-from binlane.model import TableKey
+from binlane.model import TableKey, version_number
 from binlane.orchestration.commands.copies import recopy
 from binlane.orchestration.commands.repair import apply_plan, make_plan
 from binlane.orchestration.commands.verify import verify
 from binlane.orchestration.terminal import Terminal
 from binlane.repair.plan import Action
+from binlane.restore.dump_load import DumpLoad
 from binlane.schema.binding import bind
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
@@ -146,6 +148,27 @@ def test_a_first_copy_calls_no_function_of_the_target_that_changes_anything(fami
         pytest.raises(BinlaneError, match="expected a table, found a view"),
     ):
         copy_chunk(reader, writer, Chunk(table, None, None), 1 << 20)
+    assert channel.target.query("SELECT n FROM victim.t") == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_dump_that_is_loaded_calls_no_function_that_changes_anything(family: str, channel_of: ChannelOf) -> None:
+    """Between its definition of a table and the table's rows."""
+    channel = channel_of(family, family)
+    run_on(channel.target, "CREATE DATABASE app", "CREATE TABLE app.b (n INT PRIMARY KEY)", *EVIL, log=False)
+    rows = b"INSERT INTO `t` VALUES (1)"
+
+    def dump() -> Iterator[bytes]:
+        yield from (b"USE `shop`", b"CREATE TABLE `t` (n INT PRIMARY KEY)", rows)
+        assert channel.target.query("SELECT n FROM app.t") == [(1,)]
+        run_on(channel.target, SWAP[0], CHECKED, log=False)
+        yield rows
+
+    with contextlib.closing(write_session(channel.endpoints.target)) as session:
+        [(version,)] = session.texts("SELECT VERSION()")
+        load = DumpLoad(session, version_number(version), "dump.sql", {"shop": "app"})
+        with pytest.raises(BinlaneError, match="expected a table, found a view"):
+            load.run(dump())
     assert channel.target.query("SELECT n FROM victim.t") == []
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import pytest
 
 from binlane.config import declared_channels, find_channel, load_channel
 from binlane.errors import ConfigError
 from binlane.orchestration.commands.setup.config import config
+from binlane.regular_files import open_regular
 
 TEMPLATE = """
 description = "Shops of ${region}"
@@ -109,13 +109,13 @@ def test_a_variable_whose_value_cannot_be_found_is_named(tmp_path: Path, values:
 def test_each_file_is_parsed_once_however_many_channels_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path)
     written(tmp_path, '[source]\nconnection = "a"\n[target]\nconnection = "b"\n', "alone")
-    read, parsed = tomllib.load, list[str]()
+    parsed = list[str]()
 
-    def load(stream: Any) -> dict[str, Any]:
-        parsed.append(stream.name)
-        return read(stream)
+    def opened(file: Path) -> IO[bytes]:
+        parsed.append(str(file))
+        return open_regular(file)
 
-    monkeypatch.setattr(tomllib, "load", load)
+    monkeypatch.setattr("binlane.config.node.open_regular", opened)
     assert [load_channel(each, {}).name for each in declared_channels(tmp_path)] == ["alone", "shop_eu", "shop_us"]
     assert parsed == [str(tmp_path / "alone.toml"), str(tmp_path / "shops.toml")]
 

@@ -67,7 +67,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "arrow_compute": (),
     "database_pattern": ("arrow_compute",),
     "collation_rules": (),
-    "config": ("errors", "choices", "extension", "rename_rules", "collation_rules"),
+    "config": ("errors", "choices", "extension", "rename_rules", "collation_rules", "regular_files"),
     "connections": ("errors", "config", "server_proof"),
     "compression": (),
     "driver": ("errors", "model", "compression", "session_pins", "view_guard", "server_proof"),

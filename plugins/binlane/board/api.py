@@ -318,12 +318,16 @@ async def _with_headers(request: Request, call_next: Callable[[Request], Awaitab
     return response
 
 
+def _answer(detail: object, code: int) -> Response:
+    return JSONResponse({"detail": models.encodable(str(detail))}, code)
+
+
 def _not_found(_: Request, exc: Exception) -> Response:
-    return JSONResponse({"detail": str(exc)}, status.HTTP_404_NOT_FOUND)
+    return _answer(exc, status.HTTP_404_NOT_FOUND)
 
 
 def _forbidden(_: Request, exc: Exception) -> Response:
-    return JSONResponse({"detail": str(exc)}, status.HTTP_403_FORBIDDEN)
+    return _answer(exc, status.HTTP_403_FORBIDDEN)
 
 
 def _failed(_: Request, exc: Exception) -> Response:
@@ -332,9 +336,9 @@ def _failed(_: Request, exc: Exception) -> Response:
     if isinstance(exc, ReaderError):
         retried = exc.cause.retryable
         code = status.HTTP_503_SERVICE_UNAVAILABLE if retried else status.HTTP_409_CONFLICT
-        return JSONResponse({"detail": str(exc)}, code)
+        return _answer(exc, code)
     code = status.HTTP_503_SERVICE_UNAVAILABLE if exc.retryable else status.HTTP_409_CONFLICT
-    return JSONResponse({"detail": f"{type(exc).__name__}: {exc}"}, code)
+    return _answer(f"{type(exc).__name__}: {exc}", code)
 
 
 async def _invalid(_: Request, exc: Exception) -> Response:

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from binlane.health.health import State
+
+
+def encodable(value: Any) -> Any:
+    """A text of a log or of the state may have half of a surrogate pair, which no encoding has: as ``\\ud800`` it can
+    be shown, and so can the channel."""
+    match value:
+        case str() if not value.isascii():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case list():
+            return [encodable(each) for each in value]
+        case dict():
+            return {encodable(key): encodable(each) for key, each in value.items()}
+    return value
 
 
 class Answer(BaseModel):
     """Base of all answers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def has_an_encoding(cls, value: Any) -> Any:
+        """Every text of every answer."""
+        return encodable(value)
 
 
 class Finding(Answer):

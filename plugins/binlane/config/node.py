@@ -11,9 +11,37 @@ from typing import Any, Final, NoReturn
 
 from binlane.errors import ConfigError, without_accounts
 from binlane.lazy_dataclass import dataclass
+from binlane.regular_files import open_regular
 
+_MOST_BYTES: Final = 4 << 20
+"""Of a file: ten thousand channels of a template have a tenth."""
+_DEEPEST: Final = 8
+_LONGEST: Final = 400
+"""Characters of a key, and of a value that an error quotes."""
 _SECRETS: Final = ("announce.command", "spark.conf")
 """Keys whose values, or those below them, may be secrets: errors do not show them."""
+
+
+def _refuse_bombs(tables: Mapping[str, Any], file: Path) -> None:
+    """Raises ConfigError for keys and levels with which nothing else would end well: dotted keys have a level for each
+    dot, and tomllib counts none of them."""
+    level: list[Any] = [tables]
+    for _ in range(_DEEPEST):
+        keys = [key for each in level if isinstance(each, Mapping) for key in each]
+        if long := next((key for key in keys if len(key) > _LONGEST), None):
+            raise ConfigError(f"{file}: {long[:40]!r} ...: expected a key of at most {_LONGEST} characters, found more")
+        level = [one for each in level for one in _inside(each)]
+    if level:
+        raise ConfigError(f"{file}: expected at most {_DEEPEST} tables and lists in each other, found more")
+
+
+def _inside(value: Any) -> Collection[Any]:
+    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+
+
+def _shown(value: object) -> str:
+    text = without_accounts(repr(value))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ... ({len(text):,} characters)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +58,19 @@ class Node:
     def read(cls, file: Path) -> Node:
         """The whole file as a node."""
         try:
-            with file.open("rb") as stream:
-                return cls(tomllib.load(stream), str(file))
+            with open_regular(file) as stream:
+                data = stream.read(_MOST_BYTES + 1)
         except OSError as exc:
             raise ConfigError(f"{file}: cannot be read: {exc.strerror}") from exc
+        if len(data) > _MOST_BYTES:
+            raise ConfigError(f"{file}: expected a file of at most {_MOST_BYTES:,} bytes, found more")
         # beside its own errors tomllib raises ValueError for a number of very many digits, RecursionError for nesting
+        try:
+            found = tomllib.loads(data.decode("utf-8"))
         except (ValueError, RecursionError) as exc:
             raise ConfigError(f"{file}: expected TOML: {exc}") from exc
+        _refuse_bombs(found, file)
+        return cls(found, str(file))
 
     def at(self, key: str) -> str:
         """The full path of one of this table's keys."""
@@ -49,7 +83,7 @@ class Node:
             raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got nothing")
         value = self.value[key] if found is None else found
         hidden = f"a value of the type {type(value).__name__}, which is not shown: it may be a secret"
-        shown = hidden if self._is_secret(key) else without_accounts(repr(value))
+        shown = hidden if self._is_secret(key) else _shown(value)
         written = self.written.get(self.at(key))
         source = "" if written is None else f", from {written!r}"
         raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got {shown}{source}")

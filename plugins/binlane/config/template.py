@@ -22,6 +22,10 @@ VARIABLES: Final = "variables"
 CHANNEL: Final = "channel"
 """The variable that every template has: the channel's name."""
 _REFERENCE: Final = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MOST: Final = 10_000
+"""Variables that a channel replaces: nine values, each with nine times the next one, would be 387 million."""
+_LONGEST: Final = 100_000
+"""Characters of a text with the values of its variables."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -81,6 +85,8 @@ class _Expansion:
 
     file: str
     values: Mapping[str, Any]
+    replaced: int = 0
+    """How many variables, so far."""
     written: dict[str, str] = field(default_factory=dict)
     """The text of the template by the key that it gives a value."""
 
@@ -125,9 +131,20 @@ class _Expansion:
                 )
             return str(value)
 
-        return _REFERENCE.sub(replaced, text)
+        found = _REFERENCE.sub(replaced, text)
+        if len(found) > _LONGEST:
+            raise ConfigError(
+                f"{self.file}: {at}: expected a text of at most {_LONGEST:,} characters, got {len(found):,}"
+            )
+        return found
 
     def _of(self, name: str, at: str, inside: tuple[str, ...]) -> Any:
+        self.replaced += 1
+        if self.replaced > _MOST:
+            raise ConfigError(
+                f"{self.file}: {at}: expected at most {_MOST:,} replaced variables in a channel, found more: values of "
+                "variables have variables themselves"
+            )
         if name in inside:
             raise ConfigError(
                 f"{self.file}: {at}: expected variable {name} to have a value without itself, got "

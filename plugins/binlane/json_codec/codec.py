@@ -6,8 +6,9 @@ The values become bytes by ``json.dumps`` or ``schema.canonical``: equal values 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from binlane.errors import PlanError
 from binlane.json_codec.layout import Layout, Mismatch
@@ -15,6 +16,12 @@ from binlane.json_codec.reading import Readers
 from binlane.json_codec.writing import Writers
 
 T = TypeVar("T")
+_MOST: Final = 1 << 64
+"""No number that binlane writes is as large: times, counts and places in a log."""
+_LONGEST: Final = 200
+"""Characters of a path that an error names."""
+_LARGE: Final = re.compile(r"[0-9]{19}|[0-9][eE]")
+_LARGE_BYTES: Final = re.compile(_LARGE.pattern.encode())
 
 
 class Codec:
@@ -47,8 +54,9 @@ class Codec:
         return value
 
     def _json(self, data: bytes | str, where: str) -> Any:
+        whole, number = (_integer, _number) if _has_large(data) else (None, None)
         try:
-            return json.loads(data, parse_constant=_no_number)
+            return json.loads(data, parse_int=whole, parse_float=number, parse_constant=_no_number)
         except (ValueError, RecursionError) as exc:
             raise PlanError(f"{where}: expected JSON: {exc}; {self._todo}") from exc
 
@@ -62,7 +70,27 @@ class Codec:
             return cast(T, self._readers.of(kind)(value))
         except Mismatch as exc:
             path = "".join(reversed(exc.path))
+            path = path if len(path) <= _LONGEST else f"{path[:_LONGEST]} ..."
             raise PlanError(f"{where}: {at}{path}: {exc}; {self._todo}") from None
+
+
+def _has_large(data: bytes | str) -> bool:
+    """Whether a number may be too large; a function for each number takes three times as long."""
+    return (_LARGE if isinstance(data, str) else _LARGE_BYTES).search(data) is not None  # type: ignore[arg-type]
+
+
+def _integer(digits: str) -> int:
+    value = int(digits)
+    if abs(value) >= _MOST:
+        raise ValueError(f"a whole number of {len(digits)} digits")
+    return value
+
+
+def _number(digits: str) -> float:
+    value = float(digits)
+    if abs(value) >= _MOST:
+        raise ValueError(f"{digits[:40]} is too large")
+    return value
 
 
 def _no_number(word: str) -> float:

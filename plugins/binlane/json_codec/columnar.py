@@ -14,7 +14,7 @@ from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any
 
-from binlane.json_codec.layout import LISTS, MAPPINGS, SCALARS, Layout, Mismatch, hints_of
+from binlane.json_codec.layout import LISTS, MAPPINGS, SCALARS, Layout, Mismatch, hints_of, shown
 from binlane.lazy_dataclass import dataclass
 
 Read = Callable[[Any], Any]
@@ -127,7 +127,7 @@ class Columns:
 def flag(value: Any) -> bool:
     """Of a field that is a flag, and written as a number."""
     if type(value) is not int or value not in (0, 1):
-        raise Mismatch(f"expected 0 or 1, got {value!r}")
+        raise Mismatch(f"expected 0 or 1, got {shown(value)}")
     return bool(value)
 
 

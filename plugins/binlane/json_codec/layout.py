@@ -8,6 +8,7 @@ list of entries; a set is a sorted list.
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -51,6 +52,15 @@ class Layout:
     def width(self, kind: Any) -> int:
         """How many places a record takes that is spread in a row; 0: one, for whatever is not."""
         return sum(self.width(hint) or 1 for hint in hints_of(kind).values()) if kind in self.rows else 0
+
+
+_REPR: Final = reprlib.Repr()
+_REPR.maxstring, _REPR.maxlong, _REPR.maxother, _REPR.maxlevel = 60, 40, 60, 3
+
+
+def shown(value: Any) -> str:
+    """A value of any length and depth, for an error: its beginning."""
+    return _REPR.repr(value)
 
 
 class Mismatch(Exception):  # noqa: N818 - becomes a PlanError with the whole path

@@ -17,7 +17,7 @@ from itertools import repeat
 from typing import Any
 
 from binlane.json_codec.columnar import Columns, Read, flag
-from binlane.json_codec.layout import LISTS, MAPPINGS, Layout, Mismatch, hints_of
+from binlane.json_codec.layout import LISTS, MAPPINGS, Layout, Mismatch, hints_of, shown
 from binlane.lazy_dataclass import dataclass
 
 Typed = tuple[Any, Read]
@@ -193,19 +193,19 @@ def _gathered(row: list[Any], spans: Sequence[int]) -> list[Any]:
 
 def _other_keys(value: Mapping[str, Any], known: Mapping[str, Any], needed: Iterable[str]) -> Mismatch:
     if unknown := [name for name in value if name not in known]:
-        return Mismatch(f"unknown key {unknown[0]!r}; known: {', '.join(known)}")
+        return Mismatch(f"unknown key {shown(unknown[0])}; known: {', '.join(known)}")
     return Mismatch(f"key {min(name for name in needed if name not in value)!r} is missing")
 
 
 def _object(value: Any) -> dict[str, Any]:
     if type(value) is not dict:
-        raise Mismatch(f"expected an object, got {value!r}")
+        raise Mismatch(f"expected an object, got {shown(value)}")
     return value
 
 
 def _list(value: Any, *lengths: int) -> list[Any]:
     if type(value) is not list:
-        raise Mismatch(f"expected a list, got {value!r}")
+        raise Mismatch(f"expected a list, got {shown(value)}")
     if lengths and len(value) not in lengths:
         raise Mismatch(f"expected {lengths[-1]} values, got {len(value)}")
     return value
@@ -217,7 +217,7 @@ def _scalar(kind: type) -> Read:
 
     def read(value: Any) -> Any:
         if type(value) not in accepted:
-            raise Mismatch(f"expected {kind.__name__}, got {value!r}")
+            raise Mismatch(f"expected {kind.__name__}, got {shown(value)}")
         return value
 
     return read
@@ -226,7 +226,7 @@ def _scalar(kind: type) -> Read:
 def _word(kind: type[StrEnum]) -> Read:
     def read(value: Any) -> StrEnum:
         if value not in list(kind):
-            raise Mismatch(f"expected one of {', '.join(kind)}, got {value!r}")
+            raise Mismatch(f"expected one of {', '.join(kind)}, got {shown(value)}")
         return kind(value)
 
     return read

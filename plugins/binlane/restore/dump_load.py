@@ -17,11 +17,13 @@ from dataclasses import field
 from typing import Final
 
 from binlane.apply.refusals import DENIED, target_errors
+from binlane.apply.session.held_table import hold_table
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.query import Query
 from binlane.binlog.types.collations import collation_id
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.definition_copy import LACKS_FOR_VIEW
+from binlane.bootstrap.row_copy import in_transaction
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.view_functions import check_view
 from binlane.errors import ConfigError, PlanError, TargetError
@@ -162,6 +164,9 @@ class DumpLoad:
     def _execute(self, statement: bytes) -> None:
         if (rows := _INTO.match(statement)) is not None and rows[2] is not None:
             self._require_whole(self._text(rows[1]), {self._text(each).lower() for each in _NAME.findall(rows[2])})
+        if rows is not None:
+            self._write(TableKey(self.databases[self._current or ""], self._text(rows[1])), statement)
+            return
         made = OBJECT.match(statement)
         if made is None or made[1].upper() != b"VIEW":
             self.session.execute(statement)
@@ -178,6 +183,15 @@ class DumpLoad:
             # a server does not say whether an object is there that the account may not read
             why = "not there, or not for the account to read" if code in DENIED else "not there"
             self.notes.append(f"{exc}: it was not made, because an object that it needs is {why}")
+
+    def _write(self, key: TableKey, statement: bytes) -> None:
+        """Write rows into a table that stays one until they are committed. Raises TableMismatchError for a view."""
+
+        def insert() -> int:
+            hold_table(self.session.execute, key)
+            return self.session.execute(statement)
+
+        in_transaction(self.session, insert)
 
     def _require_whole(self, table: str, columns: set[str]) -> None:
         """Raise ConfigError if rows have no value for a column that is not computed: a dump program has left it out.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from binlane.errors import BinlogError, ExecutorsLostError, SourceError
+from binlane.errors import BinlogError, ExecutorsLostError, SourceError, WorkError
 from binlane.lazy_dataclass import dataclass
 from binlane.restore.archive_index import ArchiveIndex, folder_of, index_file, name_of
 from binlane.source.archive import ArchiveSource
@@ -59,5 +59,13 @@ def _index_one(uri: str, names: str) -> bytes:
         if exc.retryable:
             raise
         return json.dumps({"file": file, "log_bytes": 0, "index_bytes": 0, "fault": str(exc)}).encode()
-    folder_of(uri).replace(name_of(stored), data)
+    folder = folder_of(uri)
+    try:
+        folder.replace(name_of(stored), data)
+    except OSError as exc:
+        raise WorkError(
+            f"{folder.uri}: cannot be written: {exc.strerror or exc}; nothing of the archive was changed. Run `binlane "
+            f"archive index` as an account that may write to that folder; it reads {uri}, and needs no more there. A "
+            "restore works without an index, and reads more"
+        ) from exc
     return json.dumps({"file": file, "log_bytes": facts.bytes, "index_bytes": len(data)}).encode()

@@ -22,7 +22,9 @@ from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.shards.properties import Property, escape_key, parse_properties
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,9}")
+_LONGEST: Final = 200
+"""Characters of a name or value that an error quotes."""
 _NAME_SEPARATORS: Final = re.compile(r"[,\s]+")
 _GLOB_CHARACTERS: Final = frozenset("*?[")
 _SPECIAL: Final = (GLOBAL_SHARD, UNKNOWN_SHARD)
@@ -153,6 +155,10 @@ def _decoded(content: str | bytes, path: str) -> str:
     return text.removeprefix("\ufeff")
 
 
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r} ..."
+
+
 class _Reader:
     def __init__(self, path: str, lanes: int) -> None:
         self.path = path
@@ -189,8 +195,8 @@ class _Reader:
         expected = f"a lane {lowest}..{self.lanes - 1}"
         if _INTEGER.fullmatch(value) is None:
             raise ConfigError(
-                f"{where}{key!r}: expected {expected}, got {value!r}; blanks, '=' and ':' in a name, and '#' at "
-                "its beginning, must have a backslash before them"
+                f"{where}{_shown(key)}: expected {expected}, got {_shown(value)}; blanks, '=' and ':' in a name, and "
+                "'#' at its beginning, must have a backslash before them"
             )
         lane = int(value)
         if not lowest <= lane < self.lanes:
@@ -220,7 +226,7 @@ class _Reader:
         except ValueError as error:
             raise ConfigError(
                 f"{where}(pattern): expected a regular expression in RE2's dialect with a group (?<shard>...), such as "
-                rf"^(?<shard>[a-z0-9]+)_(main|stats)$, with each backslash doubled; got {value!r}: {error}"
+                rf"^(?<shard>[a-z0-9]+)_(main|stats)$, with each backslash doubled; got {_shown(value)}: {error}"
             ) from None
         self.pattern = value
 

@@ -54,7 +54,7 @@ _OPEN_FOLDER = 0o755
 Digests = Mapping[str, str]
 """SHA-256 of a window's files, in hex, by their names in the window's folder."""
 _MOST_BYTES = 1 << 30
-"""Of a file of this machine that is read as a whole: what no file of a window has."""
+"""Of a file that is read as a whole: what no file of a window has."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """Errno values of files; errors of sockets have other values."""
 
@@ -194,16 +194,22 @@ class WorkFolder:
     def _whole(self, name: str) -> bytes:
         if not self.is_local:
             with self._present(name):
-                return bytes(self._place[0].cat_file(self.path(name)))
+                # one request, and no more than a byte too many
+                data = bytes(self._place[0].cat_file(self.path(name), end=_MOST_BYTES + 1))
+            self._require_size(name, len(data))
+            return data
         with self.open(name) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > _MOST_BYTES:
-                raise PlanError(
-                    f"{self.uri}/{name}: expected a file of a window, of at most {_MOST_BYTES:,} bytes, found "
-                    f"{size:,}: {self._what_next}"
-                )
+            self._require_size(name, os.fstat(file.fileno()).st_size)
             # it may grow meanwhile
             return file.read(_MOST_BYTES)
+
+    def _require_size(self, name: str, size: int) -> None:
+        if size > _MOST_BYTES:
+            found = "more" if size == _MOST_BYTES + 1 else f"{size:,}"
+            raise PlanError(
+                f"{self.uri}/{name}: expected a file of a window, of at most {_MOST_BYTES:,} bytes, found {found}: "
+                f"{self._what_next}"
+            )
 
     def open(self, name: str) -> IO[bytes]:
         """The file, for reading piece by piece. Raises PlanError if it does not exist."""
