@@ -88,6 +88,11 @@ _SHA256_OR_NONE = _pattern("a SHA-256 in hexadecimal, or nothing", r"(?:[0-9a-f]
 _COMMAND = _pattern("a command's name and option", r"[a-z][a-z -]{0,39}")
 _ERROR = _pattern("the kind of an error, or nothing", r"\w{0,100}")
 _COPY = _pattern("the name of a copy, copies_<channel>_<seqno>_<number>", r"copies_[0-9a-f]{8}_\d{1,20}_\d{1,10}")
+_PLACE = _pattern("a place in a log, file.number:offset", r"[^/\\\0-\x1f\x7f]{1,512}\.\d{1,18}:\d{1,19}")
+_BEFORE = _pattern(
+    "a word, kept:change:attempt:server, or digest:tables and ids",
+    r"kept:-?\d{1,18}:\d{1,18}:[^\0-\x1f\x7f:]*|(?!kept:)[^\0-\x1f\x7f:]*(?::\d{1,18}(?::[^\0-\x1f\x7f]*)?)?",
+)
 _TEXT = Values("a text", lambda value: type(value) is str)
 _BYTES = Values("bytes", lambda value: isinstance(value, bytes | bytearray | memoryview))
 _VERIFICATION = _words("running", "clean", "pending", "drift", "incomplete")
@@ -145,7 +150,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
         "channel": _CHANNEL, "lane": _LANE, "holder": _TEXT, "connection_id": _COUNT, "beat_at": _TIME,
     },
     "ddl": {
-        "channel": _CHANNEL, "seqno": _SEQNO, "lane": _LANE, "statement": _TEXT, "fingerprint": _PRINTABLE,
+        "channel": _CHANNEL, "seqno": _SEQNO, "lane": _LANE, "statement": _TEXT, "fingerprint": _BEFORE,
         "state": _words("intent", "begun", "done", "again"), "at": _TIME,
     },
     "temporary": {
@@ -186,7 +191,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     "suspects": {
         "id": _ID, "channel": _CHANNEL, "table_schema": _NAME, "table_name": _NAME, "row_key": _TEXT,
         "state": _words("pending", "drift"), "seqno": _SEQNO, "drifted_seqno": _SEQNO, "column_names": _TEXT,
-        "source_row": _TEXT, "target_row": _TEXT, "note": _TEXT, "at": _TIME, "since": _TIME, "log_end": _TEXT,
+        "source_row": _TEXT, "target_row": _TEXT, "note": _TEXT, "at": _TIME, "since": _TIME, "log_end": _PLACE,
         "key_shape": _TEXT,
     },
     "repairs": {

@@ -9,7 +9,7 @@ import pytest
 
 from binlane.errors import StateSchemaError
 from binlane.state.stored_values import VALUES, CheckedColumn, checked
-from binlane.state.tables import channels, metadata, temporary, windows
+from binlane.state.tables import channels, ddl, metadata, suspects, temporary, windows
 from tests.parsing import parsed
 
 BINLANE = Path(__file__).parents[3] / "plugins" / "binlane"
@@ -33,6 +33,11 @@ REFUSED = [
     pytest.param(channels.c.source_file, "../binlog.000001", id="a log file is no path"),
     pytest.param(channels.c.channel, "a/b", id="nor is a channel's name"),
     pytest.param(channels.c.gtid_set, "0-1-2'; DROP TABLE t", id="GTIDs are no SQL"),
+    pytest.param(suspects.c.log_end, "binlog.x:4", id="a place in a log has the file's number"),
+    pytest.param(suspects.c.log_end, "binlog.000001:" + "9" * 5_000, id="and an offset"),
+    pytest.param(ddl.c.fingerprint, "kept:1:2", id="a note of changes has a server"),
+    pytest.param(ddl.c.fingerprint, "kept:x:1:ab", id="and the change's number"),
+    pytest.param(ddl.c.fingerprint, "ab12:x", id="a fingerprint has a number of tables"),
     pytest.param(temporary.c.copy, "windows", id="a copy is none of binlane's own tables"),
     pytest.param(temporary.c.copy, "copies_00000000_1_1` -- ", id="nor a statement"),
 ]
@@ -42,6 +47,13 @@ REFUSED = [
 def test_an_unexpected_value_is_named_with_its_column(column: object, value: object) -> None:
     with pytest.raises(StateSchemaError, match=rf"target: binlane\.{column}: expected .*, found "):
         checked(column, value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value", ["half", "refused", "kept:-1:0:" + "a" * 32, "kept:3:1:", "ab12:0", "ab12:3:7,8 9", "x"]
+)
+def test_what_is_kept_beside_a_statement_is_read(value: str) -> None:
+    assert checked(ddl.c.fingerprint, value) == value
 
 
 def test_the_place_of_a_windows_files_is_not_taken_from_the_state() -> None:

@@ -145,7 +145,7 @@ def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
     again."""
     if _ALTERS_TABLE.match(statement) is None:
         return False
-    return now.unreadable or now.tables < int(begun.fingerprint.split(":")[1])
+    return now.unreadable or now.tables < int(begun.fingerprint.partition(":")[2].partition(":")[0] or 0)
 
 
 def _is_empty(session: LaneSession, item: Item) -> bool:
