@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import field, replace
 from typing import Final
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 
 from binlane.apply.refusals import driver_errors
 from binlane.bootstrap.account_copy import Accounts, drop_accounts, make_accounts, no_accounts, read_accounts
@@ -57,8 +57,7 @@ from binlane.source.older_sessions import highest_older_session
 from binlane.source.protocol import EventSource
 from binlane.source.server import translated
 from binlane.source.start_position import begin
-from binlane.state import tables
-from binlane.state.channels import Watermark, create_channel
+from binlane.state.channels import Watermark, create_channel, has_channel, read_channel
 from binlane.state.leases import bootstrap_lease
 from binlane.state.migrations.check import require_current
 from binlane.state.migrations.upgrade import create
@@ -150,12 +149,13 @@ class FirstCopy:
         Raises PrecheckError for any other existing channel."""
         name, options = self.channel.name, self.options
         with self.engines[1].begin() as connection:
-            known = tables.channels.c.channel
-            if connection.execute(select(known).where(known == name)).first() is None:
+            if not has_channel(connection, name):
                 return None
             copied = bootstraps.read_copied(connection, name)
             if copied is not None:
                 same = copied.result.asked == _asked(options)
+                if copied.finished_for is None:
+                    self._require_own(read_channel(connection, name).watermark, copied.snapshot)
                 if same and (copied.finished_for is None or "" != copied.finished_for == options.order):
                     bootstraps.finish_bootstrap(connection, name, options.order)
                     return Outcome(name, copied.snapshot, copied.result)
@@ -164,6 +164,16 @@ class FirstCopy:
             f"channel {name}: expected a channel without a watermark for a first copy, found one on this "
             f"target{of}; run the channel, or see `Begin a channel again` in docs/recovery.md"
         )
+
+    def _require_own(self, made: Watermark, copied: Watermark) -> None:
+        """Raise PrecheckError unless the channel stands at the place of the copied tables, and has run no window."""
+        if (made.seqno, made.source) != (0, copied.source):
+            raise PrecheckError(
+                f"channel {self.channel.name}: was created by somebody else while its first copy ran, or has run since "
+                f"the copy, which was not reported: expected seqno 0, {copied.source}, the place of the copied tables, "
+                f"found seqno {made.seqno}, {made.source}. If somebody else has created it, see `Begin a channel "
+                f"again` in docs/recovery.md before it runs, with --start {copied.source}"
+            )
 
     def _checked(self) -> tuple[str, ...]:
         with translated(str(self.source)), driver_errors(), self.engines[0].connect() as asked:
@@ -357,14 +367,7 @@ class FirstCopy:
             self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES, older_sessions=older
         )
         record_target(self.channel.work.uri, state)
-        made = state.watermark
-        if (made.seqno, made.source) != (0, outcome.mark.source):
-            raise PrecheckError(
-                f"channel {outcome.channel}: was created by somebody else while its first copy ran, at seqno "
-                f"{made.seqno}, {made.source}: expected {outcome.mark.source}, the place of the copied tables. "
-                "Before it runs, see `Begin a channel again` in docs/recovery.md, with --start "
-                f"{outcome.mark.source}"
-            )
+        self._require_own(state.watermark, outcome.mark)
         with self.engines[1].begin() as connection:
             bootstraps.finish_bootstrap(connection, outcome.channel, self.options.order)
 

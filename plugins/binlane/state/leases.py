@@ -7,13 +7,15 @@ lease means a dead connection. Lock names are server-wide and case-insensitive, 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.dialects.mysql import insert
 
-from binlane.errors import PositionError
+from binlane.errors import PositionError, WindowBusyError
 from binlane.lazy_dataclass import dataclass
 from binlane.state.tables import NOW, heartbeats
 
@@ -40,6 +42,24 @@ def lease_name(channel_uuid: str, lane: int) -> str:
 def bootstrap_lease(channel: str) -> str:
     """The name of the lock for a channel's first copy, made from the channel's name: it has no UUID yet."""
     return lease_name(f"bootstrap {channel}", 0)
+
+
+@contextlib.contextmanager
+def beginning(engine: Engine, channel: str) -> Iterator[None]:
+    """Hold the lease under which a channel begins. Raises WindowBusyError while a first copy of it, or another
+    beginning, holds it: the channel's row would be of another place than the copied tables."""
+    lease = bootstrap_lease(channel)
+    with engine.connect() as connection:
+        if connection.execute(text("SELECT GET_LOCK(:name, 0)"), {"name": lease}).scalar_one() != 1:
+            raise WindowBusyError(
+                f"channel {channel}: expected no first copy of this channel, found one that is running: connection "
+                f"{holder(connection, lease)} of the target holds its lease; wait until it ends (`binlane status "
+                f"{channel}`)"
+            )
+        try:
+            yield
+        finally:
+            connection.execute(text("SELECT RELEASE_LOCK(:name)"), {"name": lease})
 
 
 def recopy_lease(channel_uuid: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -9,7 +10,7 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from multiprocessing import get_context
-from typing import Final
+from typing import Any, Final
 
 import pymysql
 import pytest
@@ -19,6 +20,7 @@ from binlane.bootstrap import account_copy as accounts
 from binlane.bootstrap.definition_copy import make_behind_rows
 from binlane.bootstrap.first_copy import Options, Outcome
 from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.snapshot import shared_snapshot
 from binlane.errors import PrecheckError, TargetUnavailableError
 from binlane.orchestration.commands.copies.bootstrap import LogLines, first_copy
 from binlane.servers.engines import engine_of
@@ -200,10 +202,16 @@ def test_one_first_copy_of_a_channel_runs_at_a_time(
     assert bootstrap(mariadb) == 0
 
 
+def without_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `binlane init` begin a channel whose first copy runs, as before it took the lease."""
+    monkeypatch.setattr("binlane.orchestration.commands.run.beginning", lambda *_: contextlib.nullcontext())
+
+
 def test_a_channel_created_during_a_first_copy_is_not_taken_for_its_own(
     mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would begin elsewhere, and what the source has changed in between would never arrive."""
+    without_lease(monkeypatch)
     make_objects(mariadb)
 
     def meanwhile(*arguments: object) -> list[str]:
@@ -220,6 +228,48 @@ def test_a_channel_created_during_a_first_copy_is_not_taken_for_its_own(
     mariadb.init(place)
     assert mariadb.run() is not None
     mariadb.assert_equal()
+
+
+def test_a_first_copy_beside_another_s_channel_fails_each_time(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The channel is there before the copy is recorded, so its record stays and is complete in the end."""
+    without_lease(monkeypatch)
+    make_objects(mariadb)
+
+    def behind_init(*arguments: Any, **named: Any) -> object:
+        mariadb.init()
+        run_on(mariadb.source, "INSERT INTO shop.parent (name) VALUES ('between')")
+        return shared_snapshot(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("binlane.bootstrap.first_copy.shared_snapshot", behind_init)
+        assert bootstrap(mariadb) == 1
+    for _ in range(2):
+        said = " ".join(capsys.readouterr().err.split())
+        assert "was created by somebody else while its first copy ran" in said
+        assert bootstrap(mariadb) == 1
+    [place] = re.findall(r"with --start (\S+)", said)
+    run_on(mariadb.target, f"DELETE FROM binlane.channels WHERE channel = '{CHANNEL}'")
+    mariadb.init(place)
+    run_on(mariadb.source, "INSERT INTO shop.parent (name) VALUES ('later')")
+    assert mariadb.run() is not None
+    mariadb.assert_equal()
+
+
+def test_no_channel_begins_elsewhere_while_its_first_copy_runs(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_objects(mariadb)
+
+    def meanwhile(*arguments: object) -> list[str]:
+        assert mariadb.cli("init", CHANNEL) == 1
+        assert "expected no first copy of this channel, found one that is running" in capsys.readouterr().err
+        return make_behind_rows(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("binlane.bootstrap.first_copy.make_behind_rows", meanwhile)
+    assert bootstrap(mariadb) == 0
+    assert mariadb.cli("init", CHANNEL) == 0, "of a channel that exists it changes nothing"
 
 
 def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Channel) -> None:

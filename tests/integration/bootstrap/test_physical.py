@@ -12,6 +12,8 @@ import pytest
 
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
+from binlane.servers.engines import engine_of
+from binlane.state.leases import beginning
 from lab.physical import back_up, clone, has_backup_tool, prepare, restore
 from lab.servers import PrivateServer, private_server
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -141,6 +143,9 @@ def test_a_backup_of_a_live_source(mariadb: Channel, tmp_path: Path, capsys: pyt
         assert begin(mariadb, "--from-backup", str(folder)) == 1, "the target is another server yet"
         assert "expected the backup's tables, found no " in capsys.readouterr().err
         restore(folder, mariadb.target)
+        with beginning(engine_of(mariadb.endpoints.target), CHANNEL):
+            assert begin(mariadb, "--from-backup", str(folder)) == 1
+        assert "expected no first copy of this channel" in capsys.readouterr().err
         assert begin(mariadb, "--from-backup", str(folder)) == 0
     assert f"begins at {folder}" in capsys.readouterr().out
     ends_equal(mariadb)

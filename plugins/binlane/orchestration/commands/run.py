@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ from binlane.servers.engines import engine_of
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
+from binlane.state.leases import beginning
 from binlane.state.migrations.upgrade import create
 from binlane.state.target_record import record_target
 from binlane.work.files import WorkFolder
@@ -95,7 +97,8 @@ def init(name: str, folder: Path, start: str) -> str:
         create(engine, channel.work.uri)
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         older = highest_older_session(source, found.position) if is_new else 0
-        with audited(endpoints.target, name, "init", {"--start": start}):
+        begun = beginning(engine, name) if is_new else contextlib.nullcontext()
+        with begun, audited(endpoints.target, name, "init", {"--start": start}):
             state = create_channel(engine, channel.name, found.identity, mark, older_sessions=older)
         if is_new:
             record_target(channel.work.uri, state)

@@ -23,6 +23,7 @@ from binlane.shards.selection import Extent
 from binlane.source.older_sessions import highest_older_session
 from binlane.source.start_position import begin
 from binlane.state.channels import Watermark, create_channel, has_channel
+from binlane.state.leases import beginning
 from binlane.state.migrations.upgrade import create
 from binlane.state.target_record import record_target
 
@@ -42,18 +43,23 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
     assert endpoints.source is not None
     source = source_of(channel, endpoints)
     engine = engine_of(endpoints.target)
-    with (
-        target_errors(str(endpoints.target)),
-        contextlib.closing(read_session(endpoints.source)) as ours,
-        contextlib.closing(write_session(endpoints.target)) as theirs,
-    ):
-        require_own_target(endpoints.target, engine)
+
+    def require_new() -> None:
         with engine.connect() as connection:
             if has_channel(connection, name):
                 raise PrecheckError(
                     f"channel {name}: expected a target without it, found its watermark there (copied from the source, "
                     "or of an earlier channel); see `Begin a channel again` in docs/recovery.md"
                 )
+
+    with (
+        target_errors(str(endpoints.target)),
+        contextlib.closing(read_session(endpoints.source)) as ours,
+        contextlib.closing(write_session(endpoints.target)) as theirs,
+    ):
+        require_own_target(endpoints.target, engine)
+        require_new()
+        with engine.connect() as connection:
             selection = selection_of(channel, read_schema(connection, ()))
 
         def includes(database: str) -> bool:
@@ -67,7 +73,8 @@ def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Reso
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         older = highest_older_session(source, start.position)
         option = "--from-clone" if backup is None else "--from-backup"
-        with audited(endpoints.target, name, f"bootstrap {option}", {"folder": backup}):
+        with beginning(engine, name), audited(endpoints.target, name, f"bootstrap {option}", {"folder": backup}):
+            require_new()
             state = create_channel(engine, name, start.identity, mark, older_sessions=older)
         record_target(channel.work.uri, state)
     return f"channel {name}: begins at {recorded.where}; watermark at seqno 0, {mark.source}"
