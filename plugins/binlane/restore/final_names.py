@@ -57,7 +57,21 @@ def _final(session: Session, each: Definition, databases: Mapping[str, str], tod
     return ProgramText(each.kind, databases[each.database], each.name, statement.decode(), *session_state)
 
 
-def require_free(session: Session, names: Mapping[str, str]) -> None:
+ANOTHER_NAME: Final = "or give another name (--as)"
+"""What else can be done about a plan."""
+
+
+def later(restore: str) -> str:
+    """How a restore that has begun goes on behind a mend: its names are fixed."""
+    return (
+        f"then `binlane restore --continue {restore}`; or `binlane restore --drop {restore}`, and begin it anew under "
+        "another name"
+    )
+
+
+def require_free(
+    session: Session, names: Mapping[str, str], todo: str = "give another name (--as), or add --replace"
+) -> None:
     """Raises PrecheckError if the target has one of the final names, or keeps names in small letters and one has
     others: under what is asked for it would be found by some queries alone."""
     there = present_databases(session)
@@ -71,7 +85,7 @@ def require_free(session: Session, names: Mapping[str, str]) -> None:
     if taken := sorted(there & {*names.values()}):
         raise PrecheckError(
             f"target: database {taken[0]}: expected no database of this name, found one; a restore never writes over a "
-            "database that is there unless --replace keeps that one: take another name (--as), or add --replace"
+            f"database that is there unless --replace keeps that one: {todo}"
         )
 
 

@@ -37,13 +37,14 @@ def _kept_names(database: str) -> Iterator[str]:
     yield from (f"{database}{_KEPT}_{number}" for number in count(2))
 
 
-def require_replaceable(session: Session, databases: Collection[str]) -> None:
-    """Raises PrecheckError for a database that cannot be kept under another name."""
+def require_replaceable(session: Session, databases: Collection[str], otherwise: str) -> None:
+    """Raises PrecheckError for a database that cannot be kept under another name. ``otherwise``: what else can be
+    done."""
     tables = {each.database for each in contents(session, databases) if is_moved(each)}
     if lacks := sorted({*databases} - tables):
         raise PrecheckError(
-            f"target: database {lacks[0]}: expected tables in a database that is replaced, found none; drop it, or "
-            "give another name (--as)"
+            f"target: database {lacks[0]}: expected tables in a database that is replaced, found none; drop it, "
+            f"{otherwise}"
         )
     chosen = literals(databases)
     foreign = session.texts(
@@ -56,8 +57,7 @@ def require_replaceable(session: Session, databases: Collection[str]) -> None:
         raise PrecheckError(
             f"target: table {database}.{table}: expected no foreign key into {ours}, which is replaced, found "
             f"{constraint}: it would go on to the kept tables; ALTER TABLE {identifier(database)}.{identifier(table)} "
-            f"DROP FOREIGN KEY {identifier(constraint)}, and add it again behind the restore, or give another name "
-            "(--as)"
+            f"DROP FOREIGN KEY {identifier(constraint)}, and add it again behind the restore, {otherwise}"
         )
 
 

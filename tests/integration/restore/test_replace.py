@@ -104,7 +104,7 @@ def test_what_cannot_be_replaced_is_refused_by_name(channel: Channel, capsys: py
         "a routine that names its database in its body": (
             ("CREATE PROCEDURE back.named() SELECT * FROM back.a",),
             ("DROP PROCEDURE back.named",),
-            "drop the object from the target, or restore under another name (--as)",
+            "drop the object from the target, or give another name (--as)",
         ),
     }
     for case, (made, undone, said) in cases.items():
@@ -152,9 +152,34 @@ def test_what_is_made_between_a_kill_and_the_next_attempt_is_kept(
     channel.connect("target_server", target)
     run_on(target, "USE back", "CREATE PROCEDURE since() SELECT 2", "DROP PROCEDURE p",
            "CREATE PROCEDURE p() SELECT 'changed'", log=False)  # fmt: skip
+    elsewhere = "CREATE TABLE elsewhere.t (id INT, CONSTRAINT fk FOREIGN KEY (id) REFERENCES back.a (id))"
+    run_on(target, "CREATE DATABASE elsewhere", elsewhere, log=False)
+    assert channel.cli("restore", "--continue", "first") != 0
+    # its names are fixed
+    said = capsys.readouterr().err
+    assert "and add it again behind the restore, then `binlane restore --continue first`\n" in said
+    assert "--as" not in said
+    run_on(target, "ALTER TABLE elsewhere.t DROP FOREIGN KEY fk", log=False)
     assert channel.cli("restore", "--continue", "first") == 0, capsys.readouterr().err
     assert contents(target, "back") == scene.expected
     found = kept(scene)
     assert "since" in str(found["routines"])
     assert "changed" in str(found["routines"])
     assert [name for name, *_ in contents(target, "back_replaced")["triggers"]] == ["other", "tr"]
+
+
+def test_a_name_that_is_taken_behind_the_plan_has_a_way_out(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene, target = scene_of(channel), channel.target
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restoring, "_to_the_end", lambda *_, **__: "killed")
+        assert scene.restore("first", "--yes", "--as", "back", base="one.sql") == 0
+    run_on(target, "CREATE DATABASE back", log=False)
+    assert channel.cli("restore", "--continue", "first") != 0
+    said = capsys.readouterr().err
+    assert "drop or rename it, then `binlane restore --continue first`; or `binlane restore --drop first`" in said
+    assert "--as" not in said
+    run_on(target, "DROP DATABASE back", log=False)
+    assert channel.cli("restore", "--continue", "first") == 0, capsys.readouterr().err
+    assert contents(target, "back") == scene.expected

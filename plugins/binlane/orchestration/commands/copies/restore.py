@@ -59,7 +59,7 @@ from binlane.orchestration.terminal import Grid, Terminal, View
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.dump_load import DumpLoad
 from binlane.restore.end import order
-from binlane.restore.final_names import move, present_databases, read_final_programs, require_free
+from binlane.restore.final_names import later, move, present_databases, read_final_programs, require_free
 from binlane.restore.replacement import change_places, former_programs, have_changed_places
 from binlane.safe_text import one_line
 from binlane.servers.engines import engine_of
@@ -400,12 +400,14 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
     _require_databases(running, found, session)
     _require_tables(running, found, session)
     names, replaced = running.names(found), dict(found.definition.replaced)
-    require_free(session, {hidden: final for hidden, final in names.items() if final not in replaced})
+    on = later(running.name)
+    free = f"drop or rename it, {on}"
+    require_free(session, {hidden: final for hidden, final in names.items() if final not in replaced}, free)
     texts = read_final_programs(session, names, only_triggers=bool(found.definition.tables))
     former: tuple[ProgramText, ...] = ()
     if replaced:
-        require_free(session, replaced)
-        require_replaceable_now(session, running.endpoints.target, running.name, replaced)
+        require_free(session, replaced, free)
+        require_replaceable_now(session, running.endpoints.target, running.name, replaced, on)
         former = read_final_programs(session, replaced, only_triggers=False)
     with engine_of(running.endpoints.target).begin() as connection:
         set_stage(connection, running.name, REPLACING if replaced else MOVING, RestorePrograms(texts, former))
@@ -447,7 +449,8 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
     if not have_changed_places(session, replaced.values()):
         # an earlier attempt may have been killed long ago
         _require_databases(running, found, session)
-        require_replaceable_now(session, running.endpoints.target, running.name, replaced)
+        on = f"then `binlane restore --continue {running.name}`"
+        require_replaceable_now(session, running.endpoints.target, running.name, replaced, on)
         former = former_programs(former, read_final_programs(session, replaced, only_triggers=False))
         with engine_of(running.endpoints.target).begin() as connection:
             set_stage(connection, running.name, REPLACING, RestorePrograms(found.programs.texts, former))

@@ -37,7 +37,7 @@ from binlane.rename_rules import LONGEST, SYSTEM
 from binlane.restore.dump_file import DumpFile, DumpPlace
 from binlane.restore.dump_folder import DumpFolder, dump_of
 from binlane.restore.end import End, EndGtid, EndPosition, EndStatement, EndTime, LogEnd
-from binlane.restore.final_names import present_databases, read_final_programs, require_free
+from binlane.restore.final_names import ANOTHER_NAME, present_databases, read_final_programs, require_free
 from binlane.restore.log_scan import LogScan, scan
 from binlane.restore.logged_transactions import LoggedTransaction
 from binlane.restore.replacement import kept_name, require_replaceable
@@ -59,7 +59,6 @@ PATTERN: Final = frozenset("*?[]")
 _OWN: Final = "%"
 """In --as: the database's own name."""
 _SHOWN: Final = 80
-_DROP_PROGRAM: Final = "drop the object from the target, or restore under another name (--as)"
 _LOAD_BYTES: Final = 10 << 20
 _LOG_BYTES: Final = 60 << 20
 _APPLIED_ROWS: Final = 20_000
@@ -393,19 +392,23 @@ def _replaced(endpoints: Endpoints, names: tuple[tuple[str, str], ...]) -> tuple
     return found
 
 
-def require_replaceable_now(session: Session, target: Endpoint, name: str, replaced: Mapping[str, str]) -> None:
+def require_replaceable_now(
+    session: Session, target: Endpoint, name: str, replaced: Mapping[str, str], otherwise: str = ANOTHER_NAME
+) -> None:
     """Raises PrecheckError if a database cannot be replaced, or another channel of the target writes it, and PlanError
-    for one of its programs that cannot be made under the kept name."""
+    for one of its programs that cannot be made under the kept name. ``otherwise``: what else can be done, or how the
+    restore goes on."""
     with engine_of(target).connect() as connection:
         writers = writers_of(connection, name, replaced)
     for database, channel in writers:
         raise PrecheckError(
             f"target: database {database}: expected no channel that writes it, found channel {channel}, whose rows "
-            "would meet the restored ones: give another name (--as); if it does not write it any more: "
-            f"{forgetting(channel, quoted(database))}"
+            f"would meet the restored ones; if it does not write it any more: {forgetting(channel, quoted(database))}, "
+            f"{otherwise}"
         )
-    require_replaceable(session, replaced)
-    read_final_programs(session, replaced, only_triggers=False, todo=_DROP_PROGRAM)
+    require_replaceable(session, replaced, otherwise)
+    todo = f"drop the object from the target, {otherwise}"
+    read_final_programs(session, replaced, only_triggers=False, todo=todo)
 
 
 def require_no_other(
