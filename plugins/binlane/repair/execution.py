@@ -21,7 +21,7 @@ import pymysql
 from sqlalchemy import Connection, Engine
 
 from binlane.apply.session.held_table import NO_SUCH_KEY
-from binlane.binlog.types.literals import identifier, other_documents
+from binlane.binlog.types.literals import Document, identifier, other_documents
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError, DriftError, PlanError
@@ -47,6 +47,8 @@ _TOGETHER: Final = 20_000
 """Rows in a transaction, for a table's updates that may exchange the values of a unique key."""
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
 _EXCHANGE: Final = 1
+_NULL: Final = 1048
+_FIRST_OF_JSON, _LAST_OF_JSON = 3140, 3910
 _DUPLICATE: Final = 1062
 
 
@@ -294,10 +296,23 @@ class _Writer:
         columns."""
         columns = _stored(self.table)
         values = (ours.literals[place].decode("utf-8", "surrogateescape") for place in documents)
-        named = zip((identifier(columns[place].name) for place in documents), values, strict=True)
-        sets, where = other_documents(named)
+        sets, where = other_documents(
+            Document(identifier(columns[place].name), value, columns[place].nullable)
+            for place, value in zip(documents, values, strict=True)
+        )
         statement = f"UPDATE {_name(self.table.target)} SET {sets} WHERE ({self._where(row)}) AND {where}"
-        self.session.execute(statement.encode("utf-8", "surrogateescape"))
+        try:
+            self.session.execute(statement.encode("utf-8", "surrogateescape"))
+        except pymysql.err.MySQLError as exc:
+            if not _is_of_value(exc.args[0]):
+                raise
+            delete = f"SET foreign_key_checks = 0; DELETE FROM {_name(self.table.target)} WHERE {self._where(row)}"
+            raise DriftError(
+                f"{_named(row)}: the target says: {exc.args[1]} ({exc.args[0]}): MySQL keeps a document that equals "
+                "the new one (1 and 1.0) unless the column has another value in between, which a CHECK, a computed "
+                f"column or a key refuses; this transaction was rolled back. Run `{delete}` on the target, verify with "
+                "--full and repair by the new plan, which inserts the row"
+            ) from exc
 
     def _where(self, row: RowRepair) -> str:
         return one_of(self.table, [row.key], self.table.flavors[1])
@@ -315,6 +330,11 @@ class _Writer:
             ) from exc
         if changed != 1:
             raise DriftError(f"{named}: expected one written row, the target reports {changed}; rolled back")
+
+
+def _is_of_value(code: int) -> bool:
+    """Whether an error is of what a column may hold: a NULL, a key, a CHECK, a document that cannot be cast."""
+    return code in (_NULL, _DUPLICATE) or _FIRST_OF_JSON <= code <= _LAST_OF_JSON
 
 
 def _named(row: RowRepair) -> str:

@@ -7,7 +7,7 @@ and writes these again row by row where a statement does not find the rows that 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ from binlane.apply.rows.statements import LARGEST_SET, MAX_ROWS, RowStatement, c
 from binlane.binlog.rows import CHECKS_OFF, COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
 from binlane.binlog.table_map import FLAGS_IN_BODY, TableMap
 from binlane.binlog.types.columns import Column
-from binlane.binlog.types.literals import identifier, other_documents
+from binlane.binlog.types.literals import Document, identifier, other_documents
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import DECIMAL, INTEGER, NUMBERED, STRING, TEXT
 from binlane.binlog.types.type_codes import ColumnType
@@ -80,8 +80,8 @@ class MultiRowTable:
     """Places in ``written`` of ENUM columns, whose number 0 strict mode refuses."""
     sets: tuple[int, ...]
     """Places in ``written`` of SET columns."""
-    documents: tuple[int, ...]
-    """Places in ``written`` of MySQL's JSON columns."""
+    documents: Mapping[int, bool]
+    """Places in ``written`` of MySQL's JSON columns, and whether each takes NULL."""
     key_by_bytes: bool
     """Whether a row that is found by its key has the key's bytes."""
     joined: JoinedRows | None
@@ -111,11 +111,11 @@ class MultiRowTable:
             keys_meet=bool(unique) or not all(_is_key_by_bytes(columns[number]) for number in bound.primary_key),
             members=tuple(place for place, n in enumerate(written) if columns[n].type_code == ColumnType.ENUM),
             sets=tuple(place for place, n in enumerate(written) if columns[n].type_code == ColumnType.SET),
-            documents=tuple(
-                place
+            documents={
+                place: target.columns[n].nullable
                 for place, n in enumerate(written)
                 if server is Flavor.MYSQL and target.columns[n].data_type == "json"
-            ),
+            },
             key_by_bytes=all(_is_key_by_bytes(columns[number]) for number in bound.primary_key),
             joined=JoinedRows.of(bound, target, server) if version >= _FIRST_WITH_VALUES[server] else None,
         )
@@ -155,7 +155,10 @@ class MultiRowTable:
         names = ", ".join(f"c{place}" for place in range(len(self.written)))
         head, end = self.joined.head.format(names), self.joined.end.format(names)
         join = f"{end} STRAIGHT_JOIN {self.name} AS t ON {found} SET "
-        named = [(f"t.{self.columns[self.written[place]]}", f"v.c{place}") for place in self.documents]
+        named = [
+            Document(f"t.{self.columns[self.written[place]]}", f"v.c{place}", nullable)
+            for place, nullable in self.documents.items()
+        ]
         apart, where = other_documents(named) if named else ("", "")
         for tuples in chunks((f"{self.joined.row}({', '.join(row)})" for row in rows), max_bytes):
             joined = f"{head}{', '.join(tuples)}{join}"
@@ -166,7 +169,11 @@ class MultiRowTable:
         """A statement that sets all columns of the row with this key."""
         sets = ", ".join(f"{self.columns[n]} = {value}" for n, value in zip(self.written, row, strict=True))
         sql = f"UPDATE {self.name} SET {sets} WHERE {self._condition(key)}"
-        named = [(self.columns[self.written[place]], row[place]) for place in self.documents if row[place] != "NULL"]
+        named = [
+            Document(self.columns[self.written[place]], row[place], nullable)
+            for place, nullable in self.documents.items()
+            if row[place] != "NULL"
+        ]
         apart, where = other_documents(named) if named else ("", "")
         first = f"UPDATE {self.name} SET {apart} WHERE {self._condition(key)} AND {where}" if apart else ""
         return RowStatement(self.table, sql, RowsKind.UPDATE, 1, self._is_lenient((row,)), first=first)

@@ -15,7 +15,7 @@ from binlane.binlog.rows import RowsKind
 from binlane.binlog.types.column_types import AS_BYTES, AS_DIGITS, AS_NUMBER, LOGGED_TYPES
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.json_binary import JsonDiffs
-from binlane.binlog.types.literals import identifier, literal, other_documents
+from binlane.binlog.types.literals import Document, identifier, literal, other_documents
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.lazy_dataclass import dataclass
@@ -113,7 +113,7 @@ class StatementBuilder:
 
     def _first(self, pairs: Iterable[tuple[Column, Value]], condition: str) -> str:
         documents = [
-            (identifier(column.label), self.literal(column, value))
+            Document(identifier(column.label), self.literal(column, value), column.nullable)
             for column, value in pairs
             if column.data_type == "json" and value is not None and not isinstance(value, JsonDiffs)
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from binlane.binlog.types.column_types import LOGGED_TYPES, Spelling, codes_spelled
 from binlane.binlog.types.columns import Column
@@ -137,16 +137,32 @@ _FUNCTIONS: Final[Mapping[DiffKind, Callable[[JsonDiff], str]]] = {
 }
 
 
-def other_documents(documents: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """The SET list and the condition of an UPDATE that gives MySQL's JSON columns another document where the one that
+class Document(NamedTuple):
+    """A new value of one of MySQL's JSON columns."""
+
+    column: str
+    """Quoted."""
+    value: str
+    """As SQL."""
+    nullable: bool
+
+
+def other_documents(documents: Iterable[Document]) -> tuple[str, str]:
+    """The SET list and the condition of an UPDATE that gives MySQL's JSON columns another value where the document that
     they have equals the new one and is not the same, as 1.0 and 1: MySQL would take an UPDATE to the new one for none.
 
-    ``documents``: each column's quoted name, and its new value as SQL.
+    The other value is NULL if the column takes it, which CHECKs and keys over many values let pass.
     """
     tests = {
-        column: f"({column} = CAST({value} AS JSON) AND CAST(CAST({column} AS CHAR) AS BINARY) <> "
-        f"CAST(CAST(CAST({value} AS JSON) AS CHAR) AS BINARY))"
-        for column, value in documents
+        each: f"({each.column} = CAST({each.value} AS JSON) AND CAST(CAST({each.column} AS CHAR) AS BINARY) <> "
+        f"CAST(CAST(CAST({each.value} AS JSON) AS CHAR) AS BINARY))"
+        for each in documents
     }
-    sets = (f"{column} = IF({test}, JSON_QUOTE('-'), {column})" for column, test in tests.items())
+    sets = (
+        f"{each.column} = IF({test}, {'NULL' if each.nullable else _ANOTHER}, {each.column})"
+        for each, test in tests.items()
+    )
     return ", ".join(sets), f"({' OR '.join(tests.values())})"
+
+
+_ANOTHER: Final = "JSON_QUOTE('-')"

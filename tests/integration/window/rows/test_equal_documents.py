@@ -67,6 +67,57 @@ def test_a_repair_writes_a_document_that_equals_the_target_s(channel_of: Channel
     assert channel.cli("verify", CHANNEL, "--full") == 0
 
 
+RULES = (
+    "CREATE DATABASE app",
+    "CREATE TABLE app.t (id INT PRIMARY KEY, j JSON, n JSON, CHECK (JSON_TYPE(j) = 'OBJECT'), "
+    "k INT AS (j->>'$.a') STORED UNIQUE, KEY (id, (CAST(n->'$' AS UNSIGNED ARRAY))))",
+    "INSERT INTO app.t (id, j, n) VALUES (1, '{\"a\": %s}', '[%s]')",
+)
+"""A value between two documents meets them."""
+
+
+@pytest.mark.parametrize("is_repaired", [False, True])
+def test_rules_of_a_column_refuse_no_document_that_equals_another(channel_of: ChannelOf, is_repaired: bool) -> None:
+    channel = channel_of("mysql", "mysql")
+    channel.write_channel('writer = "sql"\n', blocks='reduce = "window"\n')
+    for server, number in ((channel.source, "1.0"), (channel.target, "1.00")):
+        *tables, row = RULES
+        run_on(server, *tables, row % (number, number), log=False)
+    if is_repaired:
+        run_on(channel.source, """UPDATE app.t SET j = '{"a": 2}', n = '[2]'""", log=False)
+        run_on(channel.source, """UPDATE app.t SET j = '{"a": 1}', n = '[1]'""", log=False)
+        assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    else:
+        run_on(channel.source, """UPDATE app.t SET j = '{"a": 2}', n = '[2]'""")
+        run_on(channel.source, """UPDATE app.t SET j = '{"a": 1}', n = '[1]'""")
+        assert channel.run() is not None
+    ours, theirs = (
+        server.query("SELECT CAST(j AS CHAR), CAST(n AS CHAR) FROM app.t")
+        for server in (channel.source, channel.target)
+    )
+    assert ours == theirs == [('{"a": 1}', "[1]")]
+
+
+def test_a_document_that_no_repair_can_reach_is_inserted_by_the_next(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of("mysql", "mysql")
+    for server, number in ((channel.source, "1"), (channel.target, "1.0")):
+        table = "CREATE TABLE app.t (id INT PRIMARY KEY, j JSON NOT NULL, CHECK (JSON_TYPE(j) <> 'STRING'))"
+        child = "CREATE TABLE app.c (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES app.t (id) ON DELETE CASCADE)"
+        rows = f"INSERT INTO app.t VALUES (1, '{number}')", "INSERT INTO app.c VALUES (1)"
+        run_on(server, "CREATE DATABASE app", table, child, *rows, log=False)
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1
+    delete = re.search(
+        r"Run `(SET foreign_key_checks = 0); (DELETE FROM .*?)` on the target, ", capsys.readouterr().err
+    )
+    assert delete is not None
+    run_on(channel.target, *delete.groups(), log=False)
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    assert channel.target.query("SELECT CAST(j AS CHAR) FROM app.t") == [("1",)]
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+
+
 def test_a_document_that_mariadb_has_as_another_text_is_written(channel_of: ChannelOf) -> None:
     channel = channel_of("mariadb", "mysql")
     table = "CREATE TABLE app.t (id INT PRIMARY KEY, j JSON)"
