@@ -8,6 +8,7 @@ a number where MariaDB cuts and reads 1, and so on. ``ALIKE`` has the changes of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from binlane.model import TableKey
@@ -104,10 +105,26 @@ class _FollowedTables:
     def is_empty(self, key: TableKey, seqno: int) -> bool:
         """Whether a table is provably without rows, as the new table of an online change of definitions is."""
         made, needs = self.made.get(lower_key(key)), self.situation.needs
-        if made is None or needs.statements or needs.loads:
-            return False
-        rows = self.situation.first_rows(key, made)
-        return rows is None or rows > seqno
+        return not (made is None or needs.statements or needs.loads or self._may_have_rows(key, made, seqno))
+
+    def _may_have_rows(self, key: TableKey, made: int, seqno: int) -> bool:
+        """Whether rows of a table may be in the log behind ``made`` and up to ``seqno``."""
+        firsts = self._firsts.get(lower_key(key), ())
+        if any(made < first <= seqno for _, first in firsts):
+            return True
+        # a former table of the name may have had the definition of later rows, too
+        older = {logged for logged, first in firsts if first <= made}
+        found = (self.situation.first_rows(logged, made) for logged in older)
+        return any(rows is not None and rows <= seqno for rows in found)
+
+    @cached_property
+    def _firsts(self) -> Mapping[TableKey, Sequence[tuple[TableKey, int]]]:
+        """The first seqno of each definition that rows were logged with, and the table's name there, by name in lower
+        case."""
+        found = dict[TableKey, list[tuple[TableKey, int]]]()
+        for key, maps in self.situation.plan.table_maps.items():
+            found.setdefault(lower_key(key), []).extend((key, first) for first in maps.values())
+        return found
 
     def take(self, text: LoggedText) -> None:
         """Follow a statement."""
@@ -131,7 +148,7 @@ class _FollowedTables:
             self.known[lower_key(new)] = kinds
             if made is None:
                 self.made.pop(lower_key(new), None)
-            elif (rows := self.situation.first_rows(old, made)) is None or rows > text.seqno:
+            elif not self._may_have_rows(old, made, text.seqno):
                 self.made[lower_key(new)] = text.seqno
 
     def _make(self, text: LoggedText, key: TableKey) -> None:
