@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from binlane.state.json_columns import text_of
+from binlane.state.records.audit import Arguments
 from binlane.state.records.bootstraps import CopyResult
 from tests.conftest import requires_mysql
 from tests.integration.window.board.test_board import API, EDIT, READ, client_of, half_way
@@ -35,6 +36,8 @@ STATEMENTS: Final = (
     "source_time, fingerprint, replaced_for, outcome, finished_for, attempts, updated_at) "
     f"VALUES ('{CHANNEL}', '[]', '', '', 0, '', 0, '', '', '{text_of(_RESULT).replace(chr(39), chr(39) * 2)}', '', 1, "
     "NOW(6))",
+    "INSERT INTO binlane.audit (channel, at, by_whom, account, command, arguments, digest, result, error) VALUES "
+    f"('{CHANNEL}', NOW(6), 'b', '{SECRET}', 'xa', '{text_of(Arguments((('--xid', SECRET),)))}', '', 'failed', 'X')",
 )
 """Records of the channel that quote a value. A line more is an attack more; those who may edit see each of them."""
 
@@ -66,6 +69,7 @@ def test_no_answer_to_a_reader_has_a_value_a_statement_or_an_account(channel_of:
     run_on(channel.target, *(each.replace("{window}", window) for each in STATEMENTS), log=False)
     client = client_of(channel)
     assert sum(SECRET in text for _, text in _answers(client, window, EDIT)) >= 3
+    assert client.get(f"{API}/records", headers=EDIT).json()["commands"][0]["account"] == SECRET
     _assert_hidden(channel, client, window)
     found = client.get(API, headers=READ).json()
     assert [each["text"] for each in found["errors"]] == ["shown to those who may edit the DAG"]

@@ -208,7 +208,7 @@ def _add_records(app: FastAPI, host: Host) -> None:
 
     @app.get("/api/channels/{name}/records")
     def repairs_and_copy(name: str, user: Any = user_of) -> record_models.Records:
-        """The channel's last repairs and its first copy."""
+        """The channel's last repairs, its first copy and its last commands."""
         return records.records(user, name)
 
     @app.get("/api/channels/{name}/windows/{window_id}/lanes/{lane}/transactions/{seqno}")

@@ -130,13 +130,34 @@ class Copy(Answer):
     """None if it is finished."""
 
 
+class Command(Answer):
+    """A command that has changed data or decisions, from its row in the audit."""
+
+    id: int
+    at: str
+    """UTC, by the target's clock."""
+    command: str
+    arguments: str
+    by: str
+    account: str
+    """On the target."""
+    result: str
+    """begun, which a killed one stays, done or failed."""
+    error: str
+    """The kind of error that it failed with."""
+    digest: str
+    """Of the plan that it has carried out."""
+
+
 class Records(Answer):
-    """Repairs and the first copy of a channel."""
+    """Repairs, the first copy and the commands of a channel."""
 
     repairs: list[Repair]
     """The newest first."""
     more_repairs: bool
     first_copy: Copy | None
+    commands: list[Command] | None
+    """The newest first; None for a user who may not edit the DAG, since arguments name tables and accounts."""
 
 
 class TransactionPlace(Answer):

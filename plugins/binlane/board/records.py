@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from binlane.apply.target_state import SchemaChecks
 from binlane.board import record_models as models
@@ -16,6 +16,7 @@ from binlane.config import ChannelConfig, DeclaredChannel, load_channel
 from binlane.errors import BinlaneError
 from binlane.health.databases import Database, databases_of
 from binlane.health.first_copy import FirstCopy, read_first_copy
+from binlane.state.records.audit import AuditEntry, read_entries
 from binlane.state.records.bootstraps import CopyRecord, read_copy
 from binlane.state.records.databases import DatabasePage, Search, read_databases
 from binlane.state.records.history import seconds_of
@@ -26,6 +27,15 @@ log = logging.getLogger(__name__)
 
 _THREADS: Final = 16
 _REPAIRS: Final = 20
+_COMMANDS: Final = 50
+_TO_SECONDS: Final = len("2026-01-31 12:03:04")
+
+
+class _Read(NamedTuple):
+    repairs: tuple[PastRepair, ...]
+    copy: CopyRecord | None
+    unfinished: FirstCopy | None
+    commands: tuple[AuditEntry, ...] | None
 
 
 class Records:
@@ -77,18 +87,20 @@ class Records:
 
     @as_user_may_read
     def records(self, user: Any, name: str) -> models.Records:
-        """The channel's repairs and its first copy."""
+        """The channel's repairs, its first copy, and the commands of its audit."""
         place = self._reading.place(user, name)
 
-        def read(connection: Any) -> tuple[tuple[PastRepair, ...], CopyRecord | None, FirstCopy | None]:
+        def read(connection: Any) -> _Read:
             repairs = read_repairs(connection, name, limit=_REPAIRS + 1)
-            return repairs, read_copy(connection, name), read_first_copy(connection, name)
+            commands = read_entries(connection, name, limit=_COMMANDS) if place.may_edit else None
+            return _Read(repairs, read_copy(connection, name), read_first_copy(connection, name), commands)
 
-        repairs, copy, unfinished = self._reading.on_target(place.channel, read)
+        repairs, copy, unfinished, commands = self._reading.on_target(place.channel, read)
         return models.Records(
             repairs=[_repair(each) for each in repairs[:_REPAIRS]],
             more_repairs=len(repairs) > _REPAIRS,
             first_copy=None if copy is None else _copy(copy, unfinished, may_edit=place.may_edit),
+            commands=None if commands is None else list(map(_command, commands)),
         )
 
     @as_user_may_read
@@ -119,6 +131,20 @@ def _repair(found: PastRepair) -> models.Repair:
     ended = values.pop("ended_at")
     return models.Repair(
         **{**values, "started_at": seconds_of(found.started_at)}, ended_at=None if ended is None else seconds_of(ended)
+    )
+
+
+def _command(found: AuditEntry) -> models.Command:
+    return models.Command(
+        id=found.number,
+        at=found.at[:_TO_SECONDS],
+        command=found.command,
+        arguments=", ".join(f"{name}={value}" for name, value in found.arguments),
+        by=found.by,
+        account=found.account,
+        result=found.result,
+        error=found.error,
+        digest=found.digest,
     )
 
 

@@ -154,17 +154,30 @@ function databaseRow(each, named, tools) {
       h("div", { class: "faint nowrap" }, each.recent.slice(0, 3).map((one) => `#${one.number} ${number(one.rows)}`).join(", "))));
 }
 
-// ---- repairs and the first copy
+// ---- repairs, the first copy and the audit
 
 export function records(data, where) {
   return [
-    h("div", { class: "title" }, h("div", {}, h("h1", {}, "Repairs and first copy"), h("p", { class: "quiet" }, where.c))),
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, "Repairs, first copy and audit"), h("p", { class: "quiet" }, where.c))),
     data.repairs.length === 0 ? h("section", { class: "panel" }, empty("No repair", "`binlane verify --repair` corrects drifted rows of the target by a plan."))
       : panel("Repairs", data.more_repairs ? "the newest" : "newest first", h("div", { class: "scroll" }, h("table", { class: "cards" },
         head(["Began (UTC)"], ["State"], ["By"], ["At seqno", "num"], ["Inserted", "num"], ["Updated", "num"], ["Deleted", "num"], ["Were equal", "num"], ["Left alone", "num"], ["Took", "num"], ["Plan"]),
         h("tbody", {}, data.repairs.map(repairRow))))),
     data.first_copy === null ? h("section", { class: "panel" }, empty("No first copy", "The channel was begun by `binlane init`, on a target that held the data.")) : copyPanel(data.first_copy),
+    audit(data.commands),
   ];
+}
+
+/** The newest commands that have changed data or decisions. */
+function audit(commands) {
+  if (commands === null) return h("section", { class: "panel" }, empty("Audit", "Commands and their arguments are shown to those who may edit the DAG."));
+  if (commands.length === 0) return h("section", { class: "panel" }, empty("Audit", "No command has changed data or decisions."));
+  return panel("Audit", "the newest commands that have changed data or decisions; `binlane audit` has all", h("div", { class: "scroll" }, h("table", { class: "cards" },
+    head(["At (UTC)"], ["Command"], ["Arguments"], ["By"], ["Account on the target"], ["Result"]),
+    h("tbody", {}, commands.map((each) => h("tr", { "data-key": each.id },
+      h("th", { scope: "row", class: "nowrap" }, each.at),
+      cell("Command", "", each.command), cell("Arguments", "wide break", each.arguments || "–"), cell("By", "break", each.by), cell("Account on the target", "break", each.account),
+      cell("Result", "", pill(each.result === "done" ? "finished" : each.result), each.error ? h("div", { class: "faint" }, each.error) : null, each.digest ? h("div", { class: "faint mono" }, clipped(each.digest, 20)) : null)))))));
 }
 
 function repairRow(each) {

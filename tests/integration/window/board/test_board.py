@@ -209,6 +209,11 @@ def test_a_running_window_shows_its_lanes_and_can_be_stopped_and_resumed(channel
     assert get(client, API)["card"]["state"] in ("stopping", "stopped")
     assert client.post(f"{API}/resume", headers=EDIT).status_code == 200
     assert channel.status.window.stop_at is None
+    commands = get(client, f"{API}/records", headers=EDIT)["commands"]
+    assert [(each["command"], each["arguments"], each["result"]) for each in commands][:2] == [
+        ("resume", "", "done"), ("stop", "--now=True", "done")
+    ]  # fmt: skip
+    assert get(client, f"{API}/records", headers=READ)["commands"] is None
     answer = client.post(f"{API}/decide", json={"seqno": 5, "ran": True}, headers=EDIT)
     assert (answer.status_code, "no undecided DDL" in answer.text) == (409, True)
     assert channel.go_on(window) is not None
