@@ -294,6 +294,8 @@ INTERVAL_END = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
         pytest.param("scheduled", {}, WindowRequest(interval_end=INTERVAL_END), id="scheduled"),
         pytest.param("backfill", {}, WindowRequest(interval_end=INTERVAL_END), id="backfill"),
         pytest.param("manual", {}, WindowRequest(), id="an interval made up for a run by hand is not used"),
+        pytest.param("operator_triggered", {}, WindowRequest(), id="nor for one that another DAG triggers"),
+        pytest.param("asset_materialization", {}, WindowRequest(), id="nor for one that materializes the asset"),
         pytest.param("manual", {"until": "0-1-9", "lanes": 2}, WindowRequest("0-1-9", lanes=2), id="a form"),
         pytest.param("manual", {"resume": True}, WindowRequest(resume_before=INTERVAL_END), id="what was before it"),
     ],

@@ -28,7 +28,7 @@ from binlane.schema.model import Schema, Table
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_table, save_repair
 from binlane.verify.rows.column_text import ComparedTable
-from binlane.verify.rows.pairing import Tables
+from binlane.verify.rows.pairing import ONLY_ON_TARGET, Tables
 from binlane.verify.rows.sides import Pair, Side
 
 _SHOWN: Final = 10
@@ -153,7 +153,8 @@ def _chosen(
         )
     [key] = named
     why = tables.not_comparable.get(key, "")
-    if why and source.flavor is target.flavor and target.table(key) is not None:
+    is_made_anew = why != ONLY_ON_TARGET and source.flavor is target.flavor
+    if why and is_made_anew and target.table(key) is not None:
         why += f"; or drop it there (DROP TABLE {_quoted(key)}): then this command makes it by the source's definition"
     if not why:
         ours, theirs = source.table(tables.compared[key].source), target.table(key)

@@ -98,20 +98,9 @@ def move(session: Session, databases: Mapping[str, str], programs: tuple[Program
     """Move what is still in the unfinished ``databases``; messages about views that could not be made."""
     present = present_databases(session)
     left = {old: new for old, new in databases.items() if old in present}
-    # all are gone if an attempt was killed behind its last statement
-    notes = _move(session, left, present, programs, {*databases.values()}) if left else []
-    if lost := sorted(new for old, new in databases.items() if not {old, new} & present):
-        raise PrecheckError(
-            f"target: database {lost[0]}: expected it under this name or its unfinished one, found neither: somebody "
-            "has dropped it; `binlane restore --drop` forgets this restore, then begin it again"
-        )
-    return notes
-
-
-def _move(
-    session: Session, left: Mapping[str, str], present: Collection[str], programs: tuple[ProgramText, ...],
-    databases: Collection[str],
-) -> list[str]:  # fmt: skip
+    if not left:
+        # an attempt was killed behind its last statement
+        return []
     for old, new in left.items():
         if new not in present:
             statement = read_definition(session, SchemaObject("database", old, "")).statement
@@ -124,7 +113,7 @@ def _move(
         session.execute("SET foreign_key_checks = 1")
         session.execute("RENAME TABLE " + ", ".join(moved(each, left[each.database]) for each in tables))
         session.execute("SET foreign_key_checks = 0")
-    definitions = require_programs(programs, databases, session.flavor)
+    definitions = require_programs(programs, {*databases.values()}, session.flavor)
     for made in reversed(definitions):
         drop(session, made.schema_object)
     notes = make_behind_rows(session, definitions)

@@ -50,8 +50,8 @@ def test_a_database_that_is_gone_is_no_restored_one(
     if stage in ("change_places", "move"):
         assert scene.channel.cli("restore", "--continue", "r1") != 0
         said = capsys.readouterr().err
-    lost = "back" if stage == "move" else "back_unfinished"
-    assert f"expected {'it under this name' if stage == 'move' else f'database {lost} at'}" in said
+    lost = "database back on the target" if stage == "move" else "database back_unfinished at"
+    assert f"expected {lost}" in said
     if stage != "move":
         assert {name: str(value) for name, value in contents(target, "back").items()} == former
         assert scene.databases() == {"back"}

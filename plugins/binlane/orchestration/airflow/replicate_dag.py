@@ -62,7 +62,9 @@ WINDOW_KEY: Final = "window"
 """XCom key of extract_segments: its result, also for a skipped window; empty if the run reads no log."""
 PLAN_KEY: Final = "plan"
 """XCom key of adopt_plan: the plan's URI."""
-_BY_HAND: Final = "manual"
+_OF_INTERVALS: Final = frozenset({"scheduled", "backfill"})
+"""The types of runs that are of a data interval. All others (manual, operator_triggered, asset_materialization ..) are
+somebody's wish for now."""
 _OF_CONTINUOUS: Final = frozenset({"lanes", "block_size", "verify", "verify_accounts"})
 """The fields of the form that windows back to back have."""
 _STOPPED: Final = "the channel is stopped: the run is skipped"
@@ -179,8 +181,8 @@ def _request(context: Context) -> WindowRequest:
     from binlane.orchestration.request import request_of
 
     run = context["dag_run"]
-    # for a triggered run, Airflow may set an interval from the present time
-    interval_end = None if run.run_type == _BY_HAND else run.data_interval_end
+    # a triggered run has the last interval that is over
+    interval_end = run.data_interval_end if run.run_type in _OF_INTERVALS else None
     return request_of(_form(context), interval_end, run.run_after, author_of(context))
 
 

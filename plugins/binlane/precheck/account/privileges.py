@@ -56,8 +56,8 @@ DDL: Final = (
     *("CREATE", "ALTER", "DROP", "INDEX", "REFERENCES", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE"),
     *STATEMENTS,
 )
-STATE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
-"""On binlane's own schema."""
+STATE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "TRIGGER")
+"""On binlane's own schema. Triggers are shown only to who has the last one, and none may be there."""
 COPIES: Final = ("DROP",)
 """There, too, for a window that keeps copies of temporary tables."""
 ACCOUNTS: Final = ("CREATE USER", GRANT_OPTION)

@@ -88,7 +88,10 @@ def check_logged_tables(situation: Situation) -> Iterator[Finding]:
         is_altered = situation.plan.altered.names(key)
         if differences is not None:
             later = _later_statement(situation, key, seqno) + _made_again(situation, key) if is_altered else ""
-            yield from findings_of(replace(one, hint=f"{one.hint}{later}") for one in differences)
+            yield from findings_of(
+                replace(one, hint=f"{one.hint}{later}") if one.severity is Severity.FATAL else one
+                for one in differences
+            )
         elif is_altered:
             todo = f"rows of seqno {seqno} come before any DDL of the window that names it: "
             todo += _recopied(situation, key) or "create it as it was then"

@@ -12,11 +12,25 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
+from binlane.sql.parse.set_statement import clause_of
 
 LOCAL_ENGINES: Final = frozenset(
     {
-        *("innodb", "myisam", "aria", "maria", "memory", "heap", "csv", "archive", "blackhole", "rocksdb", "tokudb"),
+        *(
+            "innodb",
+            "innobase",
+            "myisam",
+            "aria",
+            "maria",
+            "memory",
+            "heap",
+            "csv",
+            "archive",
+            "blackhole",
+            "rocksdb",
+            "tokudb",
+        ),
         *("columnstore", "ndb", "ndbcluster"),
         # of the tables in its UNION, which the filter sees
         *("mrg_myisam", "merge"),
@@ -29,14 +43,20 @@ _ELSEWHERE: Final = frozenset(
 _DEFAULTS: Final = frozenset({"DEFAULT_STORAGE_ENGINE", "DEFAULT_TMP_STORAGE_ENGINE", "STORAGE_ENGINE"})
 """Variables that stand for the option: MariaDB's SET STATEMENT sets them for one statement."""
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_DEFINED: Final = ("TABLE", "SEQUENCE")
+_BEFORE_DEFINED: Final = frozenset({"OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE"})
+"""Words between CREATE or ALTER and TABLE."""
 
 
 def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
-    """The places of the engines' names in a statement: words, names or strings.
+    """The places of the engines' names in a statement that makes or alters a table: words, names or strings.
 
     ENGINE may also be a column's name. Behind it stands an equals sign, a string, or an engine that servers are known
     to have, if it is the option; and in parentheses it is one of a partition.
     """
+    if not _defines_table(tokens):
+        # the body of a program may compare or set a column of that name
+        return
     depth, has_partitions = 0, False
     for at, token in enumerate(tokens):
         depth += is_symbol(token, "(") - is_symbol(token, ")")
@@ -55,7 +75,7 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
 def engine_elsewhere(tokens: Sequence[Token]) -> str | None:
     """The engine of a table that a body makes whose rows are elsewhere; None if there is none. Strings have no text
     here, so an engine in quotes may be any."""
-    begins = [at for at, token in enumerate(tokens) if token.upper == "CREATE"]
+    begins = [at for at, token in enumerate(tokens) if token.upper in ("CREATE", "ALTER")]
     for begin, end in itertools.pairwise((*begins, len(tokens))):
         text = tokens[begin:end]
         last = next((at for at, token in enumerate(text) if is_symbol(token, ";")), len(text))
@@ -64,6 +84,17 @@ def engine_elsewhere(tokens: Sequence[Token]) -> str | None:
             if named.lower() not in LOCAL_ENGINES:
                 return f"ENGINE {named or 'in quotes'}"
     return None
+
+
+def _defines_table(tokens: Sequence[Token]) -> bool:
+    try:
+        begin = clause_of(tokens).body
+    except Unreadable:
+        begin = 0
+    if begin >= len(tokens) or tokens[begin].upper not in ("CREATE", "ALTER"):
+        return False
+    words = (token.upper for token in tokens[begin + 1 :])
+    return next((word for word in words if word not in _BEFORE_DEFINED), "") in _DEFINED
 
 
 def _is_engine(name: str) -> bool:

@@ -18,7 +18,7 @@ from binlane.servers.variables import version_number
 from binlane.state.records.verifications import AS_BEFORE
 from binlane.verify.rows.column_text import ComparedTable, compared
 
-_ONLY_ON_TARGET: Final = "the table exists on the target and not on the source"
+ONLY_ON_TARGET: Final = "the table exists on the target and not on the source"
 _ONLY_ON_SOURCE: Final = "the table exists on the source and not on the target"
 _JSON_TABLE: Final = (8, 0, 14)
 """The first MySQL whose JSON_TABLE may name columns of an outer query."""
@@ -73,7 +73,7 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         if key is None or selection.table(key) is not None or table.key in both:
             continue
         if key.database in source.databases and source.table(key) is None:
-            not_comparable[table.key] = _ONLY_ON_TARGET
+            not_comparable[table.key] = ONLY_ON_TARGET
     return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(not_comparable.items(), key=_by_name)))
 
 
@@ -83,7 +83,7 @@ def with_way_out(note: str, table: TableKey, channel: str) -> str:
     if note == AS_BEFORE:
         copied = f"`binlane recopy {channel} --table {shell_name(table)}`"
         return f"{note}; verify while such changes pause (or log rows: binlog_format = ROW on the source), or {copied}"
-    if note == _ONLY_ON_TARGET:
+    if note == ONLY_ON_TARGET:
         name = f"{identifier(table.database)}.{identifier(table.table)}"
         return f"{note}; DROP TABLE {name} on the target, unless somebody else needs it there"
     if note == _ONLY_ON_SOURCE:

@@ -459,7 +459,14 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
 
 
 def _move(running: _Running, found: Restore, session: Session) -> None:
-    running.notes += move(session, running.names(found), found.programs.texts)
+    names = running.names(found)
+    running.notes += move(session, names, found.programs.texts)
+    if lost := sorted({*names.values()} - present_databases(session)):
+        raise ConfigError(
+            f"restore {running.name}: expected database {lost[0]} on the target, found none: somebody has dropped it "
+            f"while it got its name; `binlane restore --drop {running.name}` forgets this restore, then begin it again "
+            "under another name (--as)"
+        )
     running.enter(COMPLETE)
 
 
@@ -495,8 +502,9 @@ def drop_restore(
                     "ends that in seconds, then drop the databases that you do not want"
                 )
             with audited(running.endpoints.target, name, "restore --drop", {"stage": found.stage}, by):
-                if found.stage not in (COMPLETE, EXTENDING):
-                    for database in running.names(found):
+                if found.stage not in (COMPLETE, EXTENDING, MOVING):
+                    made = dict(found.definition.replaced).values() if found.stage == REPLACING else ()
+                    for database in (*running.names(found), *(each for each in made if not contents(session, [each]))):
                         drop_database(session, database)
                     said = f"{', '.join(running.names(found))} dropped"
                 with engine.begin() as connection:
