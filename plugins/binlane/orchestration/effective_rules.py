@@ -15,7 +15,6 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
 from binlane.shards.shard_list import parse_shard_list
 from binlane.sql.logged_kinds import NOT_LOGGED
-from binlane.state.windows import Window
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
@@ -65,13 +64,13 @@ def shard_list_text(channel: ChannelConfig) -> str:
         ) from exc
 
 
-def forget_if_rules_have_changed(channel: ChannelConfig, window: Window, folder: WorkFolder) -> None:
-    """Remove a window's files if it has no plan and was extracted under other rules than the channel's present ones.
+def have_rules_changed(channel: ChannelConfig, folder: WorkFolder) -> bool:
+    """Whether a window was extracted under other rules than the channel's present ones.
 
-    It is then extracted again under the new rules; a planned window keeps its rules (invariant 7).
+    If it has no plan, it is then extracted again; a planned window keeps its rules (invariant 7).
     """
-    if window.plan_digest is not None or not folder.exists(files.MANIFEST):
-        return
+    if not folder.exists(files.MANIFEST):
+        return False
     inputs = read_inputs(folder)
     rules, settings = rules_of(channel, inputs.schema), inputs.settings
     if rules.selection.to_values() != settings.filters or (rules.renaming, rules.collations) != (
@@ -82,9 +81,9 @@ def forget_if_rules_have_changed(channel: ChannelConfig, window: Window, folder:
     elif _divides_otherwise(channel, settings):
         changed = "lanes.divide or the (divided) shards of its shard list"
     else:
-        return
+        return False
     log.info("the channel's %s have changed, and the window has no plan yet: it is extracted again", changed)
-    folder.remove()
+    return True
 
 
 def _divides_otherwise(channel: ChannelConfig, settings: PlanSettings) -> bool:

@@ -24,7 +24,7 @@ from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.garbage import uncollected
 from binlane.model import CLOCKS_DIFFER, plural, size_text
 from binlane.orchestration import report, step_progress
-from binlane.orchestration.effective_rules import forget_if_rules_have_changed, selection_of
+from binlane.orchestration.effective_rules import have_rules_changed, selection_of
 from binlane.orchestration.extraction.window_reading import WindowReading, source_of
 from binlane.orchestration.inputs import settings_before, target_has_changed, write_inputs
 from binlane.orchestration.lane_options import apply_options
@@ -268,7 +268,7 @@ def adopt_plan(
     found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri)
     digests = None if folder.digests is None else {**folder.digests, **left}
     blocks = inputs.settings.block_transactions
-    window = set_plan(engine, plan, blocks, recorder(found), plan_engine, folder.uri, digests)
+    window = set_plan(engine, plan, blocks, recorder(found), plan_engine, folder.uri, digests, folder.digests)
     forget_made(folder.uri)
     if stop_at is not None:
         place = stop_at.strip()
@@ -431,7 +431,7 @@ def _as_made(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder, m
     digests = {**recorded, **made}
     if digests != recorded:
         # before the precheck, which may refuse the plan: the next run need not make it again
-        record_files(engine, channel.name, folder.name, digests)
+        record_files(engine, channel.name, folder.name, digests, recorded)
     return dataclasses.replace(folder, digests=digests)
 
 
@@ -508,7 +508,12 @@ def _adopt_unfinished(
     """Resume an earlier run's unfinished window, with the same end and the same plan (invariant 7)."""
     log.info("resuming window %s, which an earlier run has left unfinished", window.bounds.window_id)
     folder = _folders(channel).of(window.bounds.window_id, window.bounds.work)
-    forget_if_rules_have_changed(channel, window, folder)
+    if folder.digests is not None and not folder.has(files.MANIFEST):
+        # an attempt has ended before it wrote the files anew
+        folder.remove()
+    if window.plan_digest is None and have_rules_changed(channel, folder):
+        folder = _to_be_written_anew(channel, endpoints, folder)
+        folder.remove()
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)
         bounds = window.bounds
@@ -522,7 +527,7 @@ def _adopt_unfinished(
         # it may be read from an archive of the server's log now, or the other way round
         manifest = dataclasses.replace(manifest, identity=bounds.source_identity)
         # an attempt that ends before its manifest is made again
-        record = functools.partial(record_files, engine_of(endpoints.target), channel.name, name)
+        record = _recording(channel, endpoints, folder)
         digests = write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest, record)
         folder = dataclasses.replace(folder, digests=digests)
     elif window.plan_digest is None and target_has_changed(endpoints, folder):
@@ -544,11 +549,25 @@ def _with_inputs_of_now(
     order of rows that fits the foreign keys of then may not fit those of now."""
     log.info("the target's tables or limits have changed, and the window has no plan yet: it is planned for them")
     manifest = read_inputs(folder).manifest
+    folder = _to_be_written_anew(channel, endpoints, folder)
     # without its manifest a folder is read again
     for name in (files.MANIFEST, files.SCHEMA, files.CHANNEL):
         folder.remove_file(name)
-    record = functools.partial(record_files, engine_of(endpoints.target), channel.name, manifest.window)
+    record = _recording(channel, endpoints, folder)
     return dataclasses.replace(folder, digests=write_inputs(channel, endpoints, request, folder, manifest, record))
+
+
+def _to_be_written_anew(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder) -> WorkFolder:
+    """The folder of a window without a plan, before its files are touched: from now on the target takes no plan that
+    another run has made from them. Raises WindowBusyError if it has one."""
+    record_files(engine_of(endpoints.target), channel.name, folder.name, {}, folder.digests, only_unplanned=True)
+    return dataclasses.replace(folder, digests={})
+
+
+def _recording(channel: ChannelConfig, endpoints: Endpoints, folder: WorkFolder) -> Callable[[Digests], None]:
+    """Records the digests of files that take the place of the folder's."""
+    engine = engine_of(endpoints.target)
+    return functools.partial(record_files, engine, channel.name, folder.name, before=folder.digests)
 
 
 def _answer(

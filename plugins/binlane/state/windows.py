@@ -240,14 +240,16 @@ def set_plan(
     plan_engine: str = "",
     folder: str = "the window's folder",
     digests: Mapping[str, str] | None = None,
+    before: Mapping[str, str] | None = None,
 ) -> Window:
     """Store the plan's digest with the open window and set its lanes before its first seqno. Repeated: a no-op.
 
     ``record`` is called once in that transaction, if the window had no plan. ``plan_engine``: what made the plan,
     for people; ``folder``: where the window's files are, for them, too; ``digests``: of all files that its lanes and
-    the next window read.
+    the next window read; ``before``: those that were recorded when the plan was read, None if they are not known.
 
-    Raises PlanError if the window has another plan or other bounds, PositionError if there is no such window.
+    Raises PlanError if the window has another plan or other bounds, PositionError if there is no such window,
+    WindowBusyError if the plan is of other files than the window's.
     """
     with engine.begin() as connection:
         window = required_window(connection, plan.channel, plan.window_id, for_update=True)
@@ -257,6 +259,8 @@ def set_plan(
                 f"{window.bounds.last_seqno}, the plan has {plan.first_seqno}..{plan.last_seqno}; run the plan "
                 "job again"
             )
+        if window.plan_digest is None and window.bounds.work.digests != before is not None:
+            raise _was_faster(plan.channel, plan.window_id, "has written its files anew")
         moved = connection.execute(
             update(windows)
             .where(
@@ -288,10 +292,35 @@ def set_plan(
         return required_window(connection, plan.channel, plan.window_id)
 
 
-def record_files(engine: Engine, channel: str, window_id: str, digests: Mapping[str, str]) -> None:
-    """Record the digests of an open window's files; no others are read from now on."""
+def record_files(
+    engine: Engine,
+    channel: str,
+    window_id: str,
+    digests: Mapping[str, str],
+    before: Mapping[str, str] | None,
+    *,
+    only_unplanned: bool = False,
+) -> None:
+    """Record the digests of an open window's files; no others are read from now on. ``before``: those that this run
+    has found.
+
+    Raises WindowBusyError if another run has recorded others, has ended the window or, with ``only_unplanned``, has
+    planned it since.
+    """
     with engine.begin() as connection:
+        window = read_window(connection, channel, window_id, for_update=True)
+        is_open = window is not None and not window.is_finished
+        if window is None or not is_open or window.bounds.work.digests not in (before, digests):
+            raise _was_faster(channel, window_id, "has ended it or has written its files anew")
+        if only_unplanned and window.plan_digest is not None:
+            raise _was_faster(channel, window_id, "has planned it")
         _record_files(connection, channel, window_id, digests)
+
+
+def _was_faster(channel: str, window_id: str, what: str) -> WindowBusyError:
+    return WindowBusyError(
+        f"channel {channel}, window {window_id}: another run of this channel {what} meanwhile; run again"
+    )
 
 
 def _record_files(connection: Connection, channel: str, window_id: str, digests: Mapping[str, str]) -> None:

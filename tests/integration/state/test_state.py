@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ from binlane.state.windows import (
     finish_window,
     open_window,
     read_open_window,
+    record_files,
     set_plan,
 )
 from lab.servers import PrivateServer
@@ -221,6 +223,30 @@ def test_a_window_keeps_its_first_plan(engine: Engine, planned: Window) -> None:
         set_plan(engine, replace(PLAN, digest="d2"))
     with pytest.raises(PlanError, match=r"stored with seqnos 11\.\.20"):
         set_plan(engine, replace(PLAN, digest="d2", last_seqno=21))
+
+
+def test_the_files_of_a_window_are_written_anew_only_while_no_other_run_uses_them(engine: Engine) -> None:
+    """Each run records digests in the place of those that it has found, and plans what it has found."""
+    create_channel(engine, "c", "source", START)
+    of_two = {"manifest.json": "m", "schema.json": "s"}
+    open_window(engine, replace(BOUNDS, work=FolderRecord("file:///srv/w1", of_two)))
+    record = partial(record_files, engine, "c", "w1")
+    with pytest.raises(WindowBusyError, match="has written its files anew"):
+        record({}, {"manifest.json": "older"}, only_unplanned=True)
+    record({}, of_two, only_unplanned=True)
+    with pytest.raises(WindowBusyError, match="has written its files anew"):
+        set_plan(engine, PLAN, digests=of_two, before=of_two)
+    record(of_two, {})
+    record(of_two, {})
+    set_plan(engine, PLAN, digests=of_two, before=of_two)
+    with pytest.raises(WindowBusyError, match="has planned it"):
+        record({}, of_two, only_unplanned=True)
+    # its files are gone, and the same log is read again
+    record({"manifest.json": "m"}, of_two)
+    bring_to_the_end(engine)
+    finish_window(engine, "c", "w1", "d1")
+    with pytest.raises(WindowBusyError, match="has ended it"):
+        record({}, {"manifest.json": "m"})
 
 
 def test_of_four_concurrent_plans_one_is_stored(engine: Engine) -> None:

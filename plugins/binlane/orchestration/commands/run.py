@@ -17,6 +17,7 @@ from binlane.apply.target_state import require_own_target
 from binlane.choices import PlanEngine
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.errors import WindowBusyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import plural, size_text
 from binlane.orchestration import report, step_progress, steps
@@ -189,6 +190,11 @@ def apply_window(
     lanes.begin(channel.name, endpoints.target, request.lanes or channel.lanes.count, at_work)
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"], plan_engine=plan_engine)
+    if adopted["plan"] is None:
+        raise WindowBusyError(
+            f"channel {channel.name}: expected the window {window['window']} on the target, found none: another run "
+            "has dropped it, to read a shorter one; run again"
+        )
     with _timed(seconds, "apply", console):
         lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):

@@ -21,7 +21,9 @@ from binlane.orchestration.extraction import window_reading as reading
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
+from binlane.servers.engines import engine_of
 from binlane.source.segments import extract
+from binlane.state.windows import drop_unplanned
 from binlane.work.files import MANIFEST, WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from tests.integration.window.conftest import CHANNEL, SHARD_LIST, Channel
@@ -38,6 +40,51 @@ def test_two_runs_at_once_end_in_equal_data_and_one_window(channel: Channel) -> 
     channel.assert_equal()
     assert channel.target.query("SELECT COUNT(*), MIN(state) FROM binlane.windows") == [(1, "finished")]
     assert channel.run() is None
+
+
+@pytest.mark.parametrize("asked", ["have_rules_changed", "target_has_changed"])
+def test_a_run_that_would_write_a_window_s_files_anew_leaves_those_of_a_plan(
+    channel: Channel, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run plans the window behind this run's look at its row."""
+    channel.traffic(20)
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    adopted = dict[str, Any]()
+
+    def meanwhile(*_: object) -> bool:
+        if not adopted:
+            run_plan_job(WorkFolder(window["work"]), InProcess())
+            adopted.update(steps.adopt_plan(channel.config, channel.endpoints, window["work"]))
+        return True
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, asked, meanwhile)
+        again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert again["plan"] == adopted["plan"]
+    for lane in adopted["lanes"]:
+        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane["lane"])
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    channel.assert_equal()
+
+
+def test_a_run_whose_window_another_run_has_dropped_says_so(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel.traffic(20)
+    adopt = steps.adopt_plan
+
+    def behind_drop(*arguments: Any, **named: Any) -> Any:
+        found = channel.status.window
+        assert found is not None
+        assert drop_unplanned(engine_of(channel.endpoints.target), found)
+        return adopt(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "adopt_plan", behind_drop)
+        assert channel.cli("run", CHANNEL) == 1
+    assert "another run has dropped it" in " ".join(capsys.readouterr().err.split())
+    assert channel.run() is not None
+    channel.assert_equal()
 
 
 def test_a_run_that_is_killed_while_it_applies_is_carried_on_by_the_next_one(channel: Channel) -> None:
