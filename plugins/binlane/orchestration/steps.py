@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime as dt
 import functools
 import logging
 import threading
@@ -188,13 +189,22 @@ def _extract_next(
         settings = functools.partial(_settings_before, channel, endpoints, request, window)
         reading = dataclasses.replace(reading, told=functools.partial(scan, settings))
     shown = step_progress.extraction(endpoints.target, channel.name, window, told, is_dry=request.dry_run)
+    # an archive gets its files later than they are written: the end of an interval is the latest end of its window
+    is_of_interval = channel.source.connection is None and request.until is None
+    reached = list[float]()
     with _kept_if_whole(folder), shown as progress:
-        manifest = reading.log(_until(request), progress)
+        manifest = reading.log(_until(request, reached.append if is_of_interval else None), progress)
         if manifest.transactions > 0:
             with doing("extract: the definitions of the target's tables"):
                 digests = write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
                 open_window(engine, WindowBounds.of(manifest, folder.uri, digests), manifest.start)
+    if reached:
+        through = None
+        log.warning(
+            "the archive reaches to %s, the interval to %s: what is between comes with a later run",
+            dt.datetime.fromtimestamp(reached[0], dt.UTC).isoformat(timespec="seconds"), request.until_time,
+        )  # fmt: skip
     if manifest.transactions == 0:
         folder.remove()
         if not request.dry_run:
@@ -470,13 +480,13 @@ def _complete_through(channel: ChannelConfig, endpoints: Endpoints, request: Win
         return min(clock_of(connection), time.time() + CLOCKS_DIFFER)
 
 
-def _until(request: WindowRequest) -> Until:
+def _until(request: WindowRequest, if_early: Callable[[float], None] | None) -> Until:
     if request.until_position is not None:
         return UntilPosition(request.until_position)
     if request.until_gtid is not None:
         return UntilGtid(request.until_gtid, inclusive=False)
     if request.until_time is not None:
-        return UntilTime(request.until_time.timestamp())
+        return UntilTime(request.until_time.timestamp(), if_early)
     return UntilLogEnd()
 
 

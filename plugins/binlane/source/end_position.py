@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import numpy as np
@@ -26,6 +27,9 @@ class UntilTime:
     """The window ends before the first transaction committed at or after ``time`` (seconds since the epoch)."""
 
     time: float
+    if_early: Callable[[float], None] | None = None
+    """Gets the newest commit time of an archive that does not reach ``time``; the window ends there then. None: that is
+    an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,10 @@ class AnyTransaction:
 class BeforeTime(AnyTransaction):
     """The end by commit time."""
 
-    def __init__(self, time: float, state: LogState, name: str) -> None:
-        """Raises WindowOpenError if the source's clock has not passed ``time``."""
-        self._time = time
+    def __init__(self, until: UntilTime, state: LogState, name: str) -> None:
+        """Raises WindowOpenError if the source's clock has not passed the time."""
+        self._time = time = until.time
+        self._if_early = until.if_early
         self._state = state
         self._name = name
         if state.closes_by_clock and state.clock < time:
@@ -111,11 +116,14 @@ class BeforeTime(AnyTransaction):
 
     def check_log_end(self, newest: float) -> None:
         """An archive proves that it is complete up to the end by containing a newer transaction."""
-        if not self._state.closes_by_clock and newest < self._time:
+        if self._state.closes_by_clock or newest >= self._time:
+            return
+        if self._if_early is None:
             raise WindowOpenError(
                 f"{self._name}: the window ends at {_text(self._time)}, the archive reaches to {_text(newest)}: "
                 "files of the window may still be missing; run the step again when the archive has them"
             )
+        self._if_early(newest)
 
 
 class AtGtid(AnyTransaction):
@@ -190,8 +198,8 @@ def first_of(wanted: NDArray[np.bool_]) -> int:
 def bound_of(until: Until, state: LogState, name: str) -> Bound:
     """The bound that ``until`` means for a source in this state; raises WindowOpenError if it is too early."""
     match until:
-        case UntilTime(time):
-            return BeforeTime(time, state, name)
+        case UntilTime():
+            return BeforeTime(until, state, name)
         case UntilGtid():
             return AtGtid(until, name)
         case UntilPosition(position):

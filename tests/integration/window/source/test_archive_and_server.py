@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 from pathlib import Path
 
 import pytest
 
-from binlane.errors import SourceIdentityError
+from binlane.errors import SourceIdentityError, WindowOpenError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from tests.conftest import requires_mysql
@@ -50,6 +51,22 @@ def test_a_channel_goes_to_an_archive_of_its_log_and_back(family: str, channel_o
         assert applied > before
     read_from(channel, LIVE)
     assert channel.cli("verify", CHANNEL, "--full") == 0
+
+
+def test_a_window_of_an_interval_ends_where_the_archive_ends(channel: Channel, tmp_path: Path) -> None:
+    """Files of an archive come later than the schedule's runs, each of which takes what is there."""
+    end = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
+    for seed in range(2):
+        channel.traffic(20, seed=seed)
+        read_from(channel, archived(channel, tmp_path / "archive"))
+        assert channel.run(WindowRequest(interval_end=end)) is not None
+        channel.assert_equal()
+    assert channel.run(WindowRequest(interval_end=end)) is None
+    # files of the interval may still come
+    through = "SELECT COALESCE(complete_through, 0) < %s FROM binlane.channels"
+    assert channel.target.query(through, (end.timestamp(),)) == [(1,)]
+    with pytest.raises(WindowOpenError, match="the archive reaches to"):
+        channel.run(WindowRequest(end.isoformat()))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
