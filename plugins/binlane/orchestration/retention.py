@@ -1,5 +1,6 @@
 """Removes old work folders: after each window, and at the start of each run, because a run can be killed during the
-removal.
+removal. Old rows of the state are removed at the start of each run alone, because a run that applies no window adds
+some, too.
 
 Folders of unfinished windows are kept: the rows on the target decide which windows are finished and old.
 """
@@ -21,21 +22,32 @@ _log = logging.getLogger(__name__)
 
 
 def remove_old(channel: ChannelConfig, endpoints: Endpoints) -> None:
-    """Remove the folders of finished windows beyond the newest ``work.keep_windows``, unusable folders, and the rows of
-    the state beyond ``work.keep_history``."""
+    """``remove_folders``, and remove the rows of the state beyond ``work.keep_history``."""
+    remove_folders(channel, endpoints)
+    gone = forget_history(engine_of(endpoints.target), channel.name, keep=channel.work.keep_history)
+    if gone:
+        _log.info("removing the rows of %s from the state on the target", plural(gone, "old window"))
+
+
+def remove_folders(channel: ChannelConfig, endpoints: Endpoints) -> None:
+    """Remove the folders of finished windows beyond the newest ``work.keep_windows``, and folders of killed extractions
+    and dry runs whose first seqno the watermark has passed: no run can use them."""
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
+        watermark = read_channel(connection, channel.name).watermark.seqno
+        known = windows_with_work(connection, channel.name)
     folders = WindowFolders(channel.work.uri, channel.name)
     for window, record in old:
         _remove(folders, window, record)
         # after the removal, so that a later run repeats an interrupted one
         with engine.begin() as connection:
             forget_work(connection, channel.name, window)
-    _sweep(channel, endpoints)
-    gone = forget_history(engine, channel.name, keep=channel.work.keep_history)
-    if gone:
-        _log.info("removing the rows of %s from the state on the target", plural(gone, "old window"))
+    for name in folders.all.children():
+        first = first_seqno_in(name)
+        if first is not None and first <= watermark and name not in known:
+            _log.info("removing %s, which belongs to no window on the target", folders.all.child(name).uri)
+            folders.all.child(name).remove()
 
 
 def _remove(folders: WindowFolders, window: str, record: FolderRecord) -> None:
@@ -50,17 +62,3 @@ def _remove(folders: WindowFolders, window: str, record: FolderRecord) -> None:
             "alone; if the work folder was moved, remove the first by hand",
             *(window, one_line(record.uri), folder.uri),
         )
-
-
-def _sweep(channel: ChannelConfig, endpoints: Endpoints) -> None:
-    """Remove folders of killed extractions and dry runs whose first seqno the watermark has passed: no run can use
-    them."""
-    folder = WindowFolders(channel.work.uri, channel.name).all
-    with engine_of(endpoints.target).connect() as connection:
-        watermark = read_channel(connection, channel.name).watermark.seqno
-        known = windows_with_work(connection, channel.name)
-    for name in folder.children():
-        first = first_seqno_in(name)
-        if first is not None and first <= watermark and name not in known:
-            _log.info("removing %s, which belongs to no window on the target", folder.child(name).uri)
-            folder.child(name).remove()

@@ -31,7 +31,7 @@ from binlane.orchestration.inputs import settings_before, target_has_changed, wr
 from binlane.orchestration.lane_options import apply_options
 from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import HIGHEST, WindowRequest
-from binlane.orchestration.retention import remove_old
+from binlane.orchestration.retention import remove_folders, remove_old
 from binlane.orchestration.shorten_window import is_forgotten
 from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle
 from binlane.orchestration.terminal import as_text
@@ -358,7 +358,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
     with engine.connect() as connection:
         record_target(channel.work.uri, read_channel(connection, channel.name))
-    remove_old(channel, endpoints)
+    remove_folders(channel, endpoints)
     facts = facts_of(plan)
     return {
         "window": plan.window_id,

@@ -32,6 +32,7 @@ def test_a_change_stays_unverified_since_then_when_its_window_s_row_is_deleted(c
     since = uncovered(channel)
     assert since is not None
     windows(channel, 5)
+    assert channel.run() is None
     assert channel.target.query("SELECT COUNT(*) FROM binlane.windows") == [(2,)]
     assert uncovered(channel) == since
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import (
@@ -70,12 +71,15 @@ def forget_history(engine: Engine, channel: str, *, keep: int) -> int:
     Always kept: windows that are unfinished, that have a folder, or that a kept verification, skip or conflict names;
     and the newest drill, and of each kind the newest verification, that found everything equal.
     """
-    for table, clause in (
+    clauses = (
         (verifications, _old_verifications(channel, keep)),
         (errors, _older(errors, channel, keep)),
         (drills, _old_drills(channel, keep)),
-    ):
-        _forget(engine, table, select(table.c.id).where(clause))
+    )
+    with engine.connect() as connection:
+        rows = [(table, [*connection.scalars(select(table.c.id).where(clause))]) for table, clause in clauses]
+    for table, numbers in rows:
+        _forget(engine, table, numbers)
     gone = 0
     with engine.connect() as connection:
         found = [row.window_id for row in connection.execute(_old_windows(channel, keep))]
@@ -89,9 +93,7 @@ def forget_history(engine: Engine, channel: str, *, keep: int) -> int:
     return gone
 
 
-def _forget(engine: Engine, table: Table, found: Select[tuple[int]]) -> None:
-    with engine.connect() as connection:
-        numbers = [row.id for row in connection.execute(found)]
+def _forget(engine: Engine, table: Table, numbers: Sequence[int]) -> None:
     for at in range(0, len(numbers), _BATCH):
         with engine.begin() as connection:
             connection.execute(delete(table).where(table.c.id.in_(numbers[at : at + _BATCH])))
