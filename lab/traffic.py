@@ -165,7 +165,7 @@ def _writers(
     """The tenants' databases, and one writer a thread."""
     if not 1 <= threads <= min(16, tenants):
         raise ValueError(f"threads: expected 1..{min(16, tenants)}, got {threads}")
-    names = [f"tenant_{number:03}" for number in range(1, tenants + 1)]
+    names = _names(tenants)
     with _session(connection_factory) as cursor:
         found = _prepare(cursor, names, seed)
     # a string seeds the generator equally in every process, unlike hash()
@@ -190,16 +190,36 @@ def _prepare(cursor: Any, names: Sequence[str], seed: int) -> list[Tenant]:
     """
     cursor.execute("SELECT table_schema, COUNT(*) FROM information_schema.tables GROUP BY table_schema")
     tables = dict(cursor.fetchall())
-    for name, wanted in ((REFERENCE, REFERENCE_TABLES), *((name, TENANT_TABLES) for name in names)):
+    for name, wanted in _databases(names).items():
         if tables.get(name, 0) < len(wanted):
-            cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{name}` CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
-            for table in wanted:
-                cursor.execute(table.format(db=name))
+            for statement in _creations(name, wanted):
+                cursor.execute(statement)
     prices = ",".join(f"('SKU{sku:09}',{sku % 97 + 0.5},'EUR',0)" for sku in range(_SKUS))
     cursor.execute(f"INSERT IGNORE INTO `{REFERENCE}`.prices VALUES {prices}")
     cursor.execute(f"INSERT INTO `{REFERENCE}`.runs (seed) VALUES ({seed})")
     run = cursor.lastrowid
     return [_look(cursor, name, run) for name in names]
+
+
+def creations(tenants: int) -> Iterator[str]:
+    """The statements that create what ``run_traffic`` would create for so many tenants."""
+    for name, tables in _databases(_names(tenants)).items():
+        yield from _creations(name, tables)
+
+
+def _names(tenants: int) -> list[str]:
+    return [f"tenant_{number:03}" for number in range(1, tenants + 1)]
+
+
+def _databases(names: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """The databases, each with the statements of its tables."""
+    return {REFERENCE: REFERENCE_TABLES, **dict.fromkeys(names, TENANT_TABLES)}
+
+
+def _creations(name: str, tables: Sequence[str]) -> Iterator[str]:
+    yield f"CREATE DATABASE IF NOT EXISTS `{name}` CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+    for table in tables:
+        yield table.format(db=name)
 
 
 def _look(cursor: Any, name: str, run: int) -> Tenant:

@@ -48,7 +48,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_work_folder_without_room_is_named_and_the_window_is_run_again(channel: Channel, small_disk: Path) -> None:
     channel.write_channel(f'[work]\nuri = "{small_disk}"\n')
-    channel.traffic(60, tenants=4)
+    channel.traffic(60, tenants=4, creates=True)
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"\0" * (240 << 10))
     with pytest.raises(WorkError, match="No space left on device; this step writes nothing"):
@@ -82,7 +82,7 @@ def flipped(file: Path) -> None:
 
 @pytest.mark.parametrize("damage", [torn, flipped, Path.unlink])
 def test_a_damaged_segment_is_refused_and_written_anew(channel: Channel, damage: Callable[[Path], None]) -> None:
-    channel.traffic(60, tenants=4)
+    channel.traffic(60, tenants=4, creates=True)
     window = steps.extract(channel.config, channel.endpoints, NOW)
     damage(min(Path(window["work"]).glob("segments/*")))
     with pytest.raises(PlanError, match="remove ") as refused:
@@ -98,7 +98,7 @@ def test_a_damaged_segment_is_refused_and_written_anew(channel: Channel, damage:
 
 @pytest.mark.parametrize("damage", [torn, flipped, Path.unlink])
 def test_a_damaged_lane_file_is_refused_and_written_anew(channel: Channel, damage: Callable[[Path], None]) -> None:
-    channel.traffic(60, tenants=4)
+    channel.traffic(60, tenants=4, creates=True)
     window = steps.extract(channel.config, channel.endpoints, NOW)
     run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])

@@ -30,7 +30,7 @@ def channel(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Calla
     made = fresh_channel(source, target, tmp_path, clean_servers)
     # retention, too, has a folder to remove in each window
     made.write_channel("[work]\nkeep_windows = 1\n")
-    made.traffic(20, tenants=2, mix=MIX)
+    made.traffic(20, tenants=2, mix=MIX, creates=True)
     made.run()
     return made
 
@@ -39,7 +39,7 @@ def channel(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Calla
 def test_kill_9_of_the_steps_around_the_lanes(
     channel: Channel, tmp_path: Path, request: pytest.FixtureRequest, in_files: bool
 ) -> None:
-    channel.traffic(12, tenants=2, seed=1000, mix=MIX)
+    channel.traffic(12, tenants=2, seed=1000, mix=MIX, creates=True)
     counted = tmp_path / "seen"
     assert not was_killed(run_steps, channel.config, channel.endpoints, Fault(), in_files, counted)
     calls = counted.read_text().splitlines()
@@ -48,7 +48,7 @@ def test_kill_9_of_the_steps_around_the_lanes(
     for number, fault in enumerate(some(points, request.node.name, sample=3, share=0.03)):
         where = f"{fault} of {len(calls)}: {calls[fault.at - 1]}"
         before = channel.status.channel
-        channel.traffic(12, tenants=2, seed=number, mix=MIX)
+        channel.traffic(12, tenants=2, seed=number, mix=MIX, creates=True)
         # no window is quite like another: the last points can be behind this one's end
         if was_killed(run_steps, channel.config, channel.endpoints, fault, in_files, None):
             survived[f"step around the lanes killed by SIGKILL at {kind}, {channel.target.name}"] += 1
@@ -58,6 +58,6 @@ def test_kill_9_of_the_steps_around_the_lanes(
         assert (status.window, status.channel.windows, list(status.errors)) == (None, before.windows + 1, []), where
         # one that was killed while it removed the last window's folder leaves that to the next run, window or none
         assert len(list(channel.work.iterdir())) == 1, where
-    channel.traffic(12, tenants=2, seed=2000, mix=MIX)
+    channel.traffic(12, tenants=2, seed=2000, mix=MIX, creates=True)
     channel.run()
     assert len(list(channel.work.iterdir())) == 1

@@ -66,7 +66,7 @@ def extract_until_first_segment(config: ChannelConfig, endpoints: Endpoints) -> 
 def test_a_killed_extraction_leaves_a_folder_that_the_next_finished_window_removes(
     channel: Channel, crash: Callable[[ChannelConfig, Endpoints], None]
 ) -> None:
-    channel.traffic(40)
+    channel.traffic(40, creates=True)
     assert was_killed(crash, channel.config, channel.endpoints)
     [left] = channel.work.iterdir()
     assert channel.status.window is None
@@ -78,7 +78,7 @@ def test_a_killed_extraction_leaves_a_folder_that_the_next_finished_window_remov
 
 
 def test_folders_of_dry_runs_go_when_the_watermark_has_passed_them_and_others_stay(channel: Channel) -> None:
-    channel.traffic(40)
+    channel.traffic(40, creates=True)
     steps.extract(channel.config, channel.endpoints, WindowRequest("now", dry_run=True))
     (channel.work / "notes").mkdir()
     channel.run()
@@ -109,7 +109,7 @@ def filter_until_plan(work: str) -> None:
 @pytest.mark.parametrize("crash", [filter_until_mapped, filter_until_plan])
 @pytest.mark.trial
 def test_a_killed_plan_job_is_run_again_over_what_it_left(channel: Channel, crash: Callable[[str], None]) -> None:
-    channel.traffic(60)
+    channel.traffic(60, creates=True)
     window = steps.extract(channel.config, channel.endpoints, NOW)
     assert was_killed(crash, window["work"])
     again = steps.extract(channel.config, channel.endpoints, NOW)
@@ -121,7 +121,7 @@ def test_a_killed_plan_job_is_run_again_over_what_it_left(channel: Channel, cras
 
 @pytest.mark.trial
 def test_lanes_of_the_command_line_end_with_it_when_it_alone_is_killed(channel: Channel) -> None:
-    channel.traffic(300)
+    channel.traffic(300, creates=True)
     run = channel.start("run", CHANNEL)
     wait_for_a_lane_to_move(channel)
     os.kill(run.pid, signal.SIGKILL)
@@ -159,7 +159,7 @@ def test_a_source_that_is_killed_while_it_is_read(
         clean_servers(target)
         channel = Channel(source, target, tmp_path)
         channel.init()
-        channel.traffic(200)
+        channel.traffic(200, creates=True)
         write = segment_writer.WrittenBehind.write
 
         def write_and_kill(self: segment_writer.WrittenBehind, data: bytes | memoryview, header: bytes) -> None:
@@ -172,7 +172,7 @@ def test_a_source_that_is_killed_while_it_is_read(
                 steps.extract(channel.config, channel.endpoints, NOW)
         assert list(channel.work.glob("*")) == []
         source.restart()
-        channel.traffic(40, seed=2)
+        channel.traffic(40, seed=2, creates=True)
         channel.run()
         channel.assert_equal()
     survived["source killed while it was read"] += 1
@@ -182,7 +182,7 @@ def test_a_lost_folder_of_a_run_that_asked_for_lanes_and_blocks_of_its_own_gives
     channel: Channel,
 ) -> None:
     """The next run asks for neither (finding 12: the same digest)."""
-    channel.traffic()
+    channel.traffic(creates=True)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now", lanes=2, block_transactions=3))
     run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
@@ -290,7 +290,7 @@ def test_a_folder_lost_behind_the_drop_of_what_a_statement_used_gives_the_same_p
 
 def test_every_task_of_a_window_can_be_run_again_at_any_time(channel: Channel) -> None:
     """Finding 14, and Airflow's retries: each step twice, then all of them once more behind the end."""
-    channel.traffic(60)
+    channel.traffic(60, creates=True)
     window = steps.extract(channel.config, channel.endpoints, NOW)
     assert steps.extract(channel.config, channel.endpoints, NOW)["window"] == window["window"]
     for _ in range(2):
@@ -314,7 +314,7 @@ def test_every_task_of_a_window_can_be_run_again_at_any_time(channel: Channel) -
 
 def test_cleared_tasks_of_a_finished_window_need_no_file(channel: Channel) -> None:
     """Finding 27: retention has removed them."""
-    channel.traffic(40)
+    channel.traffic(40, creates=True)
     window = steps.extract(channel.config, channel.endpoints, NOW)
     plan = run_plan_job(WorkFolder(window["work"]), InProcess())
     adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])

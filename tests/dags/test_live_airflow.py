@@ -131,7 +131,7 @@ class Site:
     @contextlib.contextmanager
     def held(self, seed: int) -> Iterator[str]:
         """A run, in the middle of a window of new traffic: a lane waits inside a block for as long as this lasts."""
-        self.channel.traffic(120, seed=seed, mix=MIX)
+        self.channel.traffic(120, seed=seed, mix=MIX, creates=True)
         with locked_rows(self.channel.target) as blocked:
             run_id = self.trigger()
             self.wait(blocked)
@@ -183,7 +183,7 @@ def one_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             with ThreadPoolExecutor(1) as pool:
                 up = pool.submit(started, airflow)
                 channel.init()
-                channel.traffic(60, tenants=4, mix=MIX)
+                channel.traffic(60, tenants=4, mix=MIX, creates=True)
                 channel.run()
                 up.result()
             yield Site(airflow, channel)
@@ -290,7 +290,7 @@ def test_a_task_whose_supervisor_is_killed_ends_though_it_waits_for_a_lock(site:
 )
 def test_cleared_tasks_go_on_behind_what_the_message_names(site: Site, breaks: str, typed: str) -> None:
     channel = site.channel
-    channel.traffic(40, tenants=4, seed=31, mix=MIX)
+    channel.traffic(40, tenants=4, seed=31, mix=MIX, creates=True)
     run_on(channel.target, "SET SESSION foreign_key_checks = 0", breaks, log=False)
     run_id = site.trigger()
     assert site.ended(run_id) == "failed"
@@ -313,7 +313,7 @@ def test_cleared_tasks_go_on_behind_what_the_message_names(site: Site, breaks: s
 
 
 def test_the_boards_verification_is_a_run_that_applies_nothing(site: Site) -> None:
-    site.channel.traffic(20, tenants=4, seed=4, mix=MIX)
+    site.channel.traffic(20, tenants=4, seed=4, mix=MIX, creates=True)
     before = site.channel.status.channel
     asked = site.airflow.api.call("POST", f"/binlane/api/channels/{CHANNEL}/verify", {"full": True})
     (run_id,) = re.findall(r"run (\S+) of", asked["message"])
@@ -336,7 +336,7 @@ def test_a_window_that_a_shell_has_applied_is_an_event_of_the_channels_asset(
     text = file.read_text()
     scheme, _, place = api.url.partition("://")
     monkeypatch.setitem(channel.environment, "AIRFLOW_CONN_SITE", f"{scheme}://{api.user}:{api.password}@{place}/")
-    channel.traffic(20, tenants=4, seed=91, mix=MIX)
+    channel.traffic(20, tenants=4, seed=91, mix=MIX, creates=True)
     try:
         file.write_text(f'{text}\n[announce]\nairflow = "site"\n')
         assert channel.cli("run", CHANNEL, "--engine", "local") == 0

@@ -71,7 +71,7 @@ class History(RuleBasedStateMachine):
     @rule(transactions=st.integers(1, 40))
     def write(self, transactions: int) -> None:
         self.seed += 1
-        self.channel.traffic(transactions, tenants=4, seed=self.seed)
+        self.channel.traffic(transactions, tenants=4, seed=self.seed, creates=True)
 
     @precondition(lambda self: not self.stopped)
     @rule()

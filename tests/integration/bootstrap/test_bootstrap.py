@@ -157,12 +157,12 @@ def test_rows_whose_key_is_a_large_set_are_copied(either: Channel) -> None:
 
 
 def test_under_traffic_with_ddl_and_accounts_no_row_is_lost_or_twice(either: Channel) -> None:
-    either.traffic(transactions=120)
+    either.traffic(transactions=120, creates=True)
     failures: list[BaseException] = []
 
     def write() -> None:
         try:
-            either.traffic(transactions=250, seed=2)
+            either.traffic(transactions=250, seed=2, creates=True)
         except BaseException as exc:
             failures.append(exc)
 

@@ -33,7 +33,7 @@ def traffic(channel: Channel) -> Iterator[None]:
         seed = 2
         try:
             while not ended.is_set():
-                channel.traffic(transactions=40, seed=(seed := seed + 1))
+                channel.traffic(transactions=40, seed=(seed := seed + 1), creates=True)
         except BaseException as exc:
             failures.append(exc)
 
@@ -68,7 +68,7 @@ def mysql(
 
 
 def test_a_clone_of_a_live_source(mysql: Channel, capsys: pytest.CaptureFixture[str]) -> None:
-    mysql.traffic(transactions=100)
+    mysql.traffic(transactions=100, creates=True)
     assert begin(mysql, "--from-clone", "--users") == 2
     assert "expected one of them alone" in capsys.readouterr().err
     assert begin(mysql, "--from-clone") == 1
@@ -85,7 +85,7 @@ def test_a_clone_of_a_live_source(mysql: Channel, capsys: pytest.CaptureFixture[
 def test_a_clone_that_does_not_fit_is_refused_by_name(
     mysql: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mysql.traffic(transactions=20)
+    mysql.traffic(transactions=20, creates=True)
     [(database,)] = mysql.source.query(
         "SELECT MIN(table_schema) FROM information_schema.tables WHERE table_type = "
         "'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', 'performance_schema')"
@@ -134,7 +134,7 @@ def mariadb(
 
 def test_a_backup_of_a_live_source(mariadb: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "backup"
-    mariadb.traffic(transactions=100)
+    mariadb.traffic(transactions=100, creates=True)
     with traffic(mariadb):
         back_up(mariadb.source, folder)
         assert begin(mariadb, "--from-backup", str(folder)) == 2
@@ -177,7 +177,7 @@ def test_a_backup_that_does_not_fit_is_refused_by_name(
     mariadb: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "backup"
-    mariadb.traffic(transactions=20)
+    mariadb.traffic(transactions=20, creates=True)
     back_up(mariadb.source, folder)
     prepare(folder)
     restore(folder, mariadb.target)

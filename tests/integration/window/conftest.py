@@ -34,7 +34,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.plan_job.job import InProcess, run_plan_job
 from lab.compare import compare
 from lab.servers import PrivateServer
-from lab.traffic import Mix, TrafficSummary, run_traffic
+from lab.traffic import Mix, TrafficSummary, creations, run_traffic
 from tests.emptied import drop_databases, empty_target
 from tests.forked import process
 
@@ -135,16 +135,25 @@ class Channel:
             run_on(server, *statements, log=False)
 
     def traffic(
-        self, transactions: int = 150, tenants: int | None = None, seed: int = 1, mix: Mix = MIXED
+        self,
+        transactions: int = 150,
+        tenants: int | None = None,
+        seed: int = 1,
+        mix: Mix = MIXED,
+        *,
+        creates: bool = False,
     ) -> TrafficSummary:
-        """Of two tenants for few transactions, else of four: each is five tables to be made on both servers, which is
-        more than a small window is otherwise."""
+        """Of two tenants for few transactions, else of four. Their databases are on both servers before, with five
+        tables each: by the log (``creates``) they would be more than a small window is otherwise."""
         is_small = tenants is None and transactions <= _FEW_TRANSACTIONS
+        count = 2 if is_small else tenants or 4
+        if not creates and not self.source.query(f"SHOW DATABASES LIKE 'tenant\\_{count:03}'"):
+            self.on_both(*creations(count))
         # a connection that has one tenant writes no transaction of two
         threads = 1 if is_small else 2
         return run_traffic(
             self.source.connect,
-            tenants=2 if is_small else tenants or 4,
+            tenants=count,
             transactions=transactions,
             seed=seed,
             threads=threads,

@@ -369,7 +369,7 @@ def test_rows_are_for_those_who_may_edit_whole_in_pages_and_as_they_were_logged(
 def test_verifications_are_shown_with_what_they_found(channel: Channel) -> None:
     client = client_of(channel)
     assert get(client, API)["verifications"] == []
-    channel.traffic(40, mix=Mix())
+    channel.traffic(40, mix=Mix(), creates=True)
     channel.run()
     verify_channel(channel.config, channel.endpoints, Options(full=False))
     channel.target.query("CREATE TABLE tenant_001.mine (id INT PRIMARY KEY)")

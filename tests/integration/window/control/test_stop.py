@@ -63,9 +63,6 @@ def test_stops_inside_folded_blocks_leave_the_state_of_one_seqno_and_resume_from
 ) -> None:
     channel.write_channel(blocks=f'reduce = "{reduce}"\n')
     if reduce == "window":
-        # the tables are made by a window of their own: those that a DDL names are not folded
-        channel.traffic(10)
-        channel.run()
         channel.traffic(240, seed=2, mix=Mix(0, 0, 0, 0, 0))
     else:
         channel.traffic(120)

@@ -43,7 +43,7 @@ def test_a_chain_passes_rows_on_and_keeps_the_state_of_its_middle_server(
     first, second = chain
     own, last = states(second.target), 0
     for seed in (1, 2):
-        first.traffic(transactions=40, seed=seed)
+        first.traffic(transactions=40, seed=seed, creates=True)
         assert first.run() is not None
         capsys.readouterr()
         assert second.cli("plan", CHANNEL) == 0

@@ -12,7 +12,7 @@ from tests.integration.window.conftest import MIXED, Channel, ChannelOf
 
 
 def test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op(channel: Channel) -> None:
-    channel.traffic()
+    channel.traffic(creates=True)
     done = channel.run()
     assert done is not None
     channel.assert_equal()
@@ -20,7 +20,7 @@ def test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op
     assert before.channel.watermark.seqno == done["seqno"] > 150
     assert channel.run() is None
     assert channel.status == before
-    channel.traffic(seed=2)
+    channel.traffic(seed=2, creates=True)
     again = channel.run()
     assert again is not None
     assert again["seqno"] > done["seqno"] + 150
@@ -35,7 +35,7 @@ def test_a_mixed_window_from_mysql_to_mysql_makes_both_servers_equal(
     # as a connection is that says nothing of it: MySQL's own certificate is taken
     channel.connect("source_server", mysql_source, tls="preferred")
     channel.connect("target_server", mysql_target, tls="preferred")
-    channel.traffic()
+    channel.traffic(creates=True)
     assert channel.run() is not None
     assert channel.run() is None
     channel.assert_equal()
@@ -51,7 +51,7 @@ def test_a_mixed_window_from_family_to_family_makes_both_servers_hold_the_same_r
     for number in range(1, 5):
         name = f"tenant_{number:03}"
         channel.source.query(f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
-    channel.traffic(mix=replace(MIXED, accounts=0))
+    channel.traffic(mix=replace(MIXED, accounts=0), creates=True)
     assert channel.run() is not None
     assert channel.run() is None
     assert channel.rows_of(channel.source) == channel.rows_of(channel.target)
