@@ -8,22 +8,30 @@ where sql_mode allows it, and logs the engine's name.
 from __future__ import annotations
 
 import contextlib
+import struct
 from typing import Any, Final
 
 import pymysql
 import pytest
 
 from binlane.binlog.events import Query
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import transactions
 from binlane.bootstrap.definition_copy import Definition
 from binlane.bootstrap.definition_proof import foreign_part
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, UnsupportedEventError
 from binlane.model import Flavor, SessionContext
-from binlane.plan.transaction.decode import _engine_elsewhere
+from binlane.plan.transaction.decode import LogFormat, StatementPart, _engine_elsewhere, dissect
 from binlane.sql.programs.of_server import never_in_lane
 from binlane.sql.words import words_of
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import ChannelOf, run_on
+from tests.unit.binlog.cases import MARIADB, MYSQL, log, mariadb_gtid, mysql_gtid, query
+
+_MODE: Final = b"\1" + struct.pack("<Q", 0)
+"""The status variable of an empty sql_mode."""
+_NO_FOLDERS: Final = 0x80
 
 ELSEWHERE: Final = (
     "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=FEDERATED {}",
@@ -108,6 +116,44 @@ def test_a_program_with_a_column_of_that_name_runs(text: str, flavor: Flavor) ->
     assert never_in_lane(tokens) is None
 
 
+FOLDERS: Final = (
+    "SET STATEMENT sql_mode = '' FOR CREATE TABLE app.x (a INT) DATA DIRECTORY = '{}'",
+    "SET STATEMENT min_examined_row_limit = 9, Sql_Mode = '' FOR CREATE TEMPORARY TABLE x (a INT) INDEX DIRECTORY '{}'",
+    "SET STATEMENT sql_mode = '' FOR ALTER TABLE app.t PARTITION BY HASH (a) (PARTITION p DATA DIRECTORY = '{}')",
+)
+"""Tables with a folder of the server's machine, in a sql_mode of their own. A line more is an attack more."""
+
+
+@pytest.mark.parametrize("text", FOLDERS)
+def test_a_folder_is_named_in_the_log_s_sql_mode_alone(text: str) -> None:
+    """The mode in which the target ignores it would be another."""
+    with pytest.raises(UnsupportedEventError, match="a table with a folder, in another sql_mode than the log's"):
+        _parts_of(text.format("/x"), Flavor.MARIADB, status=_MODE)
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_a_folder_in_a_session_without_a_sql_mode_is_refused(flavor: Flavor) -> None:
+    """An archive's: servers log the mode of each statement."""
+    text = "CREATE TABLE app.x (a INT) DATA DIRECTORY = '/x'"
+    assert [part.context.sql_mode for part in _parts_of(text, flavor, status=_MODE)] == [_NO_FOLDERS]
+    with pytest.raises(UnsupportedEventError, match="a table with a folder, in another sql_mode than the log's"):
+        _parts_of(text, flavor, status=b"")
+
+
+@pytest.mark.parametrize("flavor", Flavor)
+def test_the_modes_of_a_program_about_folders_are_its_own(flavor: Flavor) -> None:
+    text = "CREATE PROCEDURE app.p() COMMENT 'makes a DATA DIRECTORY' DO 1"
+    assert [part.context.sql_mode for part in _parts_of(text, flavor, status=_MODE)] == [0]
+
+
+@pytest.mark.parametrize("option", ["DATA DIRECTORY = '/x'", "INDEX DIRECTORY '/x'", "DATA DIRECTORY := '/x'"])
+def test_no_body_of_a_lane_names_a_folder(option: str) -> None:
+    body = f"BEGIN CREATE TEMPORARY TABLE app.x (a INT) {option}; END"
+    assert never_in_lane(words_of(body.encode(), SessionContext(), Flavor.MARIADB).tokens) == " ".join(
+        option.split()[:2]
+    )
+
+
 @pytest.mark.parametrize("engine", ["FEDERATED", "CONNECT", "SPIDER", "OF_NOBODY"])
 def test_no_copy_makes_such_a_table(engine: str) -> None:
     """What poses as a source shows it."""
@@ -116,6 +162,17 @@ def test_no_copy_makes_such_a_table(engine: str) -> None:
         shown = f"CREATE TABLE `t` (\n  `a` int(11) DEFAULT NULL\n) {options}"
         server = type("_Server", (), {"flavor": Flavor.MARIADB})()
         assert foreign_part(Definition("TABLE", "app", "t", shown.encode()), server) is not None
+
+
+def _parts_of(text: str, flavor: Flavor, status: bytes) -> list[StatementPart]:
+    """What becomes of a statement of a log, between servers of one family."""
+    is_mariadb = flavor is Flavor.MARIADB
+    gtid = mariadb_gtid(1, 1) if is_mariadb else mysql_gtid(1)
+    data = log(gtid, query(text.encode(), database=b"app", status=status), log_format=MARIADB if is_mariadb else MYSQL)
+    reader = LogReader(memoryview(data), "binlog.000001")
+    (transaction,) = transactions(reader)
+    found = dissect(transaction, LogFormat(reader.format, reader.name, 0, flavor))
+    return [part for part in found if isinstance(part, StatementPart)]
 
 
 def test_no_table_of_the_log_reaches_another_server(channel_of: ChannelOf) -> None:

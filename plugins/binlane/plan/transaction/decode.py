@@ -325,12 +325,21 @@ class _Dissection:
         if _precedes_its_rows(facts):
             # without START TRANSACTION it commits implicitly, in front of its rows; exactly once by its GTID
             facts = replace(facts, commits_implicitly=True)
-        if facts.commits_implicitly and _DIRECTORY.search(sql) is not None and context.sql_mode is not None:
-            context = replace(context, sql_mode=without_folders(context.sql_mode, self.log.target))
+        context = self._without_folders(event, sql, context)
         bound = is_of_its_connection(event, facts, source.flavor)
         session = (event.header.server_id, query.thread_id) if bound else None
         modes = self._in_modes_of_the_target(event, context)
         return StatementPart(sql, modes, facts, query, file, session, is_marked(event))
+
+    def _without_folders(self, event: RawEvent, sql: bytes, context: SessionContext) -> SessionContext:
+        """The context in which the target ignores the folders of a table. Raises UnsupportedEventError if the statement
+        has a sql_mode of its own, or none."""
+        variables, statement = parted(sql, context, self.log.format.flavor)
+        if _DIRECTORY.search(sql) is None or _OF_TABLE.match(statement) is None:
+            return context
+        if context.sql_mode is None or _SQL_MODE.search(variables) is not None:
+            _refuse(event, self.log, f"a table with a folder, in another sql_mode than the log's {_WAY_ON_OF_FOLDERS},")
+        return replace(context, sql_mode=without_folders(context.sql_mode, self.log.target))
 
     def _left_out(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> str | None:
         """The rule that leaves the statement out. Raises UnsupportedEventError if the filter cannot decide."""
@@ -435,6 +444,12 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
 }
 _QUERIES: Final = frozenset({_T.QUERY, _T.QUERY_COMPRESSED})
 _DIRECTORY: Final = re.compile(rb"\b(?:DATA|INDEX)\s+DIRECTORY\b", re.IGNORECASE)
+_OF_TABLE: Final = re.compile(rb"(?:CREATE|ALTER)\s+(?:OR\s+REPLACE\s+|(?:TEMPORARY|ONLINE|IGNORE)\s+)*TABLE\b", re.I)
+_SQL_MODE: Final = re.compile(rb"SQL_MODE", re.IGNORECASE)
+_WAY_ON_OF_FOLDERS: Final = (
+    "(leave the folder out on the source, or SET its sql_mode in the session; for this one, skip it and make the table "
+    "on the target by hand)"
+)
 _XA_START: Final = re.compile(rb"XA\s+START\b", re.IGNORECASE)
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)

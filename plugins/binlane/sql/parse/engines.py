@@ -40,8 +40,11 @@ LOCAL_ENGINES: Final = frozenset(
 _ELSEWHERE: Final = frozenset(
     {"cassandra", "connect", "federated", "mroonga", "oqgraph", "s3", "sequence", "sphinx", "spider"}
 )
-_DEFAULTS: Final = frozenset({"DEFAULT_STORAGE_ENGINE", "DEFAULT_TMP_STORAGE_ENGINE", "STORAGE_ENGINE"})
+_DEFAULTS: Final = frozenset(
+    {"DEFAULT_STORAGE_ENGINE", "DEFAULT_TMP_STORAGE_ENGINE", "STORAGE_ENGINE", "ENFORCE_STORAGE_ENGINE"}
+)
 """Variables that stand for the option: MariaDB's SET STATEMENT sets them for one statement."""
+_FOLDERS: Final = frozenset({"DATA", "INDEX"})
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _DEFINED: Final = ("TABLE", "SEQUENCE")
 _BEFORE_DEFINED: Final = frozenset({"OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE"})
@@ -95,6 +98,15 @@ def _defines_table(tokens: Sequence[Token]) -> bool:
         return False
     words = (token.upper for token in tokens[begin + 1 :])
     return next((word for word in words if word not in _BEFORE_DEFINED), "") in _DEFINED
+
+
+def folder_named(tokens: Sequence[Token]) -> str | None:
+    """The option of a table that names a folder; None if there is none."""
+    for one, other, value in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        is_given = value.kind is TokenKind.STRING or is_symbol(value, "=", ":=")
+        if one.upper in _FOLDERS and other.upper == "DIRECTORY" and is_given:
+            return f"{one.upper} DIRECTORY"
+    return None
 
 
 def _is_engine(name: str) -> bool:

@@ -17,7 +17,7 @@ from binlane.model import OWN_SCHEMA, Flavor
 from binlane.schema.letter_case import lower
 from binlane.session_pins import PINS, UNPINNED
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.engines import engine_elsewhere
+from binlane.sql.parse.engines import engine_elsewhere, folder_named
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.unsafe import WAITING, of_server
 from binlane.sql.program_names import folded_name
@@ -221,7 +221,7 @@ def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | Non
     if nothing does: what changes the server or ends the session (``_SERVERS_VERBS``), gives up what the session holds,
     stays in it, or reaches rows that are elsewhere."""
     tokens = (*tokens, _BODY_END, _BODY_END, _BODY_END)
-    if is_body and (elsewhere := engine_elsewhere(tokens)) is not None:
+    if is_body and (elsewhere := engine_elsewhere(tokens) or folder_named(tokens)) is not None:
         return elsewhere
     for at, token in enumerate(tokens[:-3]):
         call = f"{token.text.upper()}()" if token.kind in _NAMES and is_symbol(tokens[at + 1], "(") else ""
