@@ -250,6 +250,18 @@ ATTACKS: Final[Mapping[str, tuple[Attack, str]]] = {
         _log(MYSQL, _previous(*((n, n + 1) for n in range(1_000_001, 1, -2))), mysql_gtid(1), *_CHANGE),
         "PREVIOUS_GTIDS: interval 999999-999999 of a GTID set behind 1000001",
     ),
+    "a GTID set of half a million intervals": (
+        _log(MYSQL, _previous(*((n, n + 1) for n in range(3, 1_000_001, 2))), mysql_gtid(1), *_CHANGE),
+        "^1 transaction",
+    ),
+    "a GTID set of 38 MiB": (
+        _log(MYSQL, wire(T.PREVIOUS_GTIDS, bytes(38 << 20)), mysql_gtid(1), *_CHANGE),
+        "PREVIOUS_GTIDS: GTIDs of 39,845,888 bytes at the head of a file, 8,388,608 at most",
+    ),
+    "a GTID list of 38 MiB": (
+        _log(MARIADB, wire(T.MARIADB_GTID_LIST, bytes(38 << 20)), mariadb_gtid(1, 4), *_CHANGE[1:]),
+        "MARIADB_GTID_LIST: GTIDs of 39,845,888 bytes at the head of a file",
+    ),
     "a next file of 5,000 digits": (_log(MYSQL, _rotate(b"binlog." + b"9" * 5000)), "expected a file of the log"),
 }
 """What is done to the folder, and what is said then. A line more is an attack more."""

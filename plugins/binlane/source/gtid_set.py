@@ -174,7 +174,9 @@ class MysqlGtidSet:
         ranges[begin:end] = [[first, last]]
 
     def _holds_range(self, sid: str, tag: str, first: int, last: int) -> bool:
-        return any(low <= first and last <= high for low, high in self._intervals.get((sid, tag), []))
+        ranges = self._intervals.get((sid, tag), [])
+        at = bisect_right(ranges, first, key=itemgetter(0)) - 1
+        return at >= 0 and last <= ranges[at][1]
 
     def __str__(self) -> str:
         return ",".join(
