@@ -373,3 +373,30 @@ def test_no_function_runs_because_a_first_copy_makes_a_view(
         assert channel.cli("bootstrap", "orders", "--databases", "app") != 0
 
         assert mariadb_target.query("SELECT n FROM other.victim") == [(42,)]
+
+
+@requires_mysql
+def test_no_routine_of_another_language_runs_in_a_lane(channel_of: ChannelOf) -> None:
+    """JavaScript runs SQL that stands in no text. The source need not have the language: there nothing calls it."""
+    channel = channel_of("mysql", "mysql")
+    ((source_id,),) = channel.source.query("SELECT @@server_id")
+    body = "BEGIN IF @@server_id <> {1} THEN RETURN app.js{0}(); END IF; RETURN 1; END"
+    calls = f"CREATE FUNCTION app.f{{0}}() RETURNS INT {body}"
+    javascript = (
+        "CREATE FUNCTION app.js{}() RETURNS INT LANGUAGE JAVASCRIPT DETERMINISTIC SQL SECURITY INVOKER AS "
+        "$$ session.sql('SET GLOBAL max_connections = 77'); return 1; $$"
+    )
+    for server in (channel.source, channel.target):
+        run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    channel.on_both("CREATE DATABASE app", "CREATE TABLE app.t (n INT)", javascript.format(0))
+    run_on(channel.source, *(calls.format(number, source_id) for number in (0, 1)), javascript.format(1))
+    insert = "INSERT INTO app.t VALUES (app.f0() + app.f1())"
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", insert)
+    channel.write_channel("allow_unsafe = true\n")
+
+    with pytest.raises(BinlaneError, match="unsafe-bodies") as refused:
+        channel.run()
+
+    for number in (0, 1):
+        assert f"found a text that cannot be split into words of function app.js{number};" in str(refused.value)
+    assert channel.target.query("SELECT n FROM app.t") == []

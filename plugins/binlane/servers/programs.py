@@ -24,6 +24,7 @@ from binlane.schema.programs import (
 from binlane.servers.names import among, other_than, values_of
 from binlane.servers.stored_bodies import CatalogBody, ProgramIsGone, asking, stored_body
 from binlane.servers.variables import server_version
+from binlane.sql.parse.lexer import UNDECODED
 from binlane.sql.parse.view_columns import named_by
 
 COLUMNS: Final = "columns"
@@ -53,6 +54,8 @@ _VIEW_FACTS: Final[Mapping[Flavor, Mapping[str, str]]] = {
     Flavor.MARIADB: {"CHECK OPTION": "check_option", "updatability": "is_updatable", "ALGORITHM": "algorithm"},
 }
 _EVERY_VIEW: Final = {DEFINER: "definer", SECURITY: "security_type", **_CLIENT}
+_READABLE_BODY: Final = f"IF(routine_body = 'SQL', routine_definition, CONCAT('{UNDECODED} ', routine_definition))"
+"""MySQL's JavaScript is no SQL, and runs SQL that stands in no text."""
 _PARAMETERS: Final = (
     "SELECT specific_schema, specific_name, LOWER(routine_type), "
     "CONCAT_WS(' ', parameter_mode, parameter_name, dtd_identifier, character_set_name, collation_name) "
@@ -102,7 +105,7 @@ def read_triggers(connection: Connection) -> tuple[Program, ...]:
 def read_programs(connection: Connection) -> tuple[Program, ...]:
     """The routines and views of all databases but the server's own, as far as the account sees them."""
     flavor, _ = server_version(connection)
-    head = "routine_schema, routine_name, LOWER(routine_type), routine_definition, '', '', 0"
+    head = f"routine_schema, routine_name, LOWER(routine_type), {_READABLE_BODY}, '', '', 0"
     query = f"SELECT {{columns}} FROM information_schema.routines WHERE {other_than('routine_schema', _OWN)}"
     routines = list(_executed(connection, _read(connection, query, head, _ROUTINE_FACTS)))
     parameters: dict[tuple[TableKey, str], list[str]] = {}

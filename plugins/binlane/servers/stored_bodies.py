@@ -72,6 +72,8 @@ def stored_body(body: CatalogBody, flavor: Flavor, ask: Ask) -> str | None:
     """The text that the server executes; None if the account may not read it. Behind UNDECODED stands a text that no
     connection can be sure of. Raises ProgramIsGone."""
     text: str | None = body.text
+    if body.text.startswith(UNDECODED):
+        return text
     if body.kind in _STATEMENTS and _ESCAPED.search(body.text) is not None:
         try:
             text = _created(body, flavor, ask)

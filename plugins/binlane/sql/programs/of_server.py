@@ -221,9 +221,10 @@ def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | Non
     if nothing does: what changes the server or ends the session (``_SERVERS_VERBS``), gives up what the session holds,
     stays in it, or reaches rows that are elsewhere."""
     tokens = (*tokens, _BODY_END, _BODY_END, _BODY_END)
-    if is_body and (elsewhere := engine_elsewhere(tokens) or folder_named(tokens)) is not None:
-        return elsewhere
     for at, token in enumerate(tokens[:-3]):
+        if token.upper == "LANGUAGE" and tokens[at + 1].upper not in ("SQL", "AS") and tokens[at + 2].upper == "AS":
+            # its text runs SQL that stands nowhere
+            return f"LANGUAGE {tokens[at + 1].text.upper()}"
         call = f"{token.text.upper()}()" if token.kind in _NAMES and is_symbol(tokens[at + 1], "(") else ""
         if call in _SESSIONS_CALLS:
             return call
@@ -232,7 +233,7 @@ def never_in_lane(tokens: Sequence[Token], *, is_body: bool = True) -> str | Non
             found = _servers_verb(tokens, at, _COMMITTING_VERBS)
         if found is not None:
             return found
-    return None
+    return engine_elsewhere(tokens) or folder_named(tokens) if is_body else None
 
 
 def _servers_verb(tokens: Sequence[Token], at: int, verbs: Mapping[str, frozenset[str]] = _SERVERS_VERBS) -> str | None:
