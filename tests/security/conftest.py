@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.window.conftest import channel, channel_of, clean_servers  # noqa: F401
+from tests.integration.window.conftest import channel, channel_of, clean_servers, undone  # noqa: F401
 from tests.security.witness import Witness, witness_in
 
 

@@ -13,7 +13,7 @@ import pytest
 from binlane.errors import BinlaneError
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import ChannelOf, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 FILTER: Final = '[filter]\ninclude_databases = ["app"]\n'
 UNSAFE: Final = "allow_unsafe = true\n"
@@ -96,3 +96,37 @@ def _made(source: PrivateServer, target: PrivateServer, function: str) -> None:
         "USE app",
         f"CREATE FUNCTION {function} RETURNS INT DETERMINISTIC RETURN 42",
     )
+
+
+_LOADED: Final = {
+    "mariadb": ("11.8", (), "kdf('x', 'y', 10)"),
+    "mysql": ("mysql", ("INSTALL COMPONENT 'file://component_query_attributes'",), "mysql_query_attribute_string('x')"),
+}
+"""A source and a target that has one function more: of a newer version, or of a library. Functions of libraries do what
+they do as the server's own account, whoever calls them."""
+
+
+@pytest.mark.parametrize("source", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_no_body_calls_a_function_that_the_source_has_none_of(
+    source: str, channel_of: ChannelOf, undone: list[tuple[Channel, tuple[str, ...]]]
+) -> None:
+    """On the source the body does not come to the call."""
+    target, installed, call = _LOADED[source]
+    channel = channel_of(source, target)
+    undone.append((channel, tuple(each.replace("INSTALL", "UNINSTALL") for each in installed)))
+    run_on(channel.target, *installed, log=False)
+    ((server_id,),) = channel.source.query("SELECT @@server_id")
+    for server in (channel.source, channel.target):
+        run_on(server, "SET GLOBAL log_bin_trust_function_creators = ON", log=False)
+    branch = f"IF @@server_id <> {server_id} THEN SET @x = {call}; END IF"
+    body = f"BEGIN {branch}; INSERT INTO u (a) VALUES (1); RETURN 42; END"
+    tables = ("CREATE TABLE app.t (n INT)", "CREATE TABLE app.u (a INT)", "USE app")
+    function = f"CREATE FUNCTION f() RETURNS INT DETERMINISTIC MODIFIES SQL DATA {body}"
+    channel.on_both("CREATE DATABASE app", *tables, function)
+    channel.write_channel(UNSAFE)
+    run_on(channel.source, "SET binlog_format = STATEMENT", "INSERT INTO app.t VALUES (app.f())")
+
+    with pytest.raises(BinlaneError, match=r"(?s)a stored function, or none, on one server, .*\[function-names\]"):
+        channel.run()
+
+    assert channel.target.query("SELECT n FROM app.t") == []

@@ -8,6 +8,7 @@ whoever may make functions in one database of the source could have the target c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
@@ -25,7 +26,7 @@ from binlane.precheck.statements.window_statements import may_reach_programs, na
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.functions import ADJACENT_ONLY, BUILTIN
+from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.program_names import folded_name
 from binlane.sql.programs.reach import plain_name
@@ -38,7 +39,9 @@ _NOT_OWN: Final = frozenset({1046, 1305, 1370})
 other answer to a call without arguments is that of a function which is there."""
 _NOTHING_PREPARED: Final = 1461
 """max_prepared_stmt_count: no answer about the function."""
-_STORED: Final = "a stored function"
+_NO_CALL: Final = frozenset({"INTO", "TABLE", "CALL", "PROCEDURE", "FUNCTION"})
+"""Words behind which a name in front of a parenthesis is not a function's."""
+_STORED: Final = "a stored function, or none,"
 _OWN: Final = "a function of the server's own"
 _TODO: Final = (
     "write the function's database in front of its name (`app`.`{name}`()) where the stored one is meant, or give it "
@@ -76,7 +79,8 @@ def check_function_names(situation: Situation) -> Iterator[Finding]:
     called = {call for _, calls in found for call in calls}
     behind = needs.statements or needs.loads
     if behind:
-        called.update(call for body in bodies(situation) for call in _calls(body.tokens, stored))
+        flavor = situation.plan.flavor
+        called.update(call for body in bodies(situation) for call in _calls_of_body(body, stored, flavor))
     differing = _differing(situation, called) if called else {}
     if differing:
         yield from islice(_findings(situation, found, differing, stored, behind=behind), _MOST_FINDINGS)
@@ -98,7 +102,7 @@ def _findings(
                 yield _finding(logged, call.name, "")
 
     def find(body: Body) -> Iterator[BodyPart]:
-        for call in _calls(body.tokens, stored):
+        for call in _calls_of_body(body, stored, situation.plan.flavor):
             if call in differing:
                 yield BodyPart(call.name, needs_rows=False)
 
@@ -145,6 +149,18 @@ def _calls(tokens: Sequence[Token], stored: Collection[str]) -> Iterator[NamedCa
         if token.kind not in _NAMES or is_qualified or not is_symbol(behind, "("):
             continue
         if folded_name(token.text) in stored:
+            yield NamedCall(token.text, token.kind is TokenKind.NAME, behind.gap)
+
+
+def _calls_of_body(body: Body, stored: Collection[str], flavor: Flavor) -> Iterator[NamedCall]:
+    """Also of names that no function of the source has: it has never come to the call, and the target's function may be
+    one of a library, which does as the server's own account whatever it is made for."""
+    yield from _calls(body.tokens, stored)
+    for at, (token, behind) in enumerate(itertools.pairwise(body.tokens)):
+        if token.kind not in _NAMES or not is_symbol(behind, "(") or token.upper in BEFORE_PARENTHESIS:
+            continue
+        before = body.tokens[at - 1] if at else behind
+        if not is_symbol(before, ".") and before.upper not in _NO_CALL and token.text.upper() not in BUILTIN[flavor]:
             yield NamedCall(token.text, token.kind is TokenKind.NAME, behind.gap)
 
 
