@@ -98,8 +98,8 @@ def check_empty(found: Collection[SchemaObject], own: Collection[SchemaObject], 
     if foreign:
         raise PrecheckError(
             f"{endpoint}: expected the chosen databases to be empty, found {plural(len(foreign), 'object')} "
-            "that no first copy of this channel has created; drop them yourself, or use --replace, which drops "
-            f"these databases:\n{_list(foreign)}"
+            "that no first copy of this channel has created; drop them yourself, or use --replace (in Airflow "
+            f"*Replace* in the form of the run), which drops these databases:\n{_list(foreign)}"
         )
 
 
