@@ -37,6 +37,7 @@ from lab.servers import PrivateServer
 from lab.traffic import Mix, TrafficSummary, creations, run_traffic
 from tests.emptied import drop_databases, empty_target
 from tests.forked import process
+from tests.lane_threads import lane_threads
 
 CHANNEL = "orders"
 MIXED = Mix(cross_database=0.04, reference=0.03, ddl=0.02, accounts=0.006, statements=0.04)
@@ -185,8 +186,8 @@ class Channel:
         )
 
     def cli(self, *arguments: str) -> int:
-        """``binlane`` in this process; its exit code. What it prints is for capsys."""
-        with pytest.MonkeyPatch.context() as patch:
+        """``binlane`` in this process, its lanes as threads; its exit code. What it prints is for capsys."""
+        with lane_threads(), pytest.MonkeyPatch.context() as patch:
             # the Airflow of tests/dags, or of who runs the tests, is none of this channel's
             patch.delenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", raising=False)
             places = {"BINLANE_CHANNELS": str(self.channels), "AIRFLOW_HOME": str(self.project / "no airflow")}
