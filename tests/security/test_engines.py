@@ -49,6 +49,10 @@ ELSEWHERE: Final = (
     "CREATE TABLE app.{} (a INT PRIMARY KEY) PARTITION BY HASH (a) (PARTITION p STORAGE ENGINE = SPIDER) /* {} */",
     "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=FEDERATED {} AS SELECT 1 AS a",
     "CREATE TEMPORARY TABLE app.{} (a INT PRIMARY KEY) ENGINE=FEDERATED {}",
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE OF_NOBODY {}",
+    # which the analyzer does not read
+    "CREATE TABLE app.{} (a INT PRIMARY KEY) ENGINE=FEDERATED {} TABLE app.t",
+    "CREATE TABLE app.select (a INT PRIMARY KEY) ENGINE=FEDERATED {1} /* {0} */",
 )
 """Definitions of a table with a name and a connection. A line more is an attack more."""
 ALTERED: Final = (
@@ -71,6 +75,8 @@ HERE: Final = (
     "CREATE TABLE app.x (a INT) ENGINE=MERGE UNION=(app.y)",
     "CREATE TABLE app.x (a INT) COMMENT 'ENGINE=FEDERATED'",
     "CREATE TABLE app.x (a INT) ENGINE=INNOBASE",
+    "CREATE TABLE engine LIKE app.engine",
+    "CREATE TABLE IF NOT EXISTS engine (a INT) ENGINE InnoDB",
 )
 """Texts of tables whose rows are the server's own."""
 PROGRAMS: Final = (

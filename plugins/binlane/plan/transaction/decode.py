@@ -393,7 +393,7 @@ class _Dissection:
             _refuse(event, self.log, spelled)
         if (hidden := hidden_clause(query.sql, query.context, self.log.format.flavor)) is not None:
             _refuse(event, self.log, hidden)
-        if facts.kind is StatementKind.DDL and (engine := _engine_elsewhere(query, self.log.format.flavor)) is not None:
+        if (engine := _engine_elsewhere(query, self.log.format.flavor)) is not None:
             _refuse(event, self.log, f"a table whose rows are elsewhere (ENGINE {engine}) {_WAY_ON_OF_ENGINES},")
         if read_under_another_mode(query.sql, query.context, self.log.format.flavor):
             what = (

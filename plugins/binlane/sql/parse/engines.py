@@ -49,6 +49,8 @@ _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _DEFINED: Final = ("TABLE", "SEQUENCE")
 _BEFORE_DEFINED: Final = frozenset({"OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE"})
 """Words between CREATE or ALTER and TABLE."""
+_BEFORE_NAME: Final = frozenset({*_DEFINED, "EXISTS", "LIKE"})
+"""Words behind which the name of a table stands."""
 
 
 def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
@@ -60,10 +62,13 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
     if not _defines_table(tokens):
         # the body of a program may compare or set a column of that name
         return
-    depth, has_partitions = 0, False
+    depth, has_partitions, is_made = 0, False, any(token.upper == "CREATE" for token in tokens)
     for at, token in enumerate(tokens):
         depth += is_symbol(token, "(") - is_symbol(token, ")")
-        if depth == 0 and token.upper == "SELECT":
+        before = tokens[at - 1] if at else None
+        # behind a dot a word is a name
+        is_name = before is not None and is_symbol(before, ".")
+        if depth == 0 and token.upper == "SELECT" and not is_name:
             return
         has_partitions |= depth == 0 and token.upper == "PARTITION"
         if token.upper not in ("ENGINE", *_DEFAULTS) or (depth and not has_partitions):
@@ -71,7 +76,9 @@ def engine_places(tokens: Sequence[Token]) -> Iterator[int]:
         has_sign = at + 1 < len(tokens) and is_symbol(tokens[at + 1], "=", ":=")
         name = at + 1 + has_sign
         kind = tokens[name].kind if name < len(tokens) else None
-        if kind is TokenKind.STRING or (kind in _NAMES and (has_sign or _is_engine(tokens[name].text))):
+        # behind the columns of a new table it is the option, whatever it names
+        is_option = is_made and depth == 0 and not is_name and before is not None and before.upper not in _BEFORE_NAME
+        if kind is TokenKind.STRING or (kind in _NAMES and (has_sign or is_option or _is_engine(tokens[name].text))):
             yield name
 
 
