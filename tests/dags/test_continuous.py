@@ -16,6 +16,7 @@ from airflow.models.dagrun import DagRun
 
 from binlane.connections import environment_resolver
 from binlane.errors import ConfigError
+from binlane.health.health import Health, Severity
 from binlane.orchestration.airflow import follow_task, replicate_dag
 from binlane.orchestration.commands.operate import stop
 from binlane.orchestration.commands.run import init
@@ -154,8 +155,10 @@ def test_an_error_that_stays_fails_the_run_behind_a_pause(scene: Scene, monkeypa
         scene.run()
     scene.target.query("DROP TABLE a.t")
     scene.source.query("INSERT INTO a.t VALUES (1, 1)")
-    began = time.monotonic()
+    began, told = time.monotonic(), list[Health]()
+    monkeypatch.setattr(follow_task, "measure_health", told.append)
     run = scene.run()
     assert str(run.state) == "failed"
+    assert [each.severity for each in told] == [Severity.CRITICAL]
     assert time.monotonic() - began > 1
     assert "a.t" in (last_note() or "")

@@ -124,6 +124,8 @@ class Facts:
     """The state of the newest drill that has ended."""
     drilled_at: float | None = None
     """When the last drill ended that found everything equal; None: never."""
+    is_continuous: bool = False
+    """Its DAG begins the next run as soon as one has ended."""
 
     @property
     def age(self) -> float:
@@ -230,6 +232,7 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, runs: AirflowRuns | Non
         is_drilled=channel.drill.base is not None,
         drilled=None if snapshot.drills is None else snapshot.drills.state,
         drilled_at=snapshot.drilled_at,
+        is_continuous=channel.window.is_continuous,
     )
 
 

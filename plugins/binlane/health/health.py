@@ -157,7 +157,8 @@ def _cause_first(text: str) -> str:
 def _run_failed(facts: Facts, _: Limits) -> Finding | None:
     """Only as long as nothing has succeeded since. A failed comparison is superseded by a later one, everything else
     by a later run that finished a window or found nothing to apply."""
-    if facts.runs is None or facts.error is not None or facts.is_applying:
+    # of a continuous DAG a run is active all the time, whatever becomes of it
+    if facts.runs is None or facts.error is not None or (facts.is_applying and not facts.is_continuous):
         return None
     run = next((each for each in facts.runs.ended if _stands(each, facts)), None)
     if run is None:

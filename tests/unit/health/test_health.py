@@ -145,6 +145,10 @@ def states(health: Health) -> list[str]:
         ),
         pytest.param({"runs": AirflowRuns(ended=FAILED, active=QUEUED)}, ["running"], 0, id="a run that tries again"),
         pytest.param(
+            {"runs": AirflowRuns(ended=FAILED, active=RUNNING), "is_continuous": True}, ["failed", "running"], 2,
+            id="of a continuous DAG a run is always active",
+        ),
+        pytest.param(
             {"runs": AirflowRuns(ended=(LONG_AGO,), clock=NOW - 3 * 3_600 + 10), "ran_at": NOW - 50}, ["failed"], 2,
             id="a run that failed since, by a clock that is behind the target's",
         ),

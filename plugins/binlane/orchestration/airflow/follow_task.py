@@ -13,7 +13,7 @@ from binlane.errors import BinlaneError
 from binlane.model import plural
 from binlane.orchestration.airflow.notify import measure, measure_health, tell_asset
 from binlane.orchestration.airflow.releases import AirflowSkipException
-from binlane.orchestration.airflow.run_outcome import health_after
+from binlane.orchestration.airflow.run_outcome import failed_run, health_after
 from binlane.orchestration.airflow.task_errors import note, resolve_connection
 from binlane.orchestration.announcing.announce import announce
 from binlane.orchestration.commands.channel import load
@@ -59,6 +59,8 @@ def follow_source(
         found = windows_in_turn(following, Pace(_PAUSE, channel.window.follow_seconds), interrupted)
     except BinlaneError as exc:
         if not exc.retryable:
+            failed = failed_run(context["dag_run"].run_id, [context["ti"].task_id])
+            measure_health(health_after(channel, resolve_connection, failed))
             # the next run begins as soon as this one has failed
             interrupted.wait(LONGEST_PAUSE)
         raise

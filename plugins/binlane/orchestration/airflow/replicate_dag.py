@@ -361,7 +361,7 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         if problem is None and outcome.undecided is not None:
             with airflow_errors(channel.name):
                 problem = run_outcome.open_window(channel.name, endpoints_of(channel), outcome.undecided)
-        failed = None if problem is None else run_outcome.failed_run(run.run_id, outcome)
+        failed = None if problem is None else run_outcome.failed_run(run.run_id, outcome.first_failed())
         health = run_outcome.health_after(channel, resolve_connection, failed)
         measure_health(health)
         # a failed task has logged its reason

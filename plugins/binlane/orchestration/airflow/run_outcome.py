@@ -16,7 +16,7 @@ from binlane.orchestration.airflow.dag_shape import Kind
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from binlane.config import ChannelConfig
     from binlane.connections import Endpoints, Resolver
@@ -102,9 +102,9 @@ def _task(name: str) -> str:
     return name if name in set(Kind) else _MAPPED.sub("", name)
 
 
-def failed_run(run_id: str, outcome: RunOutcome) -> AirflowRuns:
-    """A run that is about to fail, as the health sees it."""
-    return AirflowRuns(ended=(Run(run_id, "failed", None, None, tuple(outcome.first_failed())),))
+def failed_run(run_id: str, tasks: Iterable[str]) -> AirflowRuns:
+    """A run that is about to fail at these tasks, as the health sees it."""
+    return AirflowRuns(ended=(Run(run_id, "failed", None, None, tuple(tasks)),))
 
 
 def health_after(channel: ChannelConfig, resolve: Resolver, failed: AirflowRuns | None) -> Health:
