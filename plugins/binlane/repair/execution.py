@@ -21,6 +21,7 @@ import pymysql
 from sqlalchemy import Connection, Engine
 
 from binlane.apply.session.held_table import NO_SUCH_KEY
+from binlane.apply.session.retry_verdicts import NO_GEOMETRY
 from binlane.binlog.types.literals import Document, identifier, other_documents
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
@@ -327,6 +328,15 @@ class _Writer:
             raise DriftError(
                 f"{named}: the target says: {exc.args[1]} ({_DUPLICATE}): another row, which is not in the "
                 "plan, has this key; this transaction was rolled back. Verify with --full and repair by the new plan"
+            ) from exc
+        except pymysql.err.MySQLError as exc:
+            if exc.args[0] != NO_GEOMETRY:
+                raise
+            raise DriftError(
+                f"{named}: the target says: {exc.args[1]} ({NO_GEOMETRY}): the source's row has a geometry that is no "
+                "geometry, such as an empty one (LENGTH() = 0), which no statement can write; this transaction was "
+                "rolled back. Give it a value on the source (with SET sql_log_bin = 0 if the target does not have the "
+                "row), verify with --full and repair by the new plan"
             ) from exc
         if changed != 1:
             raise DriftError(f"{named}: expected one written row, the target reports {changed}; rolled back")

@@ -10,7 +10,7 @@ import pytest
 from binlane.apply.session.connection import LaneSession
 from binlane.errors import ApplyError, DriftError, TableMismatchError
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import ChannelOf, channel_of, clean_servers, run_on
+from tests.integration.window.conftest import CHANNEL, ChannelOf, channel_of, clean_servers, run_on
 
 __all__ = ["channel_of", "clean_servers"]
 
@@ -108,3 +108,48 @@ def test_no_error_hides_behind_those_of_empty_geometries(channel_of: ChannelOf, 
     assert channel.status.channel.watermark == before
     assert all(each.seqno <= before.seqno for each in channel.status.positions)
     assert channel.target.query("SELECT id FROM app.g") == [(1,), (2,)]
+
+
+@requires_mysql
+def test_tables_with_empty_geometries_are_compared_and_what_a_repair_cannot_write_is_named(
+    channel_of: ChannelOf, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.xml"
+    file.write_text('<rows><row id="1"/><row id="2"/></rows>')
+    for each in (file, tmp_path):
+        each.chmod(0o755)
+    channel = channel_of("mysql", "mysql")
+    run_on(
+        channel.source,
+        "CREATE DATABASE app",
+        "CREATE TABLE app.keyed (id INT PRIMARY KEY, n INT, p POINT NOT NULL)",
+        "CREATE TABLE app.keyless (id INT NOT NULL, p POINT NOT NULL)",
+        *(
+            f"LOAD XML INFILE '{file}' IGNORE INTO TABLE app.{name} ROWS IDENTIFIED BY '<row>'"
+            for name in ("keyed", "keyless")
+        ),
+    )
+    assert channel.run() is not None
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+    run_on(
+        channel.target,
+        "UPDATE app.keyed SET n = 7, p = POINT(1, 2) WHERE id = 1",
+        "DELETE FROM app.keyed WHERE id = 2",
+        "DELETE FROM app.keyless WHERE id = 2",
+        log=False,
+    )
+    capsys.readouterr()
+    assert channel.cli("verify", CHANNEL, "--full") == 1
+    said = capsys.readouterr().out
+    assert "app.keyed, primary key id=1: " in said
+    assert "app.keyed, primary key id=2: missing on the target" in said
+    assert "app.keyless" in said
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1
+    assert "no statement can write" in (said := capsys.readouterr().err)
+    assert "Give it a value on the source" in said
+    # the step that the message names
+    run_on(channel.source, "UPDATE app.keyed SET p = POINT(3, 4)", "UPDATE app.keyless SET p = POINT(3, 4)", log=False)
+    run_on(channel.target, "UPDATE app.keyless SET p = POINT(3, 4)", "INSERT INTO app.keyless VALUES (2, POINT(3, 4))",
+           log=False)  # fmt: skip
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
+    channel.assert_equal()
