@@ -24,6 +24,7 @@ from binlane.extension import chosen
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext
 from binlane.plan.transaction.decode import statement_facts
+from binlane.schema.model import Table
 from binlane.sql.charset import dialect_of
 from binlane.sql.scheduled_event import disabled
 
@@ -75,6 +76,15 @@ def sends_row_events(writer: str) -> bool:
 
 _RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}
 """Item kinds that belong to a run of another kind."""
+
+
+def _may_set_documents(statement: bytes, table: Table) -> bool:
+    documents = [column.name for column in table.columns if column.data_type == "json"]
+    if not documents or table.triggers:
+        return bool(documents)
+    text = statement.lower()
+    # other letters have other bytes in other character sets, and a quote is written twice
+    return any(not name.isascii() or "`" in name or name.lower().encode() in text for name in documents)
 
 
 def _run_of(item: Item) -> tuple[ItemKind, SessionContext | None]:
@@ -147,7 +157,8 @@ class BlockWriter:
         return disabled(item.payload, self.context.client_charset(context), dialect_of(context, self.session.flavor))
 
     def _sets_documents(self, statement: bytes, context: SessionContext) -> bool:
-        """Whether a statement of MySQL is an UPDATE of a table with JSON columns, or of what may be one by a view.
+        """Whether a statement of MySQL is an UPDATE that may set JSON columns: it names one, or fires a trigger, or
+        what it changes may be a view.
 
         MySQL leaves a document as it is that equals the new one (1.0 and 1), if it has read the column.
         """
@@ -155,7 +166,7 @@ class BlockWriter:
         if guard is None or {guard.source, self.session.flavor} != {Flavor.MYSQL} or _UPDATE.match(statement) is None:
             return False
         tables = map(guard.target, statement_facts(statement, context, Flavor.MYSQL).written)
-        return any(table is None or any(column.data_type == "json" for column in table.columns) for table in tables)
+        return any(table is None or _may_set_documents(statement, table) for table in tables)
 
     def run(self, item: Item, text: bytes) -> None:
         """Run a prepared statement. An error that the source had as well is the expected result."""

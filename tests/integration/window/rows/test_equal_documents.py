@@ -255,6 +255,27 @@ def test_a_logged_update_between_two_mysql_servers_leaves_the_source_s_document(
     assert "Update_rows" in events
 
 
+def test_an_update_that_sets_no_document_is_logged_with_whole_rows(channel_of: ChannelOf) -> None:
+    """Of a target's own log its replicas and its restores take more than the changes."""
+    channel = channel_of("mysql", "mysql")
+    document = f"'[\"{'x' * 5000}\"]'"
+    channel.on_both("CREATE DATABASE app", TABLE, f"INSERT INTO app.t (id, n, j) VALUES (1, 1, {document})")
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "UPDATE app.t SET n = 2 WHERE id = 1",
+        "UPDATE app.t SET n = 3, J = '1.0' WHERE id = 1",
+        "UPDATE app.t SET j = '1' WHERE id = 1",
+    )
+    [(file, *_)] = channel.target.query("SHOW BINARY LOG STATUS")
+    assert channel.run() is not None
+    events = channel.target.query(f"SHOW BINLOG EVENTS IN '{file}'")
+    sizes = [end - at for _, at, event, _, end, _ in events if event == "Update_rows"]
+    # the rows of the lane's position are small, and so are those of the UPDATEs that set the document
+    assert sum(size > 5000 for size in sizes) == 1
+    assert channel.target.query("SELECT n, CAST(j AS CHAR) FROM app.t") == [(3, "1")]
+
+
 WITH_ALL_COLUMNS = {
     "a table without a primary key": (
         ("CREATE TABLE app.k (n INT, j JSON)", "INSERT INTO app.k VALUES (1, '1.0')"),
