@@ -180,7 +180,7 @@ function show(name, where, nodes) {
   if (where.c !== undefined) steps.push([where.c, { c: where.c }]);
   if (where.f !== undefined) steps.push(["databases", where]);
   if (where.d !== undefined) steps.push(["databases", where]);
-  if (where.r !== undefined) steps.push(["repairs and first copy", where]);
+  if (where.r !== undefined) steps.push(["repairs, first copy and audit", where]);
   if (where.w !== undefined) steps.push([`window ${where.w}`, { c: where.c, w: where.w }]);
   if (where.l !== undefined) steps.push([`lane ${where.l}`, { c: where.c, w: where.w, l: where.l }]);
   if (where.b !== undefined) steps.push([`block ${where.b}`, { c: where.c, w: where.w, l: where.l, b: where.b }]);

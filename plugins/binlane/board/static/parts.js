@@ -4,7 +4,7 @@ import { h } from "./draw.js";
 import { meaning } from "./help.js";
 
 export const panel = (title, note, ...body) =>
-  h("section", { class: "panel" }, h("div", { class: "head" }, h("h2", { title: meaning(title) }, title), note ? h("span", { class: "faint" }, note) : null), ...body);
+  h("section", { class: "panel" }, h("div", { class: "head" }, h("h2", { title: meaning(title) }, title), note ? h("span", { class: "faint" }, typeof note === "string" ? coded(note) : note) : null), ...body);
 export const figure = (name, value, note) => h("div", { class: "figure" }, h("dt", { title: meaning(name) }, name), h("dd", {}, value, note ? h("small", { title: typeof note === "string" ? note : null }, note) : null));
 export const cell = (label, kind, ...children) => h("td", { class: kind, "data-label": label }, ...children);
 export const head = (...names) => h("thead", {}, h("tr", {}, names.filter(Boolean).map(([name, kind]) => h("th", { scope: "col", class: kind, title: meaning(name) }, name))));
