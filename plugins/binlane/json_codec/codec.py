@@ -20,7 +20,8 @@ _MOST: Final = 1 << 64
 """No number that binlane writes is as large: times, counts and places in a log."""
 _LONGEST: Final = 200
 """Characters of a path that an error names."""
-_LARGE: Final = re.compile(r"[0-9]{19}|[0-9][eE]")
+_LARGE: Final = re.compile(r"(?:\A|[\s:,\[])-?(?:[0-9]{19}|[0-9]+(?:\.[0-9]+)?[eE])")
+"""A number that may be beyond it: digests and UUIDs have such digits, too, behind a quote."""
 _LARGE_BYTES: Final = re.compile(_LARGE.pattern.encode())
 
 

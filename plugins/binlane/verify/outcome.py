@@ -31,6 +31,8 @@ class Options:
     """With ``full``: compare accounts, too."""
     anew: bool = False
     """With ``full``: begin with the first table, also if a verification of these tables is unfinished."""
+    is_of_copy: bool = False
+    """The source's rows are those of a copy that stands at a watermark of its own, as in a drill."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,16 +85,18 @@ class Settler:
     reader: Callable[[LastStates], ChangeReader]
     windows: Sequence[WorkFolder]
     """The last windows, oldest first, whose log tells the rows' last images."""
+    is_of_copy: bool = False
+    """The source's rows are those of a copy, which has nothing that its own watermark does not have."""
 
     def settle(self, compare: Compare) -> SettleResult:
         """Raises SourceError, BinlogError, PlanError; the driver's errors for the target."""
-        first, counts = FirstStates(compare.wanted), {name: RowCounts() for name in compare.wholes}
+        first, counts = FirstStates(compare.wanted), {one.table: RowCounts() for one in compare.others if one.is_row}
         later, end = self.read_later(LaterRows(first, counts))
         at = None if end is None else str(end)
         suspects = [self._of_table(one, later, counts.get(one.table), at) for one in compare.others]
         waiting = {one.table for one in suspects if one.state == PENDING}
         # of equal rows, too, nobody knows whether the source was read before such a change or behind it
-        changed = [name for name, each in counts.items() if each.has_any and name not in waiting]
+        changed = [] if self.is_of_copy else sorted((compare.wholes & later.touched) - waiting, key=str)
         suspects += [self._suspect(Difference(name, (), None, None), PENDING, at, WITHOUT_KEY) for name in changed]
         defined = [(one, self._of_definition(one, later, at)) for one in compare.definitions]
         suspects += [suspect for _, suspect in defined]

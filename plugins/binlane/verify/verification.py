@@ -483,7 +483,10 @@ class Verifier:
         if compare.wanted or compare.wholes or compare.others or compare.definitions:
             places = (self.folders.found(each.window_id, each.work) for each in self._windows)
             folders = [place for place in places if place is not None]
-            settler = Settler(self._standing, self._tables, self.pair, self._read_later, self._reader, folders)
+            settler = Settler(
+                self._standing, self._tables, self.pair, self._read_later, self._reader, folders,
+                self.options.is_of_copy,
+            )  # fmt: skip
             settled = settler.settle(compare)
             self._drifted = settled.definitions
             self._stand()

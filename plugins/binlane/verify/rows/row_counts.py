@@ -47,11 +47,6 @@ class RowCounts:
             kept = (was if cell is Unknown.UNCHANGED else cell for cell, was in zip(after, old, strict=True))
             self._count(self._added, columns, tuple(kept))
 
-    @property
-    def has_any(self) -> bool:
-        """Whether the log changes a row of the table."""
-        return not self.is_complete or bool(self._added or self._removed)
-
     def _count(self, counter: Counter[_Counted], columns: Sequence[Column], cells: Cells) -> None:
         texts = [cell for cell in cells if not isinstance(cell, Unknown)]
         if len(texts) < len(cells):

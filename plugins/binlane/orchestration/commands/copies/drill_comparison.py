@@ -77,7 +77,7 @@ def compare_restored(
             source,
             pair,
             seen,
-            Options(full=True, anew=True),
+            Options(full=True, anew=True, is_of_copy=True),
             rules_digest(channel),
             rules,
             visibility,
