@@ -14,6 +14,7 @@ import pytest
 
 from binlane.config import declared_channels, load_channel
 from binlane.errors import ConfigError
+from binlane.orchestration.effective_rules import shard_list_text
 from binlane.shards.shard_list import parse_shard_list
 
 CHANNEL: Final = b'[source]\nconnection = "s"\n[target]\nconnection = "t"\n'
@@ -87,3 +88,15 @@ def test_a_shard_list_of_an_attacker_is_one_short_error(name: str) -> None:
     with pytest.raises(ConfigError, match=r"shop\.list:1") as refused:
         parse_shard_list(LISTS[name], "shop.list", lanes=4)
     assert len(str(refused.value)) < LONGEST
+
+
+def test_a_shard_list_that_is_no_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "channels" / "shop.toml"
+    file.parent.mkdir()
+    file.write_bytes(CHANNEL)
+    channel = load_channel(file, {})
+    channel.shard_list_file.parent.mkdir()
+    assert shard_list_text(channel) == ""
+    os.mkfifo(channel.shard_list_file)
+    with pytest.raises(ConfigError, match=r"shop\.list: cannot be read: expected a file, found a FIFO"):
+        shard_list_text(channel)

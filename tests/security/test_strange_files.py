@@ -52,6 +52,16 @@ STRANGE: Final[Mapping[str, tuple[Callable[[Path], object], str]]] = {
 """What has the file's name, and what is said of it. A line more is an attack more, on every way to read a file."""
 
 
+def test_a_file_of_an_object_store_is_read_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("binlane.work.files._MOST_BYTES", 4)
+    folder = WorkFolder(f"memory://{tmp_path.name}/window")
+    folder.replace(NAME, b"1234")
+    assert folder.read(NAME) == b"1234"
+    folder.replace(NAME, b"12345")
+    with pytest.raises(BinlaneError, match="expected a file of a window, of at most 4 bytes, found more"):
+        folder.read(NAME)
+
+
 def _mapped(folder: WorkFolder) -> None:
     with mapped(folder, NAME):
         pass

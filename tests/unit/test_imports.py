@@ -124,7 +124,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "health": (*BASE, *CONFIG, "schema", "work", "work.plan_job", "state", "state.records", "apply", "bootstrap"),
     "orchestration.extraction": WINDOW,
     "orchestration": (
-        *(*WINDOW, "safe_text", "work.plan_job", "apply.lane", *PRECHECK, "bootstrap", "readiness"),
+        *(*WINDOW, "regular_files", "safe_text", "work.plan_job", "apply.lane", *PRECHECK, "bootstrap", "readiness"),
         "orchestration.extraction",
     ),
     "orchestration.plan_job": (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from typing import Final
 
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
 from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.collations import Collations
+from binlane.regular_files import open_regular
 from binlane.schema.model import Schema
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
@@ -20,6 +22,9 @@ from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import read_inputs
 
 log = logging.getLogger(__name__)
+
+_MOST_BYTES: Final = 16 << 20
+"""Of a shard list: a hundred thousand names of databases have half of it."""
 
 
 def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
@@ -57,7 +62,16 @@ def shard_list_text(channel: ChannelConfig) -> str:
     """The channel's shard list; empty if there is no file, so that shards are placed by hash."""
     path = channel.shard_list_file
     try:
-        return path.read_text("utf-8") if path.exists() else ""
+        with open_regular(path) as file:
+            data = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        return ""
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"{path}: expected a shard list of at most {_MOST_BYTES:,} bytes, found more")
+    try:
+        return data.decode("utf-8")
     except UnicodeDecodeError as exc:
         raise ConfigError(
             f"{path}: expected UTF-8, found byte 0x{exc.object[exc.start]:02x} at offset {exc.start}; save it as UTF-8"
