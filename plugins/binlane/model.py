@@ -32,6 +32,12 @@ class Flavor(StrEnum):
     MYSQL = "mysql"
 
 
+def number_of(digits: str) -> int:
+    """The number of a literal's digits: servers take any number of zeros in front, Python no more than 4,300 digits. Of
+    a longer one than 40 digits the beginning stands for it, which is larger than whatever a server counts."""
+    return int(digits.lstrip("0")[:40] or 0)
+
+
 def version_number(version: str) -> tuple[int, int, int]:
     """``10.11.6-MariaDB-log`` -> (10, 11, 6); a prefix ``5.5.5-`` (some proxies, old MariaDB servers) is ignored."""
     match = re.search(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))

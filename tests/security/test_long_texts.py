@@ -6,6 +6,7 @@ hands to ``--start``. Python raises ValueError for an integer of more than 4,300
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -13,7 +14,7 @@ from typing import Any, Final, cast
 import numpy as np
 import pytest
 
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, PrecheckError
 from binlane.model import Flavor
 from binlane.orchestration.commands.copies.restore_plan import EndRequest, _end
 from binlane.orchestration.commands.skip import Which
@@ -24,6 +25,8 @@ from binlane.restore.logged_transactions import RowTransactions
 from binlane.source.end_position import AtGtid, UntilGtid
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.start_position import begin
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import ChannelOf, run_on
 
 MANY: Final = "9" * 5_000
 UUID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -67,3 +70,39 @@ def test_a_gtid_above_every_number_is_behind_every_row() -> None:
     rows = RowTransactions("binlog.000001", none, none + 9, times, numbers, none, no, cast(Any, None))
     end = cast(EndGtid, _end(EndRequest(f"0-1-{'9' * 20}", None)))
     assert end.passes(rows) == rows.end.size
+
+
+_ZEROS: Final = "0" * 5_000
+STATEMENTS: Final = (
+    f"INSERT INTO app.t (id, v) SELECT a, a FROM app.u ORDER BY {_ZEROS}1 LIMIT {_ZEROS}2",
+    f"INSERT INTO app.t (v) SELECT a FROM app.u GROUP BY {_ZEROS}1 ORDER BY {_ZEROS}1",
+    f"INSERT INTO app.t (id, v) VALUES (NULL, 1), ({_ZEROS}70, 2), (NULL, 3)",
+    f"DELETE FROM app.t ORDER BY id LIMIT {_ZEROS}1",
+    f"UPDATE app.t SET v = {_ZEROS}1 ORDER BY id LIMIT {_ZEROS}1",
+    f"CREATE TABLE app.w (n VARCHAR({_ZEROS}10)) AUTO_INCREMENT = {_ZEROS}5",
+    f"ALTER TABLE app.t AUTO_INCREMENT = {_ZEROS}99",
+)
+"""Servers take any number of zeros in front of a number. A line more is an attack more."""
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_statement_with_thousands_of_digits_is_applied_or_refused_by_its_name(
+    family: str, channel_of: ChannelOf
+) -> None:
+    channel = channel_of(family, family)
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "CREATE DATABASE app",
+        "CREATE TABLE app.t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)",
+        "CREATE TABLE app.u (a INT PRIMARY KEY)",
+        "INSERT INTO app.u VALUES (1), (2), (3)",
+    )
+    channel.run()
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", *STATEMENTS)
+    with contextlib.suppress(PrecheckError):
+        channel.run()
+    channel.write_channel("allow_unsafe = true\n")
+    channel.run()
+    rows = "SELECT id, v FROM app.t ORDER BY id"
+    assert channel.target.query(rows) == channel.source.query(rows)

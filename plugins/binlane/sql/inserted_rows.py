@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from binlane.model import number_of
 from binlane.sql.charset import dialect_of
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
@@ -85,5 +86,5 @@ def numbers_in_between(rows: Iterable[Sequence[str]], place: int, first: int) ->
                 return True
             has_taken = True
         elif has_taken:
-            has_given = has_given or _INTEGER.fullmatch(value) is None or int(value) >= first
+            has_given = has_given or _INTEGER.fullmatch(value) is None or number_of(value) >= first
     return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from binlane.model import number_of
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.query_blocks import items
@@ -89,7 +90,7 @@ _HARMLESS_PAIRS: Final = (
 
 def _column(item: Sequence[Token]) -> MadeColumn:
     has_length = len(item) > 4 and is_symbol(item[2], "(") and is_symbol(item[4], ")") and item[3].text.isdecimal()
-    return MadeColumn(item[0].text, item[1].text.lower(), int(item[3].text) if has_length else None)
+    return MadeColumn(item[0].text, item[1].text.lower(), number_of(item[3].text) if has_length else None)
 
 
 def _listed(item: Sequence[Token]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from binlane.lazy_dataclass import dataclass
-from binlane.model import TableKey
+from binlane.model import TableKey, number_of
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind
 
@@ -393,7 +393,7 @@ def _ordered(clauses: Mapping[str, Sequence[Token]]) -> Iterator[Column]:
             item = item[:-1]
         if len(item) == 1 and item[0].kind is TokenKind.NUMBER:
             # by its place in the list, if the tokens tell that
-            place = int(item[0].text) if item[0].text.isdigit() else 0
+            place = number_of(item[0].text) if item[0].text.isdigit() else 0
             behind = plain_column(without_alias(places[place - 1])) if 0 < place <= len(places) else None
         else:
             behind = plain_column(item)

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from binlane.lazy_dataclass import dataclass
-from binlane.model import TableKey
+from binlane.model import TableKey, number_of
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import Token, TokenKind, is_floating
 from binlane.sql.parse.query_blocks import (
@@ -369,8 +369,8 @@ def _grouped_items(block: Block, chosen: Sequence[Token]) -> Iterator[Column]:
         text = item[0].text
         if text.lower() in named:
             yield from columns_in(named[text.lower()])
-        elif item[0].kind is TokenKind.NUMBER and text.isdigit() and 0 < int(text) <= len(places):
-            yield from columns_in(places[int(text) - 1])
+        elif item[0].kind is TokenKind.NUMBER and text.isdigit() and 0 < number_of(text) <= len(places):
+            yield from columns_in(places[number_of(text) - 1])
 
 
 def of_tables(block: Block, view_of: ViewOf, seen: frozenset[TableKey] = frozenset()) -> Iterator[Block]:
