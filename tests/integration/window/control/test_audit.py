@@ -96,8 +96,9 @@ def test_nothing_is_done_before_the_row_is_written_and_each_command_has_one(
     run_on(target, "UPDATE audited.t SET n = 7 WHERE id = 2", log=False)
     channel.cli("verify", CHANNEL, "--full", "--repair")
     [plan] = (channel.work / "repairs").iterdir()
-    run_on(target, "CREATE TRIGGER binlane.no BEFORE INSERT ON audit FOR EACH ROW SIGNAL SQLSTATE '45000' SET "
-           "MESSAGE_TEXT = 'no row'", log=False)  # fmt: skip
+    # the table takes no row more; a trigger on it would be refused by itself
+    [(now,)] = target.query("SELECT CAST(NOW(6) AS CHAR)")
+    run_on(target, f"ALTER TABLE binlane.audit ADD CONSTRAINT no_row CHECK (at <= '{now}')", log=False)
     before, files = state_of(channel), sorted(channel.project.rglob("restores/*"))
     calls = [(command, *typed) for command, each in AUDITED.items() for typed in each]
     calls = [tuple(str(plan) if word == "PLAN" else word for word in call) for call in calls]
@@ -105,12 +106,12 @@ def test_nothing_is_done_before_the_row_is_written_and_each_command_has_one(
         capsys.readouterr()
         assert channel.cli(*call) == 1, call
         said = capsys.readouterr().err
-        assert "no row" in said, call
+        assert "no_row" in said, call
         assert "Traceback" not in said, call
     assert state_of(channel) == before
     assert sorted(channel.project.rglob("restores/*")) == files
 
-    run_on(target, "DROP TRIGGER binlane.no", log=False)
+    run_on(target, "ALTER TABLE binlane.audit DROP CONSTRAINT no_row", log=False)
     ended = {}
     for call in calls:
         code = channel.cli(*call)
