@@ -37,14 +37,13 @@ def _kept_names(database: str) -> Iterator[str]:
     yield from (f"{database}{_KEPT}_{number}" for number in count(2))
 
 
-def require_replaceable(session: Session, databases: Collection[str], otherwise: str) -> None:
+def require_replaceable(session: Session, databases: Collection[str], otherwise: str, if_empty: str) -> None:
     """Raises PrecheckError for a database that cannot be kept under another name. ``otherwise``: what else can be
-    done."""
+    done; ``if_empty``: what can be done if nothing is to be kept."""
     tables = {each.database for each in contents(session, databases) if is_moved(each)}
     if lacks := sorted({*databases} - tables):
         raise PrecheckError(
-            f"target: database {lacks[0]}: expected tables in a database that is replaced, found none; drop it, "
-            f"{otherwise}"
+            f"target: database {lacks[0]}: expected tables in a database that is replaced, found none; {if_empty}"
         )
     chosen = literals(databases)
     foreign = session.texts(

@@ -10,6 +10,7 @@ import pytest
 
 from binlane.orchestration import steps
 from binlane.orchestration.commands.copies import restore as restoring
+from binlane.orchestration.commands.copies.restore_windows import apply_windows
 from binlane.orchestration.lane_processes import LaneProcesses
 from tests.integration.restore.scene import answer, contents, scene_of
 from tests.integration.restore.test_replace import former_of
@@ -59,6 +60,28 @@ def test_a_database_that_is_gone_is_no_restored_one(
     again = ("--as", "back2") if stage == "move" else ("--replace",)
     assert scene.restore("r2", *again, "--yes", base="one.sql") == 0, capsys.readouterr().err
     assert contents(target, "back2" if stage == "move" else "back") == scene.expected
+
+
+def test_a_replaced_database_that_has_lost_its_tables_has_a_way_out(
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = scene_of(channel)
+    former_of(scene)
+
+    def emptied(*given: Any) -> None:
+        apply_windows(*given)
+        run_on(channel.target, "DROP TABLE back.child, back.a", log=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(restoring, "apply_windows", emptied)
+        assert scene.restore("r1", "--replace", "--yes", base="one.sql") != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "found none; `binlane restore --drop r1`, drop the database, then begin the restore again" in said
+    assert scene.channel.cli("restore", "--drop", "r1") == 0, capsys.readouterr().err
+    run_on(channel.target, "DROP DATABASE back", log=False)
+    assert scene.restore("r1", "--replace", "--yes", base="one.sql") == 0, capsys.readouterr().err
+    assert contents(channel.target, "back") == scene.expected
+    assert scene.databases() == {"back"}
 
 
 @pytest.mark.parametrize("is_planned", [True, False])

@@ -407,7 +407,7 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
     former: tuple[ProgramText, ...] = ()
     if replaced:
         require_free(session, replaced, free)
-        require_replaceable_now(session, running.endpoints.target, running.name, replaced, on)
+        require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = read_final_programs(session, replaced, only_triggers=False)
     with engine_of(running.endpoints.target).begin() as connection:
         set_stage(connection, running.name, REPLACING if replaced else MOVING, RestorePrograms(texts, former))
@@ -442,6 +442,11 @@ def _require_tables(running: _Running, found: Restore, session: Session) -> None
             )
 
 
+def _anew(name: str) -> str:
+    """What leads out where the database that was to be kept has nothing any more."""
+    return f"`binlane restore --drop {name}`, drop the database, then begin the restore again"
+
+
 def _replace(running: _Running, found: Restore, session: Session) -> None:
     replaced, former = dict(found.definition.replaced), found.programs.former
     # a RENAME that waits for a reader has everybody wait behind it
@@ -450,7 +455,7 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
         # an earlier attempt may have been killed long ago
         _require_databases(running, found, session)
         on = f"then `binlane restore --continue {running.name}`"
-        require_replaceable_now(session, running.endpoints.target, running.name, replaced, on)
+        require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
         former = former_programs(former, read_final_programs(session, replaced, only_triggers=False))
         with engine_of(running.endpoints.target).begin() as connection:
             set_stage(connection, running.name, REPLACING, RestorePrograms(found.programs.texts, former))

@@ -393,11 +393,16 @@ def _replaced(endpoints: Endpoints, names: tuple[tuple[str, str], ...]) -> tuple
 
 
 def require_replaceable_now(
-    session: Session, target: Endpoint, name: str, replaced: Mapping[str, str], otherwise: str = ANOTHER_NAME
+    session: Session,
+    target: Endpoint,
+    name: str,
+    replaced: Mapping[str, str],
+    otherwise: str = ANOTHER_NAME,
+    if_empty: str = f"drop it, {ANOTHER_NAME}",
 ) -> None:
     """Raises PrecheckError if a database cannot be replaced, or another channel of the target writes it, and PlanError
     for one of its programs that cannot be made under the kept name. ``otherwise``: what else can be done, or how the
-    restore goes on."""
+    restore goes on; ``if_empty``: what can be done if there is nothing to keep."""
     with engine_of(target).connect() as connection:
         writers = writers_of(connection, name, replaced)
     for database, channel in writers:
@@ -406,7 +411,7 @@ def require_replaceable_now(
             f"would meet the restored ones; if it does not write it any more: {forgetting(channel, quoted(database))}, "
             f"{otherwise}"
         )
-    require_replaceable(session, replaced, otherwise)
+    require_replaceable(session, replaced, otherwise, if_empty)
     todo = f"drop the object from the target, {otherwise}"
     read_final_programs(session, replaced, only_triggers=False, todo=todo)
 
