@@ -304,6 +304,8 @@ class _Dissection:
         try:
             logged = query.session(event.header, parted(query.sql, query.context, source.flavor)[1])
             context = with_variables(logged, self._variables, self.log.target)
+        except UnsupportedEventError as exc:
+            _refuse(event, self.log, f"a statement behind a {exc}, which")
         except ValueError as exc:
             raise BinlogError(f"{self.log.where(event)}{exc}; a variable before the statement is damaged") from exc
         self._variables.clear()
