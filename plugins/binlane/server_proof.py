@@ -11,6 +11,7 @@ restored from an older copy. Before that, the server that answers first must ans
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import field
 
@@ -26,6 +27,8 @@ NO_LOG = (
     "expected a binary log to read, found log_bin = OFF: start the source with log_bin, under its log's former name; "
     "what it changes until then is in no log, and `binlane verify CHANNEL --full --repair` finds it afterwards"
 )
+_GTID = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})", re.ASCII)
+_NUMBER_OF_FILE = re.compile(r"\d{1,18}", re.ASCII)
 _OF_SERVER, _OF_ARCHIVE = "mysql server_uuid ", "mysql server_id "
 
 
@@ -157,7 +160,7 @@ def state_query(flavor: Flavor) -> str:
 
 def _place(at: LogPosition) -> tuple[int, int]:
     number = at.file.rpartition(".")[2]
-    return (int(number) if number.isdigit() else 0, at.offset)
+    return (int(number) if _NUMBER_OF_FILE.fullmatch(number) else 0, at.offset)
 
 
 def _is_behind(state: str, watermark: str) -> bool:
@@ -166,11 +169,14 @@ def _is_behind(state: str, watermark: str) -> bool:
     A domain that was deleted from the server's log tells nothing, unless none is left.
     """
     last, wanted = _by_source(state), _by_source(watermark)
+    if any(each.count("-") == 2 and _GTID.fullmatch(each.strip()) is None for each in watermark.split(",")):
+        # no server has executed what is no GTID: another program has changed the state
+        return True
     domains = {domain for domain, _ in last}
     known = [pair for pair in wanted if pair[0] in domains]
     return bool(wanted) and (not known or any(last.get(pair, -1) < wanted[pair] for pair in known))
 
 
 def _by_source(gtids: str) -> dict[tuple[str, str], int]:
-    parts = (each.strip().split("-") for each in gtids.split(",") if each.strip())
-    return {(part[0], part[1]): int(part[2]) for part in parts if len(part) == 3}
+    found = (_GTID.fullmatch(each.strip()) for each in gtids.split(","))
+    return {(each[1], each[2]): int(each[3]) for each in found if each is not None}

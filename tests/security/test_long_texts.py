@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 from binlane.errors import BinlaneError, PrecheckError
-from binlane.model import Flavor
+from binlane.model import Flavor, LogPosition
 from binlane.orchestration.commands.copies.restore_plan import EndRequest, _end
 from binlane.orchestration.commands.skip import Which
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.stop import seqno_of
 from binlane.restore.end import EndGtid
 from binlane.restore.logged_transactions import RowTransactions
+from binlane.server_proof import ServerProof
 from binlane.source.end_position import AtGtid, UntilGtid
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.start_position import begin
@@ -106,3 +107,10 @@ def test_a_statement_with_thousands_of_digits_is_applied_or_refused_by_its_name(
     channel.run()
     rows = "SELECT id, v FROM app.t ORDER BY id"
     assert channel.target.query(rows) == channel.source.query(rows)
+
+
+@pytest.mark.parametrize("text", ["0-1-x", f"0-1-{MANY}", f"{MANY}-1-1", "a-b-c", "0-1-5,0-1-²"])
+def test_a_watermark_of_the_state_that_is_no_gtid_is_one_that_no_server_has_reached(text: str) -> None:
+    proof = ServerProof("mariadb server_id 1", text, LogPosition("binlog.²", 4))
+    assert "expected a server that has executed" in str(proof.refusal(Flavor.MARIADB, ("1", f"0-1-100,{text}")))
+    assert proof.refused_end(LogPosition(f"binlog.{MANY}", 4)) is None
