@@ -14,7 +14,8 @@ import pyarrow as pa
 from binlane import arrow_compute as pc
 
 GROUP: Final = "shard"
-_MOST: Final = 1_000
+_MOST: Final = 10_000
+"""Characters: room for a list of a thousand names."""
 _OPENED: Final = re.compile(r"((?<!\\)(?:\\\\)*\(\?)<(?=[A-Za-z_])")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, replace
 from typing import Final
+from uuid import uuid4
 
 from sqlalchemy import Engine
 
@@ -57,7 +58,7 @@ from binlane.source.older_sessions import highest_older_session
 from binlane.source.protocol import EventSource
 from binlane.source.server import translated
 from binlane.source.start_position import begin
-from binlane.state.channels import Watermark, create_channel, has_channel, read_channel
+from binlane.state.channels import Channel, Watermark, create_channel, has_channel, read_channel
 from binlane.state.leases import bootstrap_lease
 from binlane.state.migrations.check import require_current
 from binlane.state.migrations.upgrade import create
@@ -155,7 +156,8 @@ class FirstCopy:
             if copied is not None:
                 same = copied.result.asked == _asked(options)
                 if copied.finished_for is None:
-                    self._require_own(read_channel(connection, name).watermark, copied.snapshot)
+                    made = read_channel(connection, name)
+                    self._require_own(made, copied.result.channel_uuid, copied.snapshot)
                 if same and (copied.finished_for is None or "" != copied.finished_for == options.order):
                     bootstraps.finish_bootstrap(connection, name, options.order)
                     return Outcome(name, copied.snapshot, copied.result)
@@ -165,14 +167,14 @@ class FirstCopy:
             f"target{of}; run the channel, or see `Begin a channel again` in docs/recovery.md"
         )
 
-    def _require_own(self, made: Watermark, copied: Watermark) -> None:
-        """Raise PrecheckError unless the channel stands at the place of the copied tables, and has run no window."""
-        if (made.seqno, made.source) != (0, copied.source):
+    def _require_own(self, made: Channel, uuid: str, copied: Watermark) -> None:
+        """Raise PrecheckError unless the channel's row is the one that the copy has made."""
+        if made.uuid != uuid:
             raise PrecheckError(
-                f"channel {self.channel.name}: was created by somebody else while its first copy ran, or has run since "
-                f"the copy, which was not reported: expected seqno 0, {copied.source}, the place of the copied tables, "
-                f"found seqno {made.seqno}, {made.source}. If somebody else has created it, see `Begin a channel "
-                f"again` in docs/recovery.md before it runs, with --start {copied.source}"
+                f"channel {self.channel.name}: was created by somebody else while its first copy ran: expected seqno "
+                f"0, {copied.source}, the place of the copied tables, found seqno {made.watermark.seqno}, "
+                f"{made.watermark.source}; see `Begin a channel again` in docs/recovery.md, before it runs, with "
+                f"--start {copied.source}"
             )
 
     def _checked(self) -> tuple[str, ...]:
@@ -277,6 +279,7 @@ class FirstCopy:
             notes=tuple(self._notes),
             attempts=attempts,
             asked=_asked(self.options),
+            channel_uuid=str(uuid4()),
         )
         outcome = Outcome(self.channel.name, mark, result)
         self._end(outcome, start.identity)
@@ -364,10 +367,11 @@ class FirstCopy:
             bootstraps.save_result(connection, outcome.channel, outcome.result)
         older = highest_older_session(self.log_source, outcome.mark.source)
         state = create_channel(
-            self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES, older_sessions=older
-        )
+            self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES, older_sessions=older,
+            uuid=outcome.result.channel_uuid,
+        )  # fmt: skip
         record_target(self.channel.work.uri, state)
-        self._require_own(state.watermark, outcome.mark)
+        self._require_own(state, outcome.result.channel_uuid, outcome.mark)
         with self.engines[1].begin() as connection:
             bootstraps.finish_bootstrap(connection, outcome.channel, self.options.order)
 

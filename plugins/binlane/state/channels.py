@@ -76,12 +76,13 @@ def create_channel(
     keep: Collection[Table] = (),
     *,
     older_sessions: int = 0,
+    uuid: str | None = None,
 ) -> Channel:
     """Create the channel's row. An existing row of the same source is returned unchanged, whatever its watermark.
 
     A new channel starts with no rows of an earlier channel of its name: seqnos begin again at 1, so an old order to
     skip or an old XA transaction would match a new seqno. Rows in the tables ``keep`` stay: they belong to the new
-    channel.
+    channel. ``uuid``: of a new row; None: made here.
 
     Raises SourceIdentityError if the channel exists and belongs to another source.
     """
@@ -94,7 +95,7 @@ def create_channel(
             connection.execute(
                 insert(channels).values(
                     channel=name,
-                    uuid=str(uuid4()),
+                    uuid=uuid or str(uuid4()),
                     target_identity=identity_of(connection),
                     incarnation=str(uuid4()),
                     source_identity=source_identity,

@@ -103,14 +103,14 @@ def test_an_attempt_that_was_killed_behind_the_channel_s_row_is_ended_by_the_nex
     run_on(mariadb.source, "INSERT INTO shop.parent (name) VALUES ('meanwhile')")
     assert bootstrap(mariadb, "--users") == 1, "another copy than the one that was ended"
     assert "its first copy, of od-d, shop, is complete" in capsys.readouterr().err
+    # a schedule has run it since
+    assert mariadb.run() is not None
     assert bootstrap(mariadb) == 0
     said = capsys.readouterr().out
     assert "2 databases, 7 tables, 22 rows" in said
     assert f"watermark at seqno 0, {mark.source}" in said
     with engine_of(mariadb.endpoints.target).connect() as connection:
         assert read_bootstrap(connection, CHANNEL) is None
-        assert read_channel(connection, CHANNEL).watermark == mark
-    assert mariadb.run() is not None
     mariadb.assert_equal()
     # finished: whoever asks again is told so, and with --replace nothing is dropped
     for options in ((), ("--replace",)):

@@ -29,7 +29,8 @@ STORED = [
         CopyResult,
         CopyResult(2, 9, 1, 5000, 4, 1, ("account x@% exists",), 2, (("od*", "shop"), True)),
         '{"databases": 2, "tables": 9, "kept": 1, "rows": 5000, "others": 4, "accounts": 1, '
-        '"notes": ["account x@% exists"], "attempts": 2, "asked": [["od*", "shop"], true], "resumed": 0}',
+        '"notes": ["account x@% exists"], "attempts": 2, "asked": [["od*", "shop"], true], "resumed": 0, '
+        '"channel_uuid": ""}',
     ),
 ]
 """As columns hold them."""

@@ -227,10 +227,11 @@ function drifted({ drifted: rows, more_drifted: more, card }) {
 function driftedLines(row) {
   const key = row.key.map(([name, value]) => `${name} = ${value ?? "NULL"}`).join(", ") || "–";
   const first = (column) => [h("th", { scope: "row", class: "mono break" }, visible(row.table)), cell("Key", "mono break", visible(key)), cell("Column", "mono break", column)];
-  if (row.note) return [h("tr", {}, ...first("–"), h("td", { class: "text", "data-label": "What", colspan: 2 }, visible(row.note)))];
+  const note = row.note ? [h("tr", {}, ...first("–"), h("td", { class: "text", "data-label": "What", colspan: 2 }, visible(row.note)))] : [];
+  if (row.note && !row.columns.length) return note;
   const side = (where, value) => (row.missing_on === where ? h("em", { class: "faint" }, "no such row") : value === null ? h("em", { class: "faint" }, "NULL") : visible(value));
   const columns = row.columns.length ? row.columns : [{ name: "–", source: "", target: "" }];
-  return columns.map((each) => h("tr", {}, ...first(visible(each.name)), cell("Source", "mono text value", side("source", each.source)), cell("Target", "mono text value", side("target", each.target))));
+  return [...columns.map((each) => h("tr", {}, ...first(visible(each.name)), cell("Source", "mono text value", side("source", each.source)), cell("Target", "mono text value", side("target", each.target)))), ...note];
 }
 
 /** Ten rows, and the others behind a line that opens them. */

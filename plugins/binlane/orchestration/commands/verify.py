@@ -35,7 +35,16 @@ from binlane.source.identity import Start
 from binlane.source.server import translated
 from binlane.state.channels import read_channel
 from binlane.state.records.databases import known_databases
-from binlane.state.records.verifications import DRIFT, INCOMPLETE, PENDING, RUNNING, Suspect, unshown_among, without_key
+from binlane.state.records.verifications import (
+    AS_BEFORE,
+    DRIFT,
+    INCOMPLETE,
+    PENDING,
+    RUNNING,
+    Suspect,
+    unshown_among,
+    without_key,
+)
 from binlane.state.window_folders import WindowFolders
 from binlane.verify.definitions.visibility import UnseenObjects, Visibility, without_unseen
 from binlane.verify.outcome import Options, Outcome
@@ -207,7 +216,11 @@ def outcome_text(outcome: Outcome) -> str:
         )
         lines += [f"  {one_line(line)}" for line in told(unshown, outcome.channel)]
     if drift:
-        lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
+        by_values = sum(one.note == AS_BEFORE for one in drift)
+        apart = f", but for {by_values:,} that may have changed and changed back" if by_values else ""
+        lines.append(
+            f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark{apart}"
+        )
         lines += [f"  {one_line(text)}" for text in _drift_texts(outcome, drift[:_SHOWN])]
     if len(drift) > _SHOWN:
         lines.append(f"  and {len(drift) - _SHOWN:,} more, in binlane.suspects on the target")

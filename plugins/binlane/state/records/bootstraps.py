@@ -42,6 +42,8 @@ class CopyResult:
     """The names or patterns of databases, and whether accounts were to be copied."""
     resumed: int = 0
     """Tables that were continued behind the rows of an earlier attempt."""
+    channel_uuid: str = ""
+    """Of the channel's row that the copy makes: one of another uuid is somebody else's."""
 
 
 @dataclass(frozen=True, slots=True)
