@@ -136,8 +136,10 @@ def test_a_run_of_a_stopped_channel_is_skipped_and_one_that_has_nothing_to_do_sa
 ) -> None:
     with beside(lambda: wait_until(lambda: scene.seqno == 2)):
         scene.run()
+    event = last_event().id
     monkeypatch.setattr(replicate_dag, "_INTERRUPTED", _EndAtFirstPause())
     assert str(scene.run().state) == "success"
+    assert last_event().id == event
     assert (last_note() or "").startswith("nothing to apply\n\nhealth: ")
     stop("shop", scene.file.parent, now=True, places={})
     monkeypatch.setattr(replicate_dag, "_INTERRUPTED", _EndAtFirstPause())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -18,6 +17,7 @@ from binlane.orchestration.commands import channel as loading
 from binlane.orchestration.commands.find import find
 from binlane.orchestration.commands.fleet import chosen, status_all
 from binlane.orchestration.terminal import as_text
+from binlane.regular_files import open_regular
 from binlane.safe_text import printable
 from binlane.state.records.databases import Search
 
@@ -106,13 +106,13 @@ def test_an_unexpected_error_of_one_channel_is_shown_beside_what_the_others_have
 
 
 def test_each_file_is_parsed_once_for_a_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, parsed = tomllib.load, list[str]()
+    parsed = list[str]()
 
-    def load(stream: Any) -> dict[str, Any]:
-        parsed.append(Path(stream.name).stem)
-        return read(stream)
+    def opened(file: Path) -> IO[bytes]:
+        parsed.append(file.stem)
+        return open_regular(file)
 
-    monkeypatch.setattr(tomllib, "load", load)
+    monkeypatch.setattr("binlane.config.node.open_regular", opened)
     for arguments in (("resume", "--tag", "eu"), ("status", "--tag", "eu"), ("find", "x")):
         parsed.clear()
         run(folder, *arguments)

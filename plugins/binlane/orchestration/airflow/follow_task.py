@@ -70,6 +70,8 @@ def follow_source(
         if found.is_stopped:
             note(context, f"skipped: the channel is stopped\nhealth: {health.summary}")
             raise AirflowSkipException("the channel is stopped")
+        # Airflow sends an event for each outlet of a task that has succeeded
+        context["task"].outlets.clear()
         note(context, f"nothing to apply\nhealth: {health.summary}")
         return {"windows": 0}
     tell_asset(channel.name, found.last, context)

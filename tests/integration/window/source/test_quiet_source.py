@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,10 +120,10 @@ def test_a_run_that_read_before_the_watermark_moved_reads_again(
         assert quiet.run() is None
     write(quiet)
 
-    def slower(*arguments: Any) -> None:
+    def slower(*arguments: Any) -> Mapping[str, str]:
         # another run, which has read before the rows
         note_empty(engine_of(quiet.endpoints.target), watermark(quiet), empty[0], None, moves=True)
-        write_inputs(*arguments)
+        return write_inputs(*arguments)
 
     monkeypatch.setattr(steps, "write_inputs", slower)
     window = steps.extract(quiet.config, quiet.endpoints, WindowRequest("now"))
