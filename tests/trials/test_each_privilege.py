@@ -28,7 +28,7 @@ from tests.trials.sampling import sampled
 ACCOUNTS: Final = Path(__file__).parents[2] / "docs" / "accounts.md"
 ACCOUNT: Final = "test_binlane@'%'"
 ROLE: Final = "reading_role"
-STATE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "INDEX", "CREATE VIEW", "ALTER", "DROP")
+STATE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "INDEX", "CREATE VIEW", "ALTER", "DROP", "TRIGGER")
 """What is in ALL PRIVILEGES on binlane's own schema, and used."""
 TABLES: Final = ("tenant_1.t", "tenant_1.u", "tenant_1.swapped", "tenant_2.t")
 NAMED: Final = re.compile(r"privilege|GRANT|denied|account|window \S+ is (unfinished|open)|expected .* found", re.I)
