@@ -76,6 +76,16 @@ STATEMENT_VARIABLES: Final = (
         f"{proofs.SESSION_ZONES}::test_rows_that_the_target_would_compute_in_its_own_zone_system_are_named",
         f"{proofs.SESSION_ZONES}::test_columns_of_rows_without_a_logged_zone_are_computed_in_the_target_s_own",
     ),
+    refused(
+        "Named time zones, of a session or in CONVERT_TZ() (in statements, programs behind them, and expressions of "
+        "tables), that the target has not loaded or has in another edition, unless `allow_unsafe` is set",
+        "named before the window begins: both servers are asked for the same times; CONVERT_TZ() would be NULL or "
+        "another time, without an error, as on a replica. Of an archive, names that the target does not know",
+        "PrecheckError",
+        f"{proofs.SESSION_ZONES}::test_a_zone_that_the_target_has_not_loaded_or_has_in_another_edition_is_named",
+        f"{proofs.SESSION_ZONES}::test_a_generated_column_that_converts_to_another_edition_of_a_zone_is_named",
+        f"{proofs.SESSION_ZONES}::test_zones_that_the_target_has_like_the_source_or_no_text_names_stop_nothing",
+    ),
     supported(
         "Statements with MATCH .. AGAINST on rows of the transactions before them (InnoDB)",
         "the transactions before are committed first: a FULLTEXT index has no row of a transaction before it commits",

@@ -31,6 +31,7 @@ from binlane.precheck.statements import (
     row_order,
     session_variables,
     statement_kinds,
+    time_zones,
     unsafe_bodies,
 )
 from binlane.precheck.statements import window_statements as statements
@@ -115,6 +116,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "transaction-histories": differences.check_transaction_histories,
     "logged-tables": differences.check_logged_tables,
     "generated-columns": generated_columns.check_generated_columns,
+    "zones": time_zones.check_zones,
     "session-variables": session_variables.check_session_variables,
     "unlogged-lengths": differences.check_unlogged_lengths,
     "read-only-databases": differences.check_read_only_databases,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -153,4 +154,108 @@ def test_columns_of_rows_without_a_logged_zone_are_computed_in_the_target_s_own(
             channel.run()
         with global_value(channel.target, "time_zone", "'+05:00'"):
             assert channel.run() is not None
+    channel.assert_equal()
+
+
+ZONE_TABLES = (
+    "INSERT INTO mysql.time_zone (time_zone_id, use_leap_seconds) VALUES ({number}, 'N')",
+    "INSERT INTO mysql.time_zone_name (name, time_zone_id) VALUES ('{name}', {number})",
+    "INSERT INTO mysql.time_zone_transition_type (time_zone_id, transition_type_id, `offset`, is_dst, abbreviation) "
+    "VALUES ({number}, 0, {offset}, 0, 'X')",
+    "INSERT INTO mysql.time_zone_transition (time_zone_id, transition_time, transition_type_id) "
+    "VALUES ({number}, -2147483648, 0)",
+)
+NUMBERS = itertools.count(5000)
+"""Servers keep a zone that they have read until they end, so each test has one of its own."""
+
+
+def load_zone(server: PrivateServer, number: int, offset: int) -> str:
+    """Its name."""
+    name = f"Test/Zone_{number}"
+    run_on(server, *(each.format(number=number, name=name, offset=offset) for each in ZONE_TABLES), log=False)
+    return name
+
+
+CONVERTED = "CONVERT_TZ('2024-01-01 10:00:00', {zone}, '+00:00')"
+TEXTS = {
+    "a statement": ((), ("UPDATE tenant_1.t SET s = {call}",)),
+    "a zone in a column": (
+        ("ALTER TABLE tenant_1.t ADD zone VARCHAR(50)", "UPDATE tenant_1.t SET zone = '{zone}'"),
+        ("UPDATE tenant_1.t SET s = CONVERT_TZ('2024-01-01', zone, '+00:00') WHERE zone = '{zone}'",),
+    ),
+    "a trigger": (
+        ("CREATE TRIGGER tenant_1.x BEFORE UPDATE ON tenant_1.t FOR EACH ROW SET NEW.s = {call}",),
+        ("UPDATE tenant_1.t SET n = n + 1",),
+    ),
+    "a new trigger": (
+        (),
+        (
+            "CREATE TRIGGER tenant_1.x BEFORE UPDATE ON tenant_1.t FOR EACH ROW SET NEW.s = {call}",
+            "UPDATE tenant_1.t SET n = n + 1",
+        ),
+    ),
+    "a view": (
+        ("CREATE VIEW tenant_1.x AS SELECT {call} AS at",),
+        ("UPDATE tenant_1.t SET s = (SELECT at FROM tenant_1.x)",),
+    ),
+    "a session": (
+        ("CREATE TABLE tenant_1.u (id INT PRIMARY KEY, at TIMESTAMP NULL)",),
+        ("SET SESSION time_zone = '{zone}'", "INSERT INTO tenant_1.u VALUES (1, '2024-01-01 10:00:00')"),
+    ),
+}
+"""What is on both servers, and what the source logs."""
+
+
+@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=requires_mysql), "mariadb"])
+@pytest.mark.parametrize("is_loaded", [False, True])
+@pytest.mark.parametrize("case", TEXTS)
+def test_a_zone_that_the_target_has_not_loaded_or_has_in_another_edition_is_named(
+    channel_of: ChannelOf, flavor: str, is_loaded: bool, case: str
+) -> None:
+    """CONVERT_TZ() is NULL there, or another time, without an error."""
+    channel, number = channel_of(flavor, flavor), next(NUMBERS)
+    zone = load_zone(channel.source, number, 3600)
+    if is_loaded:
+        load_zone(channel.target, number, 7200)
+    there, logged = (
+        tuple(each.format(zone=zone, call=CONVERTED.format(zone=f"'{zone}'")) for each in texts)
+        for texts in TEXTS[case]
+    )
+    channel.on_both(*MADE, *there)
+    run_on(channel.source, STATEMENTS, *logged)
+    with pytest.raises(PrecheckError, match=rf"time zone {zone}"):
+        channel.run()
+    if is_loaded:
+        return
+    load_zone(channel.target, number, 3600)
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+@requires_mysql
+def test_a_generated_column_that_converts_to_another_edition_of_a_zone_is_named(channel_of: ChannelOf) -> None:
+    channel, number = channel_of("mysql", "mysql"), next(NUMBERS)
+    zone = load_zone(channel.source, number, 3600)
+    table = f"(id INT PRIMARY KEY, d DATETIME, e DATETIME AS (CONVERT_TZ(d, '{zone}', '+00:00')) STORED)"
+    channel.on_both(*MADE, f"CREATE TABLE tenant_1.u {table}")
+    run_on(channel.source, "INSERT INTO tenant_1.u (id, d) VALUES (1, '2024-01-01 10:00:00')")
+    with pytest.raises(PrecheckError, match=rf"tenant_1\.u, with an expression .*: time zone {zone} of the target"):
+        channel.run()
+
+
+def test_zones_that_the_target_has_like_the_source_or_no_text_names_stop_nothing(channel_of: ChannelOf) -> None:
+    channel, numbers = channel_of("mariadb", "mariadb"), (next(NUMBERS), next(NUMBERS))
+    zone = load_zone(channel.source, numbers[0], 3600)
+    load_zone(channel.target, numbers[0], 3600)
+    load_zone(channel.source, numbers[1], 3600)
+    channel.on_both(*MADE)
+    run_on(
+        channel.source,
+        STATEMENTS,
+        f"UPDATE tenant_1.t SET s = {CONVERTED.format(zone=repr(zone))}",
+        "UPDATE tenant_1.t SET s = CONVERT_TZ('2024-01-01 10:00:00', s, '+00:00') WHERE id = 1",
+        f"SET SESSION time_zone = '{zone}'",
+        "UPDATE tenant_1.t SET s = NOW() WHERE id = 2",
+    )
+    assert channel.run() is not None
     channel.assert_equal()

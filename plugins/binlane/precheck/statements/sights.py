@@ -1,0 +1,127 @@
+"""What of a window sees a variable or a function: its statements, the programs behind them, its tables' expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from binlane.lazy_dataclass import dataclass
+from binlane.model import Flavor, ItemKind, SessionContext
+from binlane.precheck.situation.situation import Situation
+from binlane.precheck.statements.window_statements import first_reached, reach_of_window
+from binlane.schema.model import Table
+from binlane.schema.programs import Program
+from binlane.sql.logged_statement import LoggedText, shown
+from binlane.sql.programs.comparison import as_difference
+from binlane.sql.session_variables import Sight, is_lax, plain
+from binlane.work.logged_statements import LaneStatement
+
+
+class Place(NamedTuple):
+    """Where a window sees something."""
+
+    where: str
+    seqno: int | None = None
+
+    @classmethod
+    def of(cls, logged: LaneStatement) -> Place:
+        """A statement of the log."""
+        header = logged.header
+        what = "DDL" if logged.item.kind is ItemKind.DDL else "statement"
+        seqno = header.first_seqno
+        return cls(f"{header.source}: {what} of seqno {seqno}, {shown(logged.beginning)}", seqno)
+
+
+@dataclass
+class Sights:
+    """What of a window sees something; read when it is asked for."""
+
+    situation: Situation
+
+    def first(self, sight: Sight, *, with_programs: bool = True) -> Place | None:
+        """The first statement, program behind one, or table that sees it."""
+        place = self._statement(sight)
+        if place is None and with_programs:
+            place = self._program(sight)
+        if place is None and sight.expressions:
+            place = next(self._tables(sight), None)
+        return place
+
+    def programs(self, sight: Sight) -> Iterator[Program]:
+        """Programs of either server that see it, whether statements reach them or not."""
+        needs = self.situation.needs
+        if needs.statements or needs.loads or needs.ddl:
+            yield from (each for each in self._programs if self._has(each.text, each.sql_mode, sight))
+
+    def expressions(self) -> Iterator[tuple[str, str]]:
+        """Table and text of each expression of a column or a key, and of the defaults of what statements write."""
+        plan = self.situation.plan
+        by_statements = {*plan.written, *plan.loaded}
+        for key in sorted({*plan.applied_tables, *by_statements}, key=str):
+            if (table := self.situation.tables.table(key)) is not None:
+                yield from ((str(key), each) for each in _expressions(table, with_defaults=key in by_statements))
+
+    def _statement(self, sight: Sight) -> Place | None:
+        flavor, first = self.situation.plan.flavor, None
+        for logged, _ in self.situation.transactions_with(sight.hint):
+            header = logged.header
+            if (first is None or header.first_seqno < first.header.first_seqno) and _sees(logged, sight, flavor):
+                first = logged
+        return None if first is None else Place.of(first)
+
+    def _program(self, sight: Sight) -> Place | None:
+        differences = [as_difference(each) for each in self.programs(sight)]
+        if not differences:
+            return None
+        reached = first_reached(self.situation, reach_of_window(self.situation), differences)
+        named = {each.key: each.where for each in differences}
+        for key, (seqno, where) in sorted(reached.items(), key=lambda each: each[1][0]):
+            return Place(f"{named[key]}, which {where.removesuffix(',')} reaches", seqno)
+        return None
+
+    @cached_property
+    def _programs(self) -> tuple[Program, ...]:
+        return tuple(
+            each
+            for sides in (self.situation.stored_triggers, self.situation.stored_programs)
+            for each in (*sides[0], *sides[1])
+        )
+
+    def _tables(self, sight: Sight) -> Iterator[Place]:
+        for key, text in self.expressions():
+            if self._has(text, "", sight):
+                yield Place(f"{key}, with an expression of a column or key")
+
+    def _has(self, body: str | None, sql_mode: str, sight: Sight) -> bool:
+        if body is None or sight.hint.search(body.encode()) is None:
+            return False
+        # few windows need it
+        from binlane.sql.temporary_routines import tokens_of
+
+        tokens = tokens_of(body, self.situation.plan.flavor, sql_mode)
+        return tokens is None or sight.sees(plain(tokens))
+
+
+def has_rows_with_expressions(situation: Situation) -> bool:
+    """Whether a table of the window's rows has an expression of a column or key."""
+    tables = (situation.tables.table(key) for key in situation.plan.applied_tables)
+    return any(True for table in tables if table is not None for _ in _expressions(table, with_defaults=False))
+
+
+def _sees(logged: LaneStatement, sight: Sight, flavor: Flavor) -> bool:
+    item, header = logged.item, logged.header
+    if sight.lax_only and not is_lax(item.context or SessionContext()):
+        return False
+    statement = LoggedText.of(header.first_seqno, header.source, item, flavor)
+    return statement is None or sight.sees(plain(statement.tokens))
+
+
+def _expressions(table: Table, *, with_defaults: bool) -> Iterator[str]:
+    for column in table.columns:
+        if column.expression is not None:
+            yield column.expression
+        if with_defaults and column.default is not None and not column.default.startswith("'"):
+            yield column.default
+    for key in table.keys:
+        yield from (part.expression for part in key.columns if part.expression is not None)
