@@ -225,8 +225,8 @@ class Extraction:
             return self._start.fingerprint
         for begin in self._last:
             if begin is not None and self.end.offset - begin <= WHOLE_TRANSACTION:
-                at = begin - self._recent_from
-                events = b"".join(self._recent)[at : at + self.end.offset - begin]
+                events = self._before_end[begin - self.end.offset :]
+                assert len(events) == self.end.offset - begin, f"{self._name}/{self.end}: events from {begin} on"
                 return str(Fingerprint(digest(self._header), begin, digest(events)))
         return str(no_events(self._header, self.end))
 
@@ -280,7 +280,8 @@ class Extraction:
         self._open: _Open | None = None
         self._last: tuple[int | None, int | None] = (None, None)
         """Offset of the last whole transaction of this file, and of its last event."""
-        self._recent, self._recent_from = (b"", b""), position
+        self._recent = self._before_end = b""
+        """The last bytes of this file that were read, and the last ones before ``end``: as many as are hashed."""
 
     def _events_chunk(self, chunk: LogChunk) -> None:
         if (chunk.file, chunk.offset - chunk.left_out) != (self._file, self._position):
@@ -293,13 +294,15 @@ class Extraction:
             self._spill.seek(0)
             self._spill.truncate()
             self._position = self._written = chunk.offset
-            self._recent = (b"", b"")
-        # joined at the window's end: copies of all chunks would be a tenth of what reading them costs
-        kept = b"".join(part[-WHOLE_TRANSACTION:] for part in self._recent)[-WHOLE_TRANSACTION:]
-        self._recent, self._recent_from = (kept, chunk.data), chunk.offset - len(kept)
+            self._recent = b""
+        end = self.end
         frames = self._frames(chunk)
         self._walk(frames, chunk)
         self._flush(chunk)
+        if self.end != end:
+            # at once: a transaction that is open behind it may have any length
+            self._before_end = _last_bytes(self._recent, chunk.data, self.end.offset - chunk.offset)
+        self._recent = _last_bytes(self._recent, chunk.data, len(chunk.data))
         self._bytes += len(chunk.data)
         self._position += len(chunk.data)
         self._spill.write(memoryview(chunk.data)[max(self._written - chunk.offset, 0) :])
@@ -552,3 +555,7 @@ class Extraction:
             self.sink.close(self._stretch)
             self._limits = self._limits[1:] or self._limits
         self._stretch = None
+
+
+def _last_bytes(before: bytes, data: bytes, end: int) -> bytes:
+    return (before + data[max(end - WHOLE_TRANSACTION, 0) : end])[-WHOLE_TRANSACTION:]
