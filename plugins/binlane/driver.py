@@ -15,6 +15,7 @@ import functools
 import io
 import ipaddress
 import logging
+import select
 import socket
 import ssl
 import struct
@@ -178,8 +179,11 @@ class Connection(Driver):
         self.proof = proof
         self._commits_itself = False
         self._reads_only = False
+        self._has_ended = False
+        """Whether COMMIT or ROLLBACK was the session's last statement: it has no transaction then."""
         self._restores = True
         self._other: Connection | None = None
+        self._other_limits: tuple[str, str] | None = None
         self._is_answered_by_other = False
         self._guards: bool | None = None
         """Whether the next statement gets the guard of ``view_guard``; None: ``answering`` has not decided."""
@@ -327,6 +331,9 @@ class Connection(Driver):
             return self._answered_by_other(guards=False)
         if not opens_views(sql) or self.flavor is not Flavor.MARIADB:
             return self
+        if self._has_ended:
+            self._guards = True
+            return self
         [(begun, wait, length)] = self._texts(
             "SELECT @@in_transaction, @@SESSION.lock_wait_timeout, @@SESSION.group_concat_max_len"
         )
@@ -337,7 +344,10 @@ class Connection(Driver):
             # it looks at its own temporary tables, and at tables that no other session can open
             self._guards = False
             return self
-        self._opened_other()._query(f"SET SESSION lock_wait_timeout = {wait}, group_concat_max_len = {length}")
+        other = self._opened_other()
+        if self._other_limits != (wait, length):
+            other._query(f"SET SESSION lock_wait_timeout = {wait}, group_concat_max_len = {length}")
+            self._other_limits = (wait, length)
         return self._answered_by_other(guards=True)
 
     def _answered_by_other(self, *, guards: bool) -> Connection:
@@ -368,16 +378,34 @@ class Connection(Driver):
         """As PyMySQL's."""
         self._reads_only = False
         super().commit()
+        self._has_ended = True
 
     def rollback(self) -> None:
-        """As PyMySQL's."""
+        """As PyMySQL's; behind COMMIT or ROLLBACK, whose chains are pinned off, it sends nothing: a pool rolls back
+        what a transaction's end has left, and each answer of a distant server is waited for."""
         self._reads_only = False
-        super().rollback()
+        if not self._has_ended:
+            super().rollback()
+            self._has_ended = True
+
+    def ping(self, _reconnect: object = False) -> None:
+        """As PyMySQL's, and never connects. Nothing is sent where the server has sent nothing since its last answer: a
+        server that ends a session closes its socket, or says why before. For a peer that is gone without a word, the
+        next statement waits as long as this one would."""
+        if self._sock is None or self._has_sent():
+            super().ping()
+
+    def _has_sent(self) -> bool:
+        if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
+            return True
+        readable = select.poll()
+        readable.register(self._sock, select.POLLIN | select.POLLHUP | select.POLLERR)
+        return bool(readable.poll(0))
 
     def _close_other(self) -> None:
         if self._other is not None:
             self._other.close()
-            self._other = None
+            self._other = self._other_limits = None
 
     def close(self) -> None:
         """As PyMySQL's."""
@@ -516,7 +544,7 @@ class Connection(Driver):
 
     def _execute_command(self, command: int, sql: str | bytes) -> None:
         super()._execute_command(command, sql)  # type: ignore[misc]  # the stubs leave it out
-        self._result_bytes, self._is_unbuffered = 0, False
+        self._result_bytes, self._is_unbuffered, self._has_ended = 0, False, False
         if self._asked is not None and not self._is_in_login:
             self._deadline = time.monotonic() + self._asked
 

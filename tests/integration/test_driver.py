@@ -102,6 +102,24 @@ def test_a_step_s_uses_of_a_server_share_a_connection_that_is_rolled_back_and_ma
     assert used() != used(), "outside a step each use has one of its own"
 
 
+@pytest.mark.parametrize("flavor", [Flavor.MARIADB, pytest.param(Flavor.MYSQL, marks=requires_mysql)])
+def test_between_two_uses_of_a_kept_connection_nothing_is_sent(flavor: Flavor, request: pytest.FixtureRequest) -> None:
+    """Each answer of a distant server is waited for: a session behind its COMMIT has nothing to roll back, and whether
+    it is there is seen on its socket."""
+    server = endpoint(request.getfixturevalue(f"{flavor}_source"))
+    asks = "SHOW SESSION STATUS LIKE 'Bytes_received'"
+
+    def received() -> int:
+        with engine_of(server).begin() as connection:
+            return int(connection.exec_driver_sql(asks).one()[1])
+
+    header = len(b"\x00\x00\x00\x00") + len(b"\x03")
+    with kept_connections():
+        received()
+        before = received()
+        assert received() - before == len("COMMIT") + header + len(asks) + header
+
+
 def test_a_later_step_knows_the_server_and_has_none_of_the_sessions_before(mariadb_source: PrivateServer) -> None:
     server = endpoint(mariadb_source)
 
