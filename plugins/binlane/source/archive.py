@@ -1,6 +1,8 @@
 """A folder of binlog files as a source: plain, .gz or .zst, on anything that fsspec reads, streamed piece by piece.
 
-Their order is that of the server's ``*.index`` file if there is one, otherwise that of the numbers in the files' names.
+Their order is that of the numbers in their names. A ``*.index`` file of the server says which log's they are and where
+it begins, and each file that it names behind that must be there. It may be older than the folder: the proofs of
+``continuity`` decide whether a file behind its last line is the next one.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ from binlane.source.protocol import (
     LogChunk,
     LogLengthError,
     LogState,
+    base_of,
     check_log_length,
     file_number,
     missing_file,
@@ -187,12 +190,13 @@ class ArchiveSource:
         if not found:
             raise SourceError(f"{self.name}: expected binlog files such as binlog.000001, found none")
         indexes = [path for path in paths if path.endswith(".index")]
-        order = self._indexed(indexes, found) if indexes else sorted(found, key=file_number)
-        if len(bases := {name.rpartition(".")[0] for name in order}) > 1:
+        order = sorted(self._indexed(indexes, found) if indexes else found, key=file_number)
+        if len(bases := set(map(base_of, order))) > 1:
             raise SourceError(f"{self.name}: expected the files of one log, found {', '.join(sorted(bases))}")
         return {name: found[name] for name in order}
 
     def _indexed(self, indexes: list[str], found: dict[str, list[str]]) -> list[str]:
+        """The files of the index's log, from the first one that it names and the folder has."""
         if len(indexes) > 1:
             raise SourceError(f"{self.name}: expected one index file, found {len(indexes)}")
         where = f"{self.name}/{posixpath.basename(indexes[0])}"
@@ -216,7 +220,8 @@ class ArchiveSource:
         if there != order[len(order) - len(there) :]:
             gone = next(name for name in order[order.index(there[0]) :] if name not in found)
             raise MissingLogError(f"{self.name}: the index names {gone}, found no such file; put the file back")
-        return there
+        bases, first = set(map(base_of, there)), file_number(there[0])
+        return [name for name in found if base_of(name) in bases and file_number(name) >= first]
 
     def _events(
         self, file: str, paths: list[str], offset: int, *, is_last: bool = True

@@ -1,0 +1,55 @@
+"""Which files of an archive's folder are its log, with and without the server's index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import MissingLogError, SourceError
+from binlane.source.archive import ArchiveSource
+from tests.unit.binlog.cases import log
+
+
+def files(folder: Path, names: str, index: str | None) -> tuple[str, ...]:
+    """The log's numbers in a folder of these files, whose index names those files."""
+    for number in names.split():
+        (folder / f"binlog.{number:>06}").write_bytes(log())
+    (folder / "relay.000007").write_bytes(log())
+    if index is None:
+        (folder / "relay.000007").unlink()
+    else:
+        lines = [f"./binlog.{number:>06}\n" for number in index.split()]
+        (folder / "binlog.index").write_text("".join(lines))
+    return tuple(name.removeprefix("binlog.").lstrip("0") for name in ArchiveSource(str(folder)).state().files)
+
+
+@pytest.mark.parametrize(
+    ("names", "index", "expected"),
+    [
+        pytest.param("1 2 3 10", None, "1 2 3 10", id="no index"),
+        pytest.param("1 2 3", "1 2 3", "1 2 3", id="the same"),
+        pytest.param("1 2 3 4", "1 2", "1 2 3 4", id="files were added behind the index's copy"),
+        pytest.param("1 2 3 4", "1 2 4", "1 2 3 4", id="a line is missing"),
+        pytest.param("2 3", "1 2 3", "2 3", id="removed at the beginning"),
+        pytest.param("1 2 3 4", "3 4", "3 4", id="of before a reset, or purged"),
+        pytest.param("999999 1000000 1000001", "999999", "999999 1000000 1000001", id="by number"),
+    ],
+)
+def test_an_index_hides_no_file_behind_its_first_one(
+    names: str, index: str | None, expected: str, tmp_path: Path
+) -> None:
+    """The index may have been copied once, and the files behind it later."""
+    assert files(tmp_path, names, index) == tuple(expected.split())
+
+
+def test_a_file_that_the_index_names_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(MissingLogError, match=r"the index names binlog\.000003"):
+        files(tmp_path, "1 2", "1 2 3")
+
+
+def test_the_files_of_two_logs_need_an_index(tmp_path: Path) -> None:
+    (tmp_path / "other.000001").write_bytes(log())
+    with pytest.raises(SourceError, match="the files of one log, found binlog, other"):
+        files(tmp_path, "1 2", None)
+    assert files(tmp_path, "1 2", "1") == ("1", "2")
