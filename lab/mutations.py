@@ -173,7 +173,7 @@ MUTATIONS: Final = (
         2,
         "a DDL that MySQL does not commit with its GTID runs again",
         "apply/ddl/run.py",
-        "if begun is not None or not has_only_innodb(session, item):",
+        "if begun is not None or not is_atomic(session, item):",
         "if False:",
         ("integration/apply/test_ddl_killed.py",),
     ),

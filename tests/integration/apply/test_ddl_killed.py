@@ -269,7 +269,10 @@ def test_a_note_that_is_no_fingerprint_proves_nothing(
 _MYISAM: Final = (
     "CREATE TABLE a (id INT, n INT) ENGINE=MyISAM",
     "CREATE TABLE b (id INT, n INT) ENGINE=MyISAM",
+    "CREATE TABLE i (id INT PRIMARY KEY, n INT) ENGINE=InnoDB",
     "INSERT INTO a VALUES (1, 1)",
+    f"CREATE DATABASE IF NOT EXISTS {CREATED}",
+    f"CREATE TABLE {CREATED}.a (id INT) ENGINE=MyISAM",
 )
 
 
@@ -337,6 +340,18 @@ def mysql_pair(mysql_source: PrivateServer, mysql_target: PrivateServer) -> Iter
         pytest.param("TRUNCATE TABLE a", (), id="nothing"),
         pytest.param("TRUNCATE TABLE a", ("TRUNCATE TABLE a",), id="truncated"),
         pytest.param("DROP TABLE a, b", ("DROP TABLE a",), id="a drop in part"),
+        pytest.param(
+            "ALTER TABLE i ADD KEY (n), ENGINE = MyISAM",
+            ("ALTER TABLE i ADD KEY (n), ENGINE = MyISAM",),
+            id="another engine",
+        ),
+        pytest.param("ALTER TABLE i ADD KEY (n), ENGINE = MyISAM", (), id="another engine, nothing"),
+        pytest.param(
+            "CREATE TABLE m (id INT) ENGINE = MyISAM", ("CREATE TABLE m (id INT) ENGINE = MyISAM",), id="a new table"
+        ),
+        pytest.param("CREATE TABLE m (id INT) ENGINE = MyISAM", (), id="a new table, nothing"),
+        pytest.param(f"DROP DATABASE {CREATED}", (f"DROP DATABASE {CREATED}",), id="a database"),
+        pytest.param(f"DROP DATABASE {CREATED}", (f"DROP TABLE {CREATED}.a",), id="a database in part"),
     ],
 )
 def test_a_ddl_on_tables_that_mysql_does_not_change_with_its_gtid_is_run_once(

@@ -20,6 +20,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import among, folded_values, other_than, values_of
+from binlane.servers.variables import version_number
 from binlane.sql.charset import decoded
 from binlane.view_guard import REFUSED
 
@@ -33,6 +34,12 @@ _DENIED: Final = 1227
 """ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 _NO_VIEW: Final = 1109
 """MariaDB with innodb_sys_tables = OFF."""
+_INNODB: Final = "innodb"
+_ATOMIC_DDL: Final = (8, 0, 0)
+_ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*['\"`]?(\w+)", re.I)
+"""An engine that a statement names; any other word behind ENGINE counts as one, too."""
+_MAKES_TABLE: Final = re.compile(r"\bCREATE\s+TABLE\b(?!.*\bENGINE\b)", re.I | re.S)
+_DROPS_DATABASE: Final = re.compile(r"\bDROP\s+(?:DATABASE|SCHEMA)\b", re.I)
 _SYSTEM: Final = ("information_schema", "performance_schema", "sys")
 
 
@@ -152,15 +159,32 @@ def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerpr
         ids = None if found is None else hashlib.sha256(repr(found).encode()).hexdigest()[:32]
     # a name in a character set that is not read would be missing
     is_whole = "\ufffd" not in text and all(
-        str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind)
+        str(engine).lower() == _INNODB for _, _, kind, engine in tables if "VIEW" not in str(kind)
     )
     return Fingerprint(digest.hexdigest(), len(tables), ids, is_whole, unreadable)
 
 
-def has_only_innodb(session: LaneSession, item: Item) -> bool:
-    """Whether all tables that the statement may name, of those that exist, are InnoDB's."""
-    tables = _TABLES.rows(session, *_named(session, item))
-    return all(str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind))
+def is_atomic(session: LaneSession, item: Item) -> bool:
+    """Whether MySQL commits the statement and its GTID together: it does so since 8.0, where all tables that the
+    statement may name, makes or drops with a database are InnoDB's."""
+    [(version, default)] = session.rows("SELECT VERSION(), @@default_storage_engine")
+    if version_number(str(version)) < _ATOMIC_DDL:
+        return False
+    text = decoded(item.payload, item.context or SessionContext())
+    made = {name.lower() for name in _ENGINE.findall(text)}
+    if _MAKES_TABLE.search(text) is not None:
+        made.add(str(default).lower())
+    names, databases = _named(session, item)
+    tables = _TABLES.rows(session, names, databases)
+    if _DROPS_DATABASE.search(text) is not None:
+        marks = [f"({', '.join(['%s'] * len(each))})" for each in (values_of(databases), folded_values(databases))]
+        tables += session.rows(
+            f"SELECT table_schema, table_name, table_type, engine FROM information_schema.tables "
+            f"WHERE {among('table_schema', *marks)}",
+            (*values_of(databases), *values_of(databases), *folded_values(databases)),
+        )
+    made |= {str(engine).lower() for _, _, kind, engine in tables if "VIEW" not in str(kind)}
+    return made <= {_INNODB}
 
 
 def _named(session: LaneSession, item: Item) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -41,6 +41,8 @@ _RENAMES_SEVERAL: Final = re.compile(rb"RENAME\s+TABLES?\b.*,", re.I | re.S)
 """Two tables may change their names. In part as ``_SEVERAL``, on MySQL, if a table is not InnoDB's."""
 _FILLS: Final = re.compile(rb"\s*CREATE\s+TABLE\b.*\bSELECT\b", re.I | re.S)
 """As ``_RENAMES_SEVERAL``; with IF NOT EXISTS it would pass over a table without its rows."""
+_CREATES_TABLE: Final = re.compile(rb"\s*CREATE\s+TABLE\b", re.I)
+"""A table that is not there has not been made, whatever engine it gets."""
 _ALTERS_TABLE: Final = re.compile(
     rb"\s*ALTER\s+(?:ONLINE\s+|OFFLINE\s+|IGNORE\s+)*TABLE\b(?![^;]*\bCONVERT\s+TABLE\b)", re.I
 )
@@ -116,6 +118,8 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
     if comparable and changed and not in_part:
         return item if _is_damaged(statement, stored, now) else None
     if not changed and shows_swaps and _VISIBLE.match(statement) and not _MOVES_COLUMNS.match(statement):
+        return item
+    if comparable and not changed and _CREATES_TABLE.match(statement):
         return item
     raise UndecidableError(
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.ddl.fingerprint import fingerprint, has_only_innodb
+from binlane.apply.ddl.fingerprint import fingerprint, is_atomic
 from binlane.apply.ddl.outcome import DdlPlace, after_crash, is_revoked, keeps_definitions, left_to_run
 from binlane.apply.ddl.text import repeatable, with_condition, with_database
 from binlane.apply.session.connection import AUTOMATIC
@@ -83,8 +83,8 @@ def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place:
     gtid = f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}"
     is_noted = False
     begun = read_intent(session.cursor, place.key.channel, place.seqno)
-    if begun is not None or not has_only_innodb(session, item):
-        # MySQL changes other tables, and commits that, before it logs the statement with its GTID
+    if begun is not None or not is_atomic(session, item):
+        # MySQL changes other tables, and commits that, before it logs the statement with its GTID; so does 5.7 with all
         attempt = _noted(session, repeatable(item), place, begun, gtid)
         if attempt is None:
             return
@@ -103,7 +103,7 @@ def _noted(session: LaneSession, item: Item, place: DdlPlace, begun: DdlIntent |
         is_logged = session.value("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
         if begun.state == DONE or is_logged:
             return None
-    now = fingerprint(session, item, with_ids=False)
+    now = fingerprint(session, item, with_ids=True)
     if begun is not None:
         return left_to_run(session, item, begun, now, place)
     write_intent(session.cursor, place.key.channel, place.seqno, place.lane, item.payload, now.stored, INTENT)
