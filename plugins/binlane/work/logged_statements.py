@@ -1,8 +1,10 @@
 """The statements that lanes will send for a window: one for each distinct text, or form of DML, from the lane files.
 
 A window may have millions of INSERTs that are the same to a parser. DDL, account statements and routines are
-distinguished by all of their bytes; DML and LOAD DATA without literals, comments and the lengths of value lists. Files
-and row groups with row events only are not read.
+distinguished by all of their bytes; DML and LOAD DATA without literals, comments and the lengths of value lists. Of a
+text whose literals end elsewhere in another session's modes, or which has other comments, all bytes count as well: two
+statements of one form have the same tokens but for the values of literals, whoever has written them. Files and row
+groups with row events only are not read.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from binlane import arrow_compute as pc
-from binlane.model import BlockHeader, Item, ItemKind, LogPosition, TableKey
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.window_plan import LaneFile, WindowPlan
-from binlane.sql.charset import decoded
+from binlane.sql.charset import client_charset, decoded, dialect_of, has_eight_bits, is_utf8_client
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import context_of, open_parquet, read_rows
 
@@ -28,21 +30,31 @@ _BLOCK: Final = ("first_seqno", "last_seqno", "transactions", "source_file", "so
 _STATEMENT: Final = ("kind", "payload", "context")
 _WHOLE: Final = ItemKind.DDL.value
 _FORMED: Final = (ItemKind.STATEMENT.value, ItemKind.LOAD.value)
-_LITERAL: Final = (
-    r"(`[^`]*`)|'(?:[^'\\]|\\[\s\S]|'')*'|\"(?:[^\"\\]|\\[\s\S]|\"\")*\"|\b[0-9][0-9A-Za-z.]*"
-    r"|/\*[^!M+](?:[^*]|\*+[^*/])*\*+/"
+_TAIL: Final = r"[0-9A-Za-z_$\x80-\xff]+"
+_WORD: Final = rf"[A-Za-z_$\x80-\xff](?:{_TAIL})?"
+_TOKEN: Final = (
+    rf"((?:`[^`]*`|{_WORD})(?:\.(?:`[^`]*`|{_TAIL}))*|@@?[.0-9A-Za-z_$\x80-\xff]+)"
+    r"|'(?:[^'\\]|\\[\s\S]|'')*'|\"(?:[^\"\\]|\\[\s\S]|\"\")*\""
+    r"|0[xX][0-9A-Fa-f]+\b|[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+\b"
+    rf"|([0-9]+{_WORD})|[0-9]+(?:\.[0-9]+)?|(/\*)(?:[^*!M+](?:[^*]|\*+[^*/])*)?\*+/"
 )
-"""Literals and comments, which do not change how a statement is parsed. A name in backticks is kept whole."""
-_VALUE: Final = r"\s*[-+]?(?:\?|NULL|DEFAULT)\s*"
+"""A name or a word, which is kept whole; a literal; or a comment, of which the beginning is kept."""
+_VALUE: Final = r"\s*[-+]?(?:\?|(?:NULL|DEFAULT)\?)\s*"
 _FORMS: Final = (
-    (_LITERAL, r"\1?"),
+    (_TOKEN, r"\1\2\3?"),
     (rf"\({_VALUE}(?:,{_VALUE})*\)", "(?)"),
     (r"\(\?\)(?:\s*,\s*\(\?\))+", "(?)"),
 )
+_UNSURE: Final = r"#|--|/\*(?:[^?]|$)|\?[.0-9A-Za-z_$\x80-\xff]|[.@]\?"
+"""What may stand for another comment, in a form: behind it a quote need not be one. And a word, a dot
+or an at sign beside a literal, of which it may be a part."""
+_DEPENDENT: Final = r"[\\\"\x80-\xff]"
+"""Characters that are others in some modes and character sets of a session."""
+_STRING: Final = r'"(?:[^"\\]|\\.)*"'
 _OWN: Final = (
     (
-        r'"(?:timestamp": [^,}]*|(?:insert_id|last_insert_id|thread_id)": [0-9]*|rand_seeds": \[[0-9, ]*\]'
-        r'|user_variables": \[\[.*?\]\]), ',
+        r'"(?:timestamp": [-+0-9.eE]+|(?:insert_id|last_insert_id|thread_id)": [0-9]+|rand_seeds": \[[0-9, ]*\]'
+        rf'|user_variables": \[(?:\[{_STRING}, {_STRING}\](?:, )?)+\]), ',
         "",
     ),
 )
@@ -198,8 +210,8 @@ def _groups(folder: WorkFolder, file: LaneFile, *, trusts: bool = True) -> Itera
 
 def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tuple[bytes, bytes], LaneStatement]]:
     payload, context = table["payload"], pc.fill_null(table["context"], "")
-    forms = payload if kind == _WHOLE else _rewritten(payload, _FORMS)
     contexts = _rewritten(context, _OWN)
+    forms = payload if kind == _WHOLE else forms_of(payload, contexts)
     numbers = pc.dictionary_encode(forms).combine_chunks().indices.to_numpy().astype(np.int64)
     sessions = pc.dictionary_encode(contexts).combine_chunks().indices.to_numpy().astype(np.int64)
     shortest_first = np.argsort(pc.binary_length(payload).to_numpy(), kind="stable")
@@ -207,6 +219,27 @@ def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tupl
     for row in np.sort(shortest_first[first]).tolist():
         logged = _logged(table, row, lane, kind)
         yield kind, (forms[row].as_py(), contexts[row].as_py().encode()), logged
+
+
+def forms_of(payload: pa.ChunkedArray, contexts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The form of each text in its session; the text itself where it is not certain which parts are literals."""
+    forms = _rewritten(payload, _FORMS)
+    unsure = pc.match_substring_regex(forms, pattern=_UNSURE)
+    sessions = pa.array([each for each in contexts.unique().to_pylist() if not _is_usual(each)], contexts.type)
+    if len(sessions):
+        dependent = pc.match_substring_regex(payload, pattern=_DEPENDENT)
+        unsure = pc.or_(unsure, pc.and_(dependent, pc.is_in(contexts, sessions)))
+    return pc.if_else(unsure, payload, forms)
+
+
+def _is_usual(text: str) -> bool:
+    """Whether quotes and backslashes in a session's statements are what they are by default, in each byte."""
+    context = context_of(text or None)
+    if context is None:
+        return False
+    dialect, charset = dialect_of(context, Flavor.MARIADB), client_charset(context)
+    in_bytes = is_utf8_client(context) or (has_eight_bits(charset) and charset != "swe7")
+    return in_bytes and not dialect.ansi_quotes and not dialect.no_backslash_escapes
 
 
 def _logged(table: pa.Table, row: int, lane: int, kind: str) -> LaneStatement:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from binlane.errors import PlanError
-from binlane.model import Item, ItemKind, RowCounts, SessionContext
+from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext
 from binlane.plan.window_plan import LaneFile, WindowPlan
+from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 from binlane.work import lane_files, logged_statements
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import distinct_statements
@@ -70,6 +75,14 @@ def test_statements_of_one_form_are_one_and_the_shortest_stands_for_it(
         (ItemKind.STATEMENT, "INSERT INTO `t1` VALUES (1)", "INSERT INTO `t2` VALUES (1)"),
         (ItemKind.STATEMENT, "INSERT INTO t VALUES (f(1))", "INSERT INTO t VALUES (g(1))"),
         (ItemKind.STATEMENT, "INSERT INTO t VALUES (1) /*!80000 x */", "INSERT INTO t VALUES (1) /*!80000 y */"),
+        (ItemKind.STATEMENT, "INSERT INTO # '\n a.t # '\n VALUES (1)", "INSERT INTO # '\n b.t # '\n VALUES (1)"),
+        (ItemKind.STATEMENT, "# '\nDELETE FROM t # '\n", "# '\nSHUTDOWN # '\n"),
+        (ItemKind.STATEMENT, "DELETE FROM t -- '\n, a -- '\n", "DELETE FROM t -- '\n, b -- '\n"),
+        (ItemKind.STATEMENT, "INSERT INTO /**/ a /**/ VALUES (1)", "INSERT INTO /**/ b /**/ VALUES (1)"),
+        (ItemKind.STATEMENT, "INSERT INTO t SELECT 1 /* x */", "INSERT INTO t SELECT 1 2"),
+        (ItemKind.STATEMENT, "INSERT INTO t SELECT 1.5FROM a", "INSERT INTO t SELECT 1.5INTO a"),
+        (ItemKind.STATEMENT, "DELETE FROM a.1st", "DELETE FROM a.2nd"),
+        (ItemKind.STATEMENT, "DELETE FROM 1st", "DELETE FROM 2nd"),
         (ItemKind.LOAD, "LOAD DATA INFILE 'x' INTO TABLE t", "LOAD DATA INFILE 'x' REPLACE INTO TABLE t"),
     ],
 )
@@ -80,6 +93,71 @@ def test_statements_that_a_parser_distinguishes_are_kept_apart(
     assert sorted(statements(folder, items)) == sorted((one.encode(), other.encode()))
 
 
+SESSIONS = (
+    SessionContext(sql_mode=0, charset_client=45),
+    SessionContext(sql_mode=4, charset_client=45),
+    SessionContext(sql_mode=0x200, charset_client=45),
+    SessionContext(sql_mode=1 << 20, charset_client=8),
+    SessionContext(sql_mode=0, charset_client=28),
+    SessionContext(sql_mode=0, charset_client=13),
+)
+"""Of default modes, ANSI_QUOTES, ORACLE (which makes it), NO_BACKSLASH_ESCAPES; in gbk and sjis."""
+PIECES = (
+    *(b"'", b"''", b'"', b"`", b"\\", b"#", b"--", b"-- ", b"\n", b" ", b"/*", b"/**/", b"*/", b"/*!", b"/*M!", b"*"),
+    *(
+        b"a",
+        b"mysql",
+        b"b.",
+        b".",
+        b"1",
+        b"1e5",
+        b"0x4a",
+        b"1.5",
+        b"\x83",
+        b"\xe4`",
+        b"$",
+        b"@",
+        b"(",
+        b")",
+        b",",
+        b"NULL",
+    ),
+)
+
+
+@pytest.mark.parametrize("context", SESSIONS, ids=lambda each: f"{each.sql_mode}-{each.charset_client}")
+def test_statements_of_one_form_have_the_same_tokens(context: SessionContext) -> None:
+    chosen = random.Random(1)
+    texts = [b"".join(chosen.choices(PIECES, k=chosen.randint(1, 9))) for _ in range(10_000)]
+    sessions = pa.chunked_array([pa.array([lane_files._context_text(context)] * len(texts))])
+    forms = logged_statements.forms_of(pa.chunked_array([pa.array(texts, pa.binary())]), sessions)
+    alike: dict[bytes, list[bytes]] = {}
+    for form, text in zip(forms.to_pylist(), texts, strict=True):
+        alike.setdefault(form, []).append(text)
+    differing = []
+    for flavor, group in itertools.product(Flavor, alike.values()):
+        read = {text: kept for text in set(group) if (kept := kept_tokens(text, context, flavor)) is not None}
+        if len(set(read.values())) > 1:
+            differing.append(read)
+    assert differing == []
+    assert len(alike) < len(set(texts))
+
+
+def kept_tokens(text: bytes, context: SessionContext, flavor: Flavor) -> tuple[str, ...] | None:
+    """The tokens without the values of literals, signs and lists of values; None for what is no SQL."""
+    tokens: list[Token] = []
+    try:
+        lex(decoded(text, context), dialect_of(context, flavor), tokens)
+    except Unreadable:
+        return None
+    words = ("?" if each.kind in LITERALS else each.upper or each.text for each in tokens)
+    kept = "\0".join("?" if each == "NULL" else each for each in words)
+    for pattern, value in ((r"[-+*]\0\?", "?"), (r"\(\0\?(\0,\0\?)*\0\)", "(?)"), (r"\(\?\)(\0,\0\(\?\))+", "(?)")):
+        kept = re.sub(pattern, value, kept)
+    return tuple(kept.split("\0"))
+
+
+LITERALS = (TokenKind.STRING, TokenKind.NUMBER)
 PARSED = (
     *("database", "sql_mode", "charset_client", "collation_connection", "collation_server", "collation_database"),
     "default_collation_for_utf8mb4",
@@ -105,6 +183,15 @@ def test_timestamps_ids_and_user_variables_do_not_distinguish_statements(name: s
     other = dataclasses.replace(EVERY_FIELD, **{name: values.get(name, 99)})
     items = [(ItemKind.STATEMENT, b"DELETE FROM t", context) for context in (EVERY_FIELD, other)]
     assert len(statements(folder, items)) == 1
+
+
+def test_no_spelling_of_a_session_hides_a_part_of_it(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    spelled = (
+        '{{"user_variables": [["a", "1"]] , "sql_mode": {}, "character_set_collations": [[1, 2]], "thread_id": 1}}'
+    )
+    monkeypatch.setattr(lane_files, "_context_text", lambda context: spelled.format(context.sql_mode))
+    items = [(ItemKind.STATEMENT, b"DELETE FROM t", SessionContext(sql_mode=mode)) for mode in (0, 4)]
+    assert len(statements(folder, items)) == 2
 
 
 def test_forms_are_bounded_and_ddl_is_not(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
