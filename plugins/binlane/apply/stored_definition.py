@@ -43,6 +43,8 @@ def _is_plain(tokens: list[Token]) -> bool:
             return False
         if token.kind is TokenKind.SYMBOL and token.text in ("(", ")"):
             depth += 1 if token.text == "(" else -1
+            if depth == 1 and token.text == "(" and at != 1:
+                return False  # the list of columns and keys is the only one; a query may stand in another
             if depth == 1 and token.text == "(" and tokens[at + 1 : at + 2] and tokens[at + 1].upper == "LIKE":
                 return False
         elif depth == 0 and token.upper in _NOT_OUTSIDE:
