@@ -68,7 +68,7 @@ class TemporaryDrop:
     server_id: int
     connection: int
     table: str
-    """``database.table``, in lower case."""
+    """``database.table``, as it was logged."""
 
     @property
     def session(self) -> tuple[int, int]:

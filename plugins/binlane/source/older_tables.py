@@ -11,7 +11,7 @@ from dataclasses import field
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
-from binlane.plan.transaction.temporary_tables import Session
+from binlane.plan.transaction.temporary_tables import Session, alike
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class OlderTables:
     highest: int
     """The highest id of a connection that may be older than the channel; 0: there is none."""
     used: dict[Session, set[str]] = field(default_factory=dict)
-    """Names, in lower case, that such a connection uses in the window, and whose DROP has not come."""
+    """Names that such a connection uses in the window, and whose DROP has not come."""
     dropped: list[tuple[Session, str]] | None = None
     """Those whose DROP has come behind the window's end; None inside the window."""
 
@@ -32,27 +32,29 @@ class OlderTables:
     def take_use(self, session: Session, tables: Iterable[TableKey]) -> None:
         """A statement that may use the tables as temporary ones; their CREATE is not in the window."""
         if self.dropped is None:
-            self.used.setdefault(session, set()).update(map(_any_case, tables))
+            self.used.setdefault(session, set()).update(map(str, tables))
 
     def take_definition(self, session: Session, made: TableKey | None, dropped: Iterable[TableKey]) -> None:
         """A CREATE or DROP TEMPORARY. ``dropped``: those whose CREATE is not in the window."""
         used = self.used.get(session)
         if used is None:
             return
-        for name in map(_any_case, dropped):
-            if name in used and self.dropped is not None:
-                self.dropped.append((session, name))
-            used.discard(name)
+        for table in dropped:
+            names = alike([table], used)
+            if names and self.dropped is not None:
+                self.dropped.append((session, str(table)))
+            # a server may have another table of another spelling
+            used -= names & {str(table)} or names
         if made is not None:
             # the DROP of this name will be that of this table
-            used.discard(_any_case(made))
+            used -= alike([made], used)
 
     def take_rename(self, session: Session, names: Iterable[TableKey]) -> None:
         """A rename from and to these names; nobody can tell whether it is one of temporary tables."""
         if self.dropped is None:
             self.take_use(session, names)
         elif session in self.used:
-            self.used[session].difference_update(map(_any_case, names))
+            self.used[session] -= alike(names, self.used[session])
 
     def take_call(self, session: Session) -> None:
         """A routine was called, which may make temporary tables of these names."""
@@ -71,7 +73,3 @@ class OlderTables:
     def behind(self) -> OlderTables:
         """For reading on behind the window's end."""
         return OlderTables(self.highest, {session: set(names) for session, names in self.used.items()}, [])
-
-
-def _any_case(table: TableKey) -> str:
-    return str(table).casefold()

@@ -10,7 +10,7 @@ cut it into several transactions: ``temporary_stretches``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from dataclasses import field, replace
 from typing import Final
 
@@ -246,6 +246,12 @@ def which_are_temporary(
 
 def _is_same(one: TableKey, other: TableKey) -> bool:
     return str(one).casefold() == str(other).casefold()
+
+
+def alike(tables: Iterable[TableKey], names: Set[str]) -> set[str]:
+    """The names that a server which does not distinguish letters takes for those of the tables."""
+    folded = {str(table).casefold() for table in tables}
+    return {name for name in names if name.casefold() in folded}
 
 
 def is_about_one(sql: bytes | memoryview) -> bool:

@@ -20,6 +20,9 @@ that:
 
 - one that changes nothing but proved temporary tables is left out: nothing permanent depends on it;
 - one that reads such a table and changes another cannot be repeated, and one of which nothing is proved is named, too.
+
+A name proves nothing for another spelling of it, because a source may have ``Orders`` beside a temporary ``orders``; it
+makes the other one doubtful, because a server that does not distinguish letters has one table of both.
 """
 
 from __future__ import annotations
@@ -31,12 +34,7 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.model import RowCounts, TableKey
 from binlane.plan.transaction.parts import FilteredPart, Part
-from binlane.plan.transaction.temporary_tables import (
-    OpenTables,
-    Session,
-    TemporaryStep,
-    in_prepared,
-)
+from binlane.plan.transaction.temporary_tables import OpenTables, Session, TemporaryStep, alike, in_prepared
 
 UNSEEN_RULE: Final = "temporary tables of before the channel"
 """What a plan counts the statements under that are left out."""
@@ -103,14 +101,14 @@ class _Window:
     _seen: OpenTables = field(default_factory=OpenTables)
     """Whose CREATE is in the window."""
     _unseen: dict[Session, set[str]] = field(default_factory=dict)
-    """The names, in lower case, that have turned out to be those of unseen tables."""
+    """The names that have turned out to be those of unseen tables."""
     _callers: set[Session] = field(default_factory=set)
 
     def drops_behind(
         self, ordered: Sequence[TemporaryStep], later_drops: Iterable[tuple[Session, str]]
     ) -> list[Set[str]]:
-        """For each step, the names among its tables (of a rename, old and new ones) that its connection drops later as
-        temporary ones: no CREATE, no rename and no call of a routine lies in between."""
+        """For each step, the names like those of its tables (of a rename, old and new ones) that its connection drops
+        later as temporary ones: no CREATE, no rename and no call of a routine lies in between."""
         dropped: dict[Session, set[str]] = {}
         if self.restarted is None:
             for session, name in later_drops:
@@ -125,17 +123,17 @@ class _Window:
                 # a routine may have made what is dropped behind it
                 names.clear()
             if step.opened is not None:
-                names.discard(_any_case(step.opened))
-            names.update(map(_any_case, step.closed))
-            renamed = {_any_case(name) for pair in step.renamed for name in pair}
-            found.append(names.intersection(renamed or map(_any_case, step.names.tables)))
+                names -= alike([step.opened], names)
+            names.update(map(str, step.closed))
+            renamed = {name for pair in step.renamed for name in pair}
+            found.append(alike(renamed or step.names.tables, names))
             # the table of before may have been another one, beside the temporary one that is dropped
-            names.difference_update(renamed)
+            names -= alike(renamed, names)
         found.reverse()
         return found
 
     def leaves_out(self, step: TemporaryStep, dropped: Set[str]) -> bool:
-        """``dropped``: the names among its tables that are dropped later as temporary ones."""
+        """``dropped``: the names like those of its tables that are dropped later as temporary ones."""
         if not self._may_be_older(step):
             self._seen.take(step)
             return False
@@ -161,10 +159,10 @@ class _Window:
     def _takes_definition(self, step: TemporaryStep, unseen: set[str]) -> bool:
         """CREATE and DROP TEMPORARY: whether it drops nothing but unseen tables."""
         if step.opened is not None:
-            unseen.discard(_any_case(step.opened))
+            unseen -= alike([step.opened], unseen)
             self._seen.take(step)
             return False
-        unseen.difference_update(map(_any_case, step.closed))
+        unseen -= alike(step.closed, unseen)
         is_seen = any(self._seen.find(step.session, table) is not None for table in step.closed)
         self._seen.take(step)
         if is_seen or step.if_exists or step.session in self._callers:
@@ -176,20 +174,22 @@ class _Window:
         if step.renamed:
             return self._renames(step, unseen | dropped)
         tables = {table for table in step.names.tables if self._seen.find(step.session, table) is None}
-        sure = {table for table in tables if _any_case(table) in unseen or _any_case(table) in dropped}
+        names = unseen | dropped
+        sure = {table for table in tables if str(table) in names}
         if step.names.is_marked and not step.calls and step.session not in self._callers:
             # a routine may have made it: ``lives`` and the precheck follow those
             sure.update(table for table in tables if not self.exists(table))
-        if sure and step.names.makes:
-            self._name(UNSURE, step, sure)
+        doubtful = {table for table in tables - sure if alike([table], names)}
+        if step.names.makes and (sure or doubtful):
+            self._name(UNSURE, step, sure | doubtful)
             return False
         if sure:
-            unseen.update(map(_any_case, sure))
+            unseen.update(map(str, sure))
             if not step.names.written <= sure:
                 self._name(UNSEEN, step, sure)
             return True
         # one that uses a table whose CREATE was seen is marked for that
-        if tables and tables == step.names.tables and step.names.is_marked:
+        if doubtful or (tables and tables == step.names.tables and step.names.is_marked):
             self._name(UNSURE, step, tables)
         return False
 
@@ -197,14 +197,10 @@ class _Window:
         """A rename of a temporary table is not told from one of a permanent table: MariaDB does not even mark RENAME
         TABLE. ``temporary``: names of the connection's temporary tables before or behind it."""
         tables = {name for pair in step.renamed for name in pair}
-        if step.names.is_marked or not temporary.isdisjoint(map(_any_case, tables)):
+        if step.names.is_marked or alike(tables, temporary):
             self._name(UNSURE, step, tables)
         return False
 
     def _name(self, what: str, step: TemporaryStep, tables: Iterable[TableKey]) -> None:
         name = f"{what} {step.session[1]}: {', '.join(sorted(map(str, tables)))}"
         self.unsafe.setdefault(name, step.seqno)
-
-
-def _any_case(table: TableKey) -> str:
-    return str(table).casefold()

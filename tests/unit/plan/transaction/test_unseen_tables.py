@@ -53,7 +53,6 @@ LEFT_OUT: Final = [
     "INSERT INTO t VALUES (1, 't')",
     "UPDATE a.t SET id = 2",
     "DELETE QUICK FROM t WHERE id = 3",
-    "REPLACE INTO T VALUES (1)",
     "INSERT INTO only_there VALUES (1)",
     "INSERT INTO only_there SELECT id FROM p",
     "ALTER TABLE t ADD COLUMN b INT",
@@ -81,6 +80,29 @@ def test_what_changes_nothing_but_a_table_that_is_dropped_later_as_a_temporary_o
     assert Routing.from_json(found.routing.to_json(), "x").unseen == found.routing.unseen
     behind = window(log[:2], later_drops=[TemporaryDrop(7, 6, "a.t")])
     assert (statements(behind), behind.plan.unsafe) == ([], {})
+
+
+SPELLED: Final = [
+    pytest.param("INSERT INTO T VALUES (1)", UNSURE, "a.T", True, id="one"),
+    pytest.param("INSERT INTO T SELECT id FROM t", UNSEEN, "a.t", False, id="from-the-other"),
+    pytest.param("CREATE TABLE made SELECT id FROM T", UNSURE, "a.T", True, id="copied"),
+    pytest.param("RENAME TABLE T TO u", UNSURE, "a.T, a.u", True, id="renamed"),
+]
+
+
+@pytest.mark.parametrize(("text", "what", "tables", "is_applied"), SPELLED)
+def test_a_name_proves_nothing_for_another_spelling_of_it(text: str, what: str, tables: str, is_applied: bool) -> None:
+    """A source that distinguishes letters has a permanent T beside the temporary t: its rows would be lost."""
+    log = [bound(1, text, alone=is_alone(text) or text.startswith("RENAME")), rows(2, "a")]
+    inside = window([*log, bound(3, DROPPED, alone=True)])
+    assert inside.plan.unsafe == {f"{what} 6: {tables}": 1}
+    assert (text in statements(inside)) is is_applied
+    assert window(log, later_drops=[TemporaryDrop(7, 6, "a.t")]).plan.unsafe == inside.plan.unsafe
+
+
+def test_what_changes_a_proved_table_alone_is_left_out_whatever_it_reads() -> None:
+    found = window([bound(1, "INSERT INTO t SELECT id FROM T"), rows(2, "a"), bound(3, DROPPED, alone=True)])
+    assert (statements(found), found.plan.unsafe) == ([DROPPED], {})
 
 
 UNPROVED: Final = [
