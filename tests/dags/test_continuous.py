@@ -38,7 +38,8 @@ def test_its_dag_has_one_task_for_windows_and_begins_anew_whenever_it_has_ended(
     dag = shop(tmp_path, CONTINUOUS)
     assert sorted(dag.task_ids) == ["follow_source", "verify_target"]
     assert (type(dag.timetable).__name__, dag.max_active_runs) == ("ContinuousTimetable", 1)
-    assert set(dag.params) == {"lanes", "block_size", "verify", "verify_accounts"}
+    assert set(dag.params) == {"verify", "verify_only", "verify_accounts", "lanes", "block_size"}
+    assert dag.params.get_param("verify").schema["enum"] == ["none", "slice", "full"]
 
 
 def test_the_rows_of_windows_whose_folders_are_gone_cannot_be_compared(tmp_path: Path) -> None:

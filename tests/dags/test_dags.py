@@ -303,8 +303,9 @@ INTERVAL_END = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
 def test_a_run_asks_for_its_interval_or_for_what_its_form_says(
     run_type: str, params: dict[str, Any], expected: WindowRequest
 ) -> None:
-    run = SimpleNamespace(run_type=run_type, data_interval_end=INTERVAL_END, run_after=INTERVAL_END)
-    context: Any = {"dag_run": run, "params": {"until": None, **params}}
+    run = SimpleNamespace(run_type=run_type, data_interval_end=INTERVAL_END, run_after=INTERVAL_END, conf=params)
+    form = {"until": None, "lanes": None, "resume": False}
+    context: Any = {"dag": SimpleNamespace(params=form), "dag_run": run, "params": {**form, **params}}
     assert replicate_dag._request(context) == expected
 
 

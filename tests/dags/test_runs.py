@@ -126,7 +126,13 @@ def test_the_target_is_verified_only_when_asked_and_only_behind_a_whole_window(
     asked: list[str],
 ) -> None:
     verified = stand_in(monkeypatch)
-    context = {"params": params, "ti": SimpleNamespace(xcom_pull=lambda **_: advanced, xcom_push=lambda *_: None)}
+    run = SimpleNamespace(conf=params)
+    context = {
+        "dag": SimpleNamespace(params=params),
+        "dag_run": run,
+        "params": params,
+        "ti": SimpleNamespace(xcom_pull=lambda **_: advanced, xcom_push=lambda *_: None),
+    }
     monkeypatch.setattr(replicate_dag, "get_current_context", lambda: context)
     monkeypatch.setattr(replicate_dag, "endpoints_of", lambda _: None)
     task: Any = shop(tmp_path).get_task("verify_target")

@@ -8,6 +8,7 @@ from binlane.board.board_reader import BoardReader, Place
 from binlane.board.host import Host
 from binlane.choices import VerifyScope
 from binlane.errors import ConfigError, WindowBusyError
+from binlane.orchestration.run_forms import run_params
 
 
 def start_verification(host: Host, reading: BoardReader, user: Any, place: Place, kind: str) -> str:
@@ -20,6 +21,11 @@ def start_verification(host: Host, reading: BoardReader, user: Any, place: Place
     if place.channel.source.connection is None:
         raise ConfigError(
             f"{place.channel.file}: source: expected a live server to compare with, the channel has an archive"
+        )
+    if kind not in run_params(place.channel)["verify"]["enum"]:
+        raise ConfigError(
+            f"channel {name}: its windows run back to back, and the work folder keeps the files of the newest alone: "
+            "expected a verification of all tables, found one of the rows that windows touched; choose all tables"
         )
     window, active = reading.open_window(place), host.runs(place.dag_id).active
     if window is not None and (active is None or not active.applies):

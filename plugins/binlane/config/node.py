@@ -35,6 +35,13 @@ def _refuse_bombs(tables: Mapping[str, Any], file: Path) -> None:
         raise ConfigError(f"{file}: expected at most {_DEEPEST} tables and lists in each other, found more")
 
 
+def unknown_key(key: str, known: Collection[str]) -> str:
+    """What is said of a key that nothing reads: a misspelled one would otherwise silently have its default."""
+    nearest = get_close_matches(key, known, n=1)
+    hint = f"did you mean {nearest[0]}? " if nearest else ""
+    return f"unknown key; {hint}known: {', '.join(known)}"
+
+
 def _inside(value: Any) -> Collection[Any]:
     return value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
 
@@ -93,11 +100,9 @@ class Node:
         return any(path == each or path.startswith(f"{each}.") for each in _SECRETS)
 
     def only(self, known: Collection[str]) -> None:
-        """Refuse unknown keys: a misspelled key would otherwise silently have its default."""
+        """Refuse unknown keys."""
         for key in sorted(self.value.keys() - set(known)):
-            nearest = get_close_matches(key, known, n=1)
-            hint = f"did you mean {nearest[0]}? " if nearest else ""
-            raise ConfigError(f"{self.file}: {self.at(key)}: unknown key; {hint}known: {', '.join(known)}")
+            raise ConfigError(f"{self.file}: {self.at(key)}: {unknown_key(key, known)}")
 
     def table(self, key: str) -> Node:
         """A table inside this one; a missing one is empty."""

@@ -24,6 +24,10 @@ _OVERRIDDEN: Final = {found.form: name for name, found in all_keys().items() if 
 """The key of the channel file that a field overrides for one run, by field."""
 
 
+_OF_CONTINUOUS: Final = ("verify", "verify_only", "verify_accounts", "lanes", "block_size")
+"""The fields of runs that take windows back to back."""
+
+
 class Form:
     """Base of the forms: dataclasses whose fields are declared by ``key``."""
 
@@ -92,6 +96,19 @@ class RunForm(Form):
                 f"verify_accounts: expected verify to be {' or '.join(map(repr, map(str, with_accounts)))}, got "
                 f"{str(self.verify)!r}; trigger the run again"
             )
+
+
+def run_params(channel: ChannelConfig) -> dict[str, dict[str, Any]]:
+    """The arguments of an Airflow ``Param``, by field of a channel's runs.
+
+    Windows back to back end at no place that a run could name, and are more than the work folder keeps: their rows
+    cannot be compared.
+    """
+    params = RunForm.params(channel)
+    if not channel.window.is_continuous:
+        return params
+    scopes = [word.value for word in VerifyScope if word is not VerifyScope.WINDOW]
+    return {name: params[name] for name in _OF_CONTINUOUS} | {"verify": {**params["verify"], "enum": scopes}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, Param, get_current_context
 
 from binlane.orchestration.airflow.dag_shape import RETRIES, bootstrap_dag_id, dag_id
 from binlane.orchestration.airflow.notify import asset_of, tell_asset
-from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, endpoints_of, note
+from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, endpoints_of, form_values, note
 from binlane.orchestration.airflow.task_watch import StepOperator
 from binlane.orchestration.run_forms import BootstrapForm
 
@@ -96,7 +96,7 @@ def options_of(context: Context) -> Options:
     from binlane.bootstrap.throttle import Limits
     from binlane.orchestration.commands.copies.bootstrap import patterns_of
 
-    form, run = BootstrapForm.of(context["params"]), context["dag_run"]
+    form, run = BootstrapForm.of(form_values(context)), context["dag_run"]
     return Options(
         databases=patterns_of(form.databases),
         users=form.users,

@@ -12,7 +12,7 @@ from airflow.sdk import DAG, Param, get_current_context
 from binlane.errors import DriftError
 from binlane.orchestration.airflow.dag_shape import RETRIES
 from binlane.orchestration.airflow.releases import cron_timetable
-from binlane.orchestration.airflow.task_errors import airflow_errors, note, resolve_connection
+from binlane.orchestration.airflow.task_errors import airflow_errors, form_values, note, resolve_connection
 from binlane.orchestration.airflow.task_watch import StepOperator
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ def _task(channel: ChannelConfig) -> StepOperator:
         from binlane.orchestration.terminal import Terminal, as_text
 
         context = get_current_context()
-        form = context["params"]
-        request = drill.DrillRequest(form["tenants"], seed=form["seed"])
         with airflow_errors(channel.name):
+            form = form_values(context)
+            request = drill.DrillRequest(form["tenants"], seed=form["seed"])
             view, is_good = drill.drill(
                 channel.name, request, Path(channel.file).parent, Terminal(), as_json=False, resolve=resolve_connection
             )

@@ -30,12 +30,19 @@ from binlane.orchestration.airflow.releases import (
 )
 from binlane.orchestration.airflow.restore_dag import build_restore_dag
 from binlane.orchestration.airflow.spark_operator import ENGINE_KEY, MADE_KEY, PlanJobOperator
-from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, endpoints_of, note, resolve_connection
+from binlane.orchestration.airflow.task_errors import (
+    airflow_errors,
+    author_of,
+    endpoints_of,
+    form_values,
+    note,
+    resolve_connection,
+)
 from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
 from binlane.orchestration.commands.copies.restore_form import has_form
 from binlane.orchestration.plan_job.spark_submit import PLAN_JOB, spark_properties
 from binlane.orchestration.plan_job.window_engine import engine_for
-from binlane.orchestration.run_forms import RunForm
+from binlane.orchestration.run_forms import RunForm, run_params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -65,9 +72,8 @@ PLAN_KEY: Final = "plan"
 _OF_INTERVALS: Final = frozenset({"scheduled", "backfill"})
 """The types of runs that are of a data interval. All others (manual, operator_triggered, asset_materialization ..) are
 somebody's wish for now."""
-_OF_CONTINUOUS: Final = frozenset({"lanes", "block_size", "verify", "verify_accounts"})
-"""The fields of the form that windows back to back have."""
 _STOPPED: Final = "the channel is stopped: the run is skipped"
+_VERIFIES: Final = "this run only verifies: no log is read and no window is applied"
 _INTERRUPTED: Final = threading.Event()
 """Set when this process's task is to end."""
 
@@ -118,7 +124,6 @@ def _dags_and_problems(folder: Path | None) -> tuple[dict[str, DAG], list[str]]:
 
 def build_dag(channel: ChannelConfig) -> DAG:
     """The DAG of one channel; raises ConfigError if Airflow cannot read its schedule."""
-    asked = _OF_CONTINUOUS if channel.window.is_continuous else {*RunForm.params(channel)}
     with DAG(
         dag_id(channel.name),
         schedule=_timetable(channel),
@@ -131,7 +136,7 @@ def build_dag(channel: ChannelConfig) -> DAG:
         tags=sorted({"binlane", *channel.tags}),
         description=channel.description,
         doc_md=_doc(channel),
-        params={name: Param(**values) for name, values in RunForm.params(channel).items() if name in asked},
+        params={name: Param(**values) for name, values in run_params(channel).items()},
         render_template_as_native_obj=False,
         # the file that gets the DAG from ``build_dags`` has it; a file that only checks the channels has none
         auto_register=False,
@@ -192,7 +197,7 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
         context = get_current_context()
         if _verifies_only(_form(context)):
-            log.info("this run only verifies: no log is read and no window is applied")
+            log.info(_VERIFIES)
             context["ti"].xcom_push(WINDOW_KEY, {})
             return False
         with airflow_errors(channel.name):
@@ -383,15 +388,21 @@ def _follow(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration.airflow import follow_task
 
         context = get_current_context()
+        form = _form(context)
+        if _verifies_only(form):
+            log.info(_VERIFIES)
+            # Airflow sends an event for each outlet of a task that has succeeded
+            context["task"].outlets.clear()
+            return {"windows": 0}
         with airflow_errors(channel.name):
-            return follow_task.follow_source(channel, _form(context), context, _INTERRUPTED)
+            return follow_task.follow_source(channel, form, context, _INTERRUPTED)
 
     return LaneOperator(**_arguments(step), python_callable=follow_source, outlets=[asset_of(channel.name)])
 
 
 def _form(context: Context) -> RunForm:
     with airflow_errors():
-        return RunForm.of(context["params"])
+        return RunForm.of(form_values(context))
 
 
 def _verifies_only(form: RunForm) -> bool:

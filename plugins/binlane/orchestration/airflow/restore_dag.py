@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import DAG, Param, get_current_context
 
 from binlane.orchestration.airflow.dag_shape import RETRIES, restore_dag_id
-from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, note, resolve_connection
+from binlane.orchestration.airflow.task_errors import airflow_errors, author_of, form_values, note, resolve_connection
 from binlane.orchestration.airflow.task_watch import StepOperator
 from binlane.orchestration.commands.copies.restore_form import (
     RestoreForm,
@@ -83,7 +83,7 @@ Channel file: `{channel.file}`.
 
 
 def _request(context: Context, channel: ChannelConfig) -> RestoreRequest:
-    return request_of(RestoreForm.of(context["params"]), channel)
+    return request_of(RestoreForm.of(form_values(context)), channel)
 
 
 def _folder(channel: ChannelConfig) -> Path:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook, get_current_context
 
+from binlane.config.node import unknown_key
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
-from binlane.errors import BinlaneError, naming
+from binlane.errors import BinlaneError, ConfigError, naming
 from binlane.orchestration.airflow.dag_shape import ERROR_KEY, NOTE_KEY
 from binlane.orchestration.airflow.releases import AirflowFailException
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from airflow.models import Connection as StoredConnection
     from airflow.sdk import Connection, Context
@@ -52,6 +53,25 @@ def author_of(context: Context) -> str | None:
     """Who has triggered the run, as it is recorded on the target; None: nobody, or Airflow does not say."""
     user = getattr(context["dag_run"], "triggering_user_name", None)
     return f"{user}, in Airflow" if user else None
+
+
+def form_values(context: Context) -> Mapping[str, Any]:
+    """The values of the run's form: the only reader of ``params``.
+
+    Raises ConfigError for a key of the run's configuration that is no field of the DAG's form: Airflow takes any. So a
+    misspelled ``dry_run`` would apply a window. Raises it, too, where Airflow does not hand on the configuration.
+    """
+    fields, values = context["dag"].params, context["params"]
+    conf = context["dag_run"].conf or {}
+    for key in sorted(conf):
+        if key not in fields:
+            raise ConfigError(f"{key}: {unknown_key(key, [*fields])}; trigger the run again")
+        if values[key] != conf[key]:
+            raise ConfigError(
+                f"{key}: expected the run's own value, found the DAG's default: Airflow's setting [core] "
+                "dag_run_conf_overrides_params is off; switch it on and trigger the run again"
+            )
+    return values
 
 
 def note(context: Context, text: str) -> None:

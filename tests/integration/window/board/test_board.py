@@ -474,9 +474,14 @@ def test_a_verification_is_a_run_that_applies_nothing_and_no_window_may_be_left_
     assert (code, "as soon as no other run of the DAG is active" in said) == (200, True)
     assert asked[1][2] == {"verify": "window", "verify_only": True}
     file = channel.channels / f"{CHANNEL}.toml"
-    file.write_text(file.read_text().replace('connection = "source_server"', f'archive = "{channel.work}"'))
+    by_cron = file.read_text()
+    file.write_text(by_cron + '[window]\nschedule = "continuous"\n')
     code, said = verify(running)
-    assert (code, "the channel has an archive" in said, len(asked)) == (409, True, 2)
+    assert (code, "choose all tables" in said, len(asked)) == (409, True, 2)
+    assert (verify(running, full=True)[0], len(asked)) == (200, 3)
+    file.write_text(by_cron.replace('connection = "source_server"', f'archive = "{channel.work}"'))
+    code, said = verify(running)
+    assert (code, "the channel has an archive" in said, len(asked)) == (409, True, 3)
 
 
 def test_files_that_were_removed_are_said_to_be(channel: Channel) -> None:
