@@ -39,8 +39,10 @@ class XaStatements:
         """``selection``: the channel's; statements that it leaves out need no place."""
         self._selection = selection
         self._open: dict[XaName, LogPosition] = {}
-        self._reading: tuple[XaName, LogPosition] | None = None
-        """The XA transaction that is being read, and where it begins."""
+        self._reading: LogPosition | None = None
+        """Where the XA transaction begins that is being read."""
+        self._has_statements = False
+        """Whether it has statements. It is prepared by its XA PREPARE alone: a crash may have cut the log before it."""
 
     @property
     def open_since(self) -> LogPosition | None:
@@ -60,23 +62,25 @@ class XaStatements:
             if any(flags & _PREPARED for flags in event.body[_FLAGS : _FLAGS + 1]):
                 begun = parse_body(event, log_format, name)
                 assert isinstance(begun, MariadbGtid)
-                self._reading = None if begun.xa is None else (begun.xa, before)
+                self._begin(None if begun.xa is None else before)
         elif code == EventType.XA_PREPARE:
             prepared = parse_body(event, log_format, name)
             assert isinstance(prepared, XaPrepare)
-            if prepared.one_phase:
-                self._open.pop(prepared.name, None)
-            self._reading = None
+            if self._reading == before and self._has_statements and not prepared.one_phase:
+                self._open[prepared.name] = before
+            self._begin(None)
         elif code == EventType.QUERY and _is_about_xa(event, log_format):
             query = parse_body(event, log_format, name)
             assert isinstance(query, Query)
             self._take_xa(query, before)
-        elif self._reading is not None and code in _STATEMENTS and self._reading[1] == before:
+        elif self._reading == before and not self._has_statements and code in _STATEMENTS:
             parsed = parse_body(event, log_format, name)
             assert isinstance(parsed, Query | ExecuteLoadQuery)
             query = parsed if isinstance(parsed, Query) else parsed.query
-            if self._reading[0] not in self._open and self._is_taken(event, query, log_format):
-                self._open[self._reading[0]] = before
+            self._has_statements = self._is_taken(event, query, log_format)
+
+    def _begin(self, where: LogPosition | None) -> None:
+        self._reading, self._has_statements = where, False
 
     def _take_xa(self, query: Query, before: LogPosition) -> None:
         about, named = _ABOUT_XA.match(query.sql), XaName.of_statement(query.sql)
@@ -84,7 +88,7 @@ class XaStatements:
             return
         verb = about["verb"].upper()
         if verb == b"START":
-            self._reading = named, before
+            self._begin(before)
         elif verb in {b"COMMIT", b"ROLLBACK"}:
             key = find(named, self._open)
             if key is not None:
