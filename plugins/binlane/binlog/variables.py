@@ -6,6 +6,7 @@ Source: MySQL ``libs/mysql/binlog/event/statement_events.h``; MariaDB ``sql/log_
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -146,6 +147,15 @@ _CONSTRUCTORS: Final = {
     7: "GEOMETRYCOLLECTION",
 }
 """By the type's number in WKB."""
+_SHAPES: Final = "|".join(("POINT", *_CONSTRUCTORS.values()))
+_NUMBER: Final = r"-?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?"
+_WRITTEN: Final = re.compile(
+    rf"NULL|_[0-9a-z]+ X'[0-9a-f]*'(?:{_COLLATE}[0-9a-z_]+)?|{_NUMBER}"
+    r"|CAST\(-?[0-9]+ AS (?:SIGNED|UNSIGNED|DECIMAL\([0-9]+,0\))\)"
+    rf"|(?:{'|'.join(_GEOMETRIES.values())})\(X'[0-9a-f]*', [0-9]+\)"
+    rf"|(?:{_SHAPES})\((?:(?:{_SHAPES})\(|{_NUMBER}|, |\))*"
+)
+"""The texts that ``UserVar.sql_value`` makes."""
 _MOST_NESTED: Final = 100
 _SIGNED: Final = 0
 _UNSIGNED: Final = 1
@@ -188,6 +198,11 @@ def _string(value: bytes, collation_id: int, name: str, target: Flavor) -> str:
     literal = f"_{charset_name(collation)} X'{value.hex()}'"
     # the character set binary has one collation, whose name is a keyword on MariaDB
     return literal if collation == "binary" else f"{literal}{_COLLATE}{collation}"
+
+
+def is_written(value: str) -> bool:
+    """Whether ``UserVar.sql_value`` may have made the text, which no other SQL can be then."""
+    return _WRITTEN.fullmatch(value) is not None
 
 
 def value_collation(value: str) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 
 from binlane.binlog.events import Intvar, IntvarKind, Rand, UserVar, ValueType
 from binlane.binlog.types.collations import charset_name, collation_name
-from binlane.binlog.variables import with_variables
+from binlane.binlog.variables import is_written, with_variables
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, SessionContext
 
@@ -47,6 +47,7 @@ def decimal(hexadecimal: str) -> UserVar:
 )
 def test_a_value_becomes_sql_of_the_same_type(variable: UserVar, expected: str) -> None:
     assert variable.sql_value() == expected
+    assert is_written(expected)
 
 
 POINT = "000000000101000000000000000000f03f0000000000000040"
@@ -58,6 +59,7 @@ def test_a_geometry_of_mariadb_keeps_its_type_its_srid_and_its_bytes() -> None:
     assert point.sql_value(Flavor.MYSQL) == f"_binary X'{POINT}'"
     other = UserVar("x", bytes.fromhex("e6100000" + POINT[8:]), ValueType.STRING, 63, type_name="geometry")
     assert other.sql_value(Flavor.MARIADB) == f"ST_GeomFromWKB(X'{POINT[8:]}', 4326)"
+    assert all(is_written(variable.sql_value(flavor)) for variable in (point, other) for flavor in Flavor)
 
 
 def doubles(*numbers: float) -> str:
@@ -87,6 +89,7 @@ def doubles(*numbers: float) -> str:
 def test_a_geometry_is_made_by_the_function_of_its_type(kind: str, wkb: str, expected: str) -> None:
     value = UserVar("x", bytes(4) + bytes.fromhex(wkb), ValueType.STRING, 63, type_name=kind)
     assert value.sql_value(Flavor.MARIADB) == expected
+    assert is_written(expected)
 
 
 def test_collections_in_collections_without_an_end_are_kept_as_bytes() -> None:

@@ -18,8 +18,8 @@ import pymysql
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE, UNLOGGED_VARIABLES
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
-from binlane.binlog.variables import value_collation, with_collation
-from binlane.errors import ApplyError
+from binlane.binlog.variables import is_written, value_collation, with_collation
+from binlane.errors import ApplyError, PlanError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.plan.transaction.decode import ASKS_FOR_DATABASE, statement_facts
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 _UNKNOWN_DATABASE: Final = 1049
+_SHOWN: Final = 100
+"""Characters of a text that is no literal."""
 _PLAIN_DML: Final = re.compile(rb"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.I)
 """Statements that depend on nothing of the default database but its name."""
 _NEEDS_NO_DATABASE: Final = re.compile(rb"\s*(?:CREATE(?:\s+OR\s+REPLACE)?|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b", re.I)
@@ -162,7 +164,8 @@ class ContextSetter:
     """The variables of newer MariaDB servers that this server has, with the session's present values."""
 
     def enter(self, context: SessionContext, statement: bytes, *, reads_few: bool = False) -> None:
-        """Give the session the context of ``statement``. Raises ApplyError if the target cannot have it.
+        """Give the session the context of ``statement``. Raises ApplyError if the target cannot have it, PlanError if
+        no log has it.
 
         ``reads_few``: MySQL reads no columns but those that the statement needs, as a source that logs statements does;
         for a log of whole rows it reads all of them.
@@ -172,7 +175,7 @@ class ContextSetter:
         renewals = self._renew(context, statement)
         self._entered = True
         for name, value in context.user_variables:
-            self.session.execute(f"SET @`{name.replace('`', '``')}` := {self._value(value)}")
+            self.session.execute(f"SET @`{name.replace('`', '``')}` := {self._value(name, value)}")
         self._reads_few = reads_few
         few = (f"{_ROW_IMAGE} = MINIMAL",) if reads_few else ()
         self.session.execute("SET SESSION " + ", ".join((*renewals, *self._assignments(context), *few)))
@@ -389,8 +392,14 @@ class ContextSetter:
         # the statement.
         return ", insert_id = DEFAULT" if self.session.flavor is Flavor.MARIADB else ""
 
-    def _value(self, value: str) -> str:
-        """A user variable's value with a collation that the target has."""
+    def _value(self, name: str, value: str) -> str:
+        """A user variable's value with a collation that the target has. Raises PlanError for SQL of another kind."""
+        if not is_written(value):
+            raise PlanError(
+                f"user variable {name[:_SHOWN]!r}: expected a literal in the window's files, found {value[:_SHOWN]!r}; "
+                "no plan job of binlane writes it, so another program has changed them: find out who can write to the "
+                "work folder, remove the window's folder there, and run again: the same files are made from the log"
+            )
         collation = value_collation(value)
         return value if collation is None else with_collation(value, self._spelled(collation, "of a user variable"))
 
