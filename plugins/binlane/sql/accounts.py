@@ -12,9 +12,9 @@ from typing import Final
 from binlane.lazy_dataclass import dataclass
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts
-from binlane.sql.parse.lexer import Dialect, Token, TokenKind
+from binlane.sql.parse.lexer import WORD_CHARS, Dialect, Token, TokenKind
 
-_PART: Final = r"(?:'(?:[^'\\]|''|\\.)*'|`(?:[^`]|``)*`|\"(?:[^\"\\]|\"\"|\\.)*\"|[\w$.%-]+)"
+_PART: Final = rf"(?:'(?:[^'\\]|''|\\.)*'|`(?:[^`]|``)*`|\"(?:[^\"\\]|\"\"|\\.)*\"|[{WORD_CHARS}.%-]+)"
 ACCOUNT_PATTERN: Final = rf"(?P<user>{_PART})(?:\s*@\s*(?P<host>{_PART}))?"
 """An account as a server shows it, for ``spelled``; without a host, its host is ``%``."""
 _SHOWN: Final = re.compile(rf"(?P<user>{_PART})@(?P<host>{_PART})")

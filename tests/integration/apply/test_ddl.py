@@ -107,6 +107,12 @@ _ANSI_QUOTES: Final = SessionContext(database=DATABASE, sql_mode=4)
         pytest.param(("é", "ü"), "RENAME TABLE é TO x, ü TO é, x TO ü".encode("latin-1"), _LATIN1, id="latin1"),
         pytest.param(("日", "本-"), "RENAME TABLE 日 TO x, `本-` TO 日, x TO `本-`".encode(), None, id="other letters"),
         pytest.param(
+            ("ผู้ใช้", "preis€"),
+            "RENAME TABLE ผู้ใช้ TO x, preis€ TO ผู้ใช้, x TO preis€".encode(),
+            None,
+            id="accents and symbols",
+        ),
+        pytest.param(
             ("a b", 'c"d'), b'RENAME TABLE "a b" TO x, "c""d" TO "a b", x TO "c""d"', _ANSI_QUOTES, id="quotes"
         ),
         pytest.param(("a", "b"), b"RENAME /* it's `odd */ TABLE a TO x, b TO a, x TO b", None, id="odd comment"),

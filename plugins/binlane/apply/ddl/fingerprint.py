@@ -22,12 +22,13 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import among, folded_values, other_than, values_of
 from binlane.servers.variables import version_number
 from binlane.sql.charset import decoded
+from binlane.sql.parse.lexer import WORD_CHARS
 from binlane.view_guard import REFUSED
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
-_NAMES: Final = tuple(re.compile(each) for each in (r"`((?:[^`]|``)+)`", r'"((?:[^"]|"")+)"', r"([\w$]+)"))
+_NAMES: Final = tuple(re.compile(each) for each in (r"`((?:[^`]|``)+)`", r'"((?:[^"]|"")+)"', f"([{WORD_CHARS}]+)"))
 """Each is looked for by itself: a quote in a comment or string must not hide a name from the others."""
 _NOT_IN_UTF8MB3: Final = re.compile("[\U00010000-\U0010ffff]")
 _DENIED: Final = 1227
@@ -222,7 +223,8 @@ def _definition(session: LaneSession, schema: str, name: str) -> str | int:
 
 def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tuple[str, int]] | None:
     """Name and id of each table and partition; None without PROCESS, or on a server without the view."""
-    view = "innodb_sys_tables" if session.flavor is Flavor.MARIADB else "innodb_tables"
+    is_new = session.flavor is Flavor.MYSQL and session.version >= _ATOMIC_DDL
+    view = "innodb_tables" if is_new else "innodb_sys_tables"
     names = (f"{stored_pattern(schema)}/{stored_pattern(name)}" for schema, name in tables)
     # partitions are tables of their own: name#P#partition
     wanted = re.compile(f"(?:{'|'.join(names)})(?:#p#.*)?", re.IGNORECASE)

@@ -22,7 +22,7 @@ _DROPS: Final = re.compile(
 )
 _DROPS_IF_EXISTS: Final = re.compile(rb"\s*DROP\s+TABLES?\s+IF\s+EXISTS\b", re.I)
 _LOADABLE: Final = re.compile(
-    rb"(?P<head>\s*CREATE\s+(?:AGGREGATE\s+)?FUNCTION\s+)(?!IF\s)(?=(?:`[^`]+`|\"[^\"]+\"|[\w$]+)\s+RETURNS\s+\w+\s+SONAME\b)",
+    rb"(?P<head>\s*CREATE\s+(?:AGGREGATE\s+)?FUNCTION\s+)(?!IF\s)(?=(?:`[^`]+`|\"[^\"]+\"|[\w$\x80-\xff]+)\s+RETURNS\s+\w+\s+SONAME\b)",
     re.I,
 )
 _SINCE_CONDITION: Final = (8, 0, 29)

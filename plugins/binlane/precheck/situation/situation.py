@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Final
 
 from sqlalchemy import Connection
 
@@ -58,6 +57,7 @@ from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.lexer import QUALIFIER
 from binlane.sql.programs.known import ProgramSet
 from binlane.sql.requirements import COMPUTED_ZONE
 from binlane.state.records.databases import other_writers
@@ -67,9 +67,6 @@ from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import LaneStatement, every_ddl, every_statement, first_rows, first_statement
 from binlane.work.plan_inputs import Inputs
 from binlane.work.planned import PlannedLanes
-
-_QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
-"""The name of a database, or of a table, in front of another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +226,7 @@ class Situation(TargetSituation):
             new = meant(self.renaming, name, on_target=on_target) if is_database else self.renaming.target(name)
             return match[0] if new == name == self.renaming.source(name) else f"{identifier(new)}."
 
-        return None if text is None else _QUALIFIER.sub(renamed, text)
+        return None if text is None else QUALIFIER.sub(renamed, text)
 
     @cached_property
     def _databases(self) -> frozenset[str]:

@@ -57,11 +57,16 @@ class Dialect(NamedTuple):
     no_backslash_escapes: bool = False
 
 
-_WORD_CHARS: Final = r"0-9A-Za-z_$\x80-\U0010ffff"
+WORD_CHARS: Final = r"0-9A-Za-z_$\x80-\U0010ffff"
+"""What an unquoted name may consist of, inside of a pattern's brackets: Python's \\w lacks accents and symbols."""
 _QUOTED: Final = r"{q}[^{q}\\]*+(?:(?:\\.|{q}{q})[^{q}\\]*+)*{q}"
 _QUOTED_PLAIN: Final = r"{q}[^{q}]*+(?:{q}{q}[^{q}]*+)*{q}"
 _NUMBER: Final = rf"""(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?
-    | (?:0[xX][0-9a-fA-F]+|0b[01]+|\d+[eE][+-]?\d+|\d+|\\N)(?![{_WORD_CHARS}])"""
+    | (?:0[xX][0-9a-fA-F]+|0b[01]+|\d+[eE][+-]?\d+|\d+|\\N)(?![{WORD_CHARS}])"""
+QUALIFIER: Final = re.compile(
+    rf"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![{WORD_CHARS}.`])(?P<plain>(?![0-9])[{WORD_CHARS}]+)\."
+)
+"""The name of a database, or of a table, in front of another name."""
 _SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}@]"
 UNDECODED: Final = "\ufffd"
 """A decoder writes this in place of undecodable bytes; a name that contains it is not known."""
@@ -109,15 +114,15 @@ def _patterns(dialect: Dialect) -> _Patterns:
     version = _VERSIONS[dialect.flavor]
     token = rf"""(?P<space>[ \t\n\r\f\v]++) | (?P<version>{version}(?:\d{{5,6}})?) | (?P<comment>/\*(?s:.*?)\*/)
         | (?P<line>{_LINE}) | (?P<open>/\*) | (?P<close>\*/) | (?P<string>{string})
-        | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{_WORD_CHARS}.]+)) | (?P<number>{_NUMBER})
-        | (?P<word>[{_WORD_CHARS}]++) | (?P<symbol>{_SYMBOLS})"""
+        | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{WORD_CHARS}.]+)) | (?P<number>{_NUMBER})
+        | (?P<word>[{WORD_CHARS}]++) | (?P<symbol>{_SYMBOLS})"""
     calls = r"(?i:NOW|CURRENT_TIMESTAMP|UNIX_TIMESTAMP)\([0-6]?\)"  # no table behind them
-    constant = rf"(?i:NULL|DEFAULT|TRUE|FALSE)(?![{_WORD_CHARS}])|{calls}"
+    constant = rf"(?i:NULL|DEFAULT|TRUE|FALSE)(?![{WORD_CHARS}])|{calls}"
     literal = rf"(?:(?:_[0-9A-Za-z]+\s*+)?(?:{string})|[-+]?(?:{_NUMBER})|{constant})"
     compiled = functools.partial(re.compile, flags=re.VERBOSE | re.DOTALL)
     return _Patterns(
         token=compiled(token),
-        tail=compiled(rf"[{_WORD_CHARS}]++"),
+        tail=compiled(rf"[{WORD_CHARS}]++"),
         rows=compiled(rf"(?:\s*+\(\s*+{literal}\s*+(?:,\s*+{literal}\s*+)*\)\s*+,)+"),
         literals=compiled(rf"(?:\s*+{literal}\s*+,){{64,}}"),
     )

@@ -31,6 +31,7 @@ from binlane.servers.stored_bodies import is_gone
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
+from binlane.sql.parse.lexer import QUALIFIER
 from binlane.sql.programs.equivalence import Equivalence
 from binlane.verify.definitions import accounts
 from binlane.verify.definitions.definition_reader import (
@@ -430,7 +431,7 @@ class Definitions:
         return _PRINTED.sub(lambda found: found[0] if found["string"] else self._cased(new_name(found)), text)
 
     def _renamed_in(self, text: str, *, on_target: bool = False) -> str:
-        return _QUALIFIER.sub(partial(self._new_name, on_target=on_target), text) if self._of_rules else text
+        return QUALIFIER.sub(partial(self._new_name, on_target=on_target), text) if self._of_rules else text
 
     def _new_name(self, match: re.Match[str], *, on_target: bool) -> str:
         name = (match["quoted"] or match["plain"] or "").replace("``", "`")
@@ -472,8 +473,7 @@ def _shown(value: str | None) -> str:
     return repr(value) if value == "" else value if len(value) <= _WIDTH else f"{value[:_WIDTH]}..."
 
 
-_QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
-_PRINTED: Final = re.compile(rf"(?P<string>'(?:[^'\\]|''|\\.)*')|{_QUALIFIER.pattern}|`(?:[^`]|``)*`", re.DOTALL)
+_PRINTED: Final = re.compile(rf"(?P<string>'(?:[^'\\]|''|\\.)*')|{QUALIFIER.pattern}|`(?:[^`]|``)*`", re.DOTALL)
 _INTENDED_BY: Final = {
     (True, False): (FilterKind.CREATE, FilterKind.ALTER, FilterKind.RENAME),
     (False, True): (FilterKind.DROP, FilterKind.DROP_DATABASE, FilterKind.ALTER, FilterKind.RENAME),

@@ -1,0 +1,30 @@
+"""Which characters an unquoted name has: the servers take each of U+0080 to U+FFFF, not letters alone."""
+
+from __future__ import annotations
+
+import re
+
+from binlane.model import Flavor
+from binlane.sql.accounts import ACCOUNT_PATTERN
+from binlane.sql.parse.lexer import QUALIFIER, Dialect, Token, lex
+
+
+def test_every_character_of_a_name_is_read_by_all_who_read_names() -> None:
+    for number in (*range(0x80, 0xD800), *range(0xE000, 0xFFFD)):
+        name = f"a{chr(number)}"
+        tokens: list[Token] = []
+        lex(f"{name}.t", Dialect(Flavor.MARIADB), tokens)
+        assert [token.text for token in tokens] == [name, ".", "t"]
+        qualifier = QUALIFIER.match(f"{name}.t")
+        assert qualifier is not None
+        assert qualifier["plain"] == name
+
+
+def test_a_number_is_no_qualifier() -> None:
+    assert QUALIFIER.search("SELECT 1.5") is None
+
+
+def test_an_account_may_have_any_name() -> None:
+    match = re.fullmatch(ACCOUNT_PATTERN, "preis€@localhost")
+    assert match is not None
+    assert (match["user"], match["host"]) == ("preis€", "localhost")
