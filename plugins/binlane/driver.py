@@ -11,6 +11,7 @@ given up (docs/security.md#connections).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import ipaddress
@@ -20,12 +21,12 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pymysql import connections, err
-from pymysql.constants import CLIENT, CR
+from pymysql.constants import CLIENT, CR, SERVER_STATUS
 from pymysql.cursors import Cursor
 
 from binlane.compression import InflatedStream, frames_of
@@ -34,6 +35,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import NO_LOG, ServerProof, TargetProof, state_query
 from binlane.session_pins import Server, SessionKind, assignments, changes, is_as_pinned, pins_of
+from binlane.state_guard import NO_SUCH_KEY, NOTHING, Touched, hinted, hold, view_in_place
 from binlane.view_guard import REFUSED, WHY, guard, opens_views
 
 if TYPE_CHECKING:
@@ -126,13 +128,23 @@ class SessionCursor(Cursor):
         self._own = connection
 
     def execute(self, query: str | bytes, args: object = None) -> int:
-        """As PyMySQL's."""
+        """As PyMySQL's. Raises StateSchemaError for a view in the place of a table of the state."""
         # what the last statement has left belongs to the session that answered it
         while self.nextset():
             pass
-        statement = self.mogrify(query, args)  # type: ignore[arg-type]  # the stubs know no bytes
-        self.connection = self._own.answering(statement)
-        return super().execute(statement)
+        text, touched = hinted(query) if isinstance(query, str) else (query, NOTHING)
+        statement = self.mogrify(text, args)  # type: ignore[arg-type]  # the stubs know no bytes
+        answering = self._own.answering(statement)
+        self.connection = answering
+        if not touched.tables:
+            return super().execute(statement)
+        with answering.holding(touched):
+            return super().execute(statement)
+
+    def executemany(self, query: str, args: Any) -> int | None:
+        """As PyMySQL's, which makes bytes of an INSERT."""
+        with self._own.holding(hinted(query)[1]):
+            return super().executemany(query, args)
 
 
 class Connection(Driver):
@@ -152,6 +164,7 @@ class Connection(Driver):
         _current_timeout: float | None
         _next_seq_id: int
         server_capabilities: int
+        server_status: int
         client_flag: int
 
     def __init__(
@@ -185,6 +198,8 @@ class Connection(Driver):
         self._other: Connection | None = None
         self._other_limits: tuple[str, str] | None = None
         self._is_answered_by_other = False
+        self._held: set[str] = set()
+        """The tables of the state that are held until the transaction's end (``state_guard``)."""
         self._guards: bool | None = None
         """Whether the next statement gets the guard of ``view_guard``; None: ``answering`` has not decided."""
         self._again = {
@@ -313,11 +328,69 @@ class Connection(Driver):
             if guards:
                 return self._guarded(sql, unbuffered)
             if sql.startswith(_BOUNDS):
+                self._held.clear()
                 self._reads_only = sql.startswith("START") and sql.endswith("READ ONLY")
         return self._query(sql, unbuffered)
 
     def _query(self, sql: str | bytes, unbuffered: bool = False) -> int:
-        return int(super().query(sql, unbuffered))
+        try:
+            rows = int(super().query(sql, unbuffered))
+        except BaseException:
+            # the server may have rolled the transaction back
+            self._held.clear()
+            raise
+        if self._held and not self._is_in_transaction:
+            self._held.clear()
+        return rows
+
+    @property
+    def _is_in_transaction(self) -> bool:
+        """Whether the server keeps locks of tables behind the present statement, by the last answer without rows."""
+        return not self._commits_itself or bool(self.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+
+    @contextlib.contextmanager
+    def holding(self, touched: Touched) -> Iterator[None]:
+        """Around a statement of binlane's own: the tables of the state that it touches are tables, and stay that to the
+        transaction's end, which is this statement's if the session is in none. Raises StateSchemaError for a view."""
+        ends = False
+        try:
+            if not touched.is_hinted and not touched.tables <= self._held:
+                ends = not self._is_in_transaction
+                if ends:
+                    self.begin()
+                self._query(hold(touched))
+            yield
+        except err.MySQLError as exc:
+            if ends:
+                self._ended()
+            if exc.args[0] == NO_SUCH_KEY and (view := self._view_of(touched)) is not None:
+                raise view_in_place(view) from exc
+            raise
+        except BaseException:
+            if ends:
+                self._ended()
+            raise
+        if ends:
+            self.commit()
+        elif self._is_in_transaction:
+            self._held |= touched.tables
+
+    def _view_of(self, touched: Touched) -> str | None:
+        """The first of these tables that is a view now; None: the statement's own hint has named no key."""
+        for name in sorted(touched.tables):
+            try:
+                self._query(hold(Touched(frozenset({name}))))
+            except err.MySQLError as exc:
+                if exc.args[0] == NO_SUCH_KEY:
+                    return name
+        return None
+
+    def _ended(self) -> None:
+        """End the transaction of a statement that has failed: its error is the one to raise."""
+        try:
+            self.rollback()
+        except (err.Error, OSError):
+            self._force_close()  # type: ignore[attr-defined]
 
     def answering(self, sql: str | bytes) -> Connection:
         """The session for the next statement: a statement that opens views runs in a read-only transaction of its own,
@@ -376,6 +449,7 @@ class Connection(Driver):
 
     def commit(self) -> None:
         """As PyMySQL's."""
+        self._held.clear()
         self._reads_only = False
         super().commit()
         self._has_ended = True
@@ -383,6 +457,7 @@ class Connection(Driver):
     def rollback(self) -> None:
         """As PyMySQL's; behind COMMIT or ROLLBACK, whose chains are pinned off, it sends nothing: a pool rolls back
         what a transaction's end has left, and each answer of a distant server is waited for."""
+        self._held.clear()
         self._reads_only = False
         if not self._has_ended:
             super().rollback()

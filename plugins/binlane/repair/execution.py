@@ -20,7 +20,6 @@ from typing import Final
 import pymysql
 from sqlalchemy import Connection, Engine
 
-from binlane.apply.session.held_table import NO_SUCH_KEY
 from binlane.apply.session.retry_verdicts import NO_GEOMETRY
 from binlane.binlog.types.literals import Document, identifier, other_documents
 from binlane.bootstrap.sessions import Session
@@ -34,6 +33,7 @@ from binlane.repair.plan import Action, DefinitionRepair, RepairPlan, RowRepair,
 from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_definition, forget_suspects, forget_table, save_repair
+from binlane.state_guard import NO_SUCH_KEY
 from binlane.verify.definitions.definition_reader import SEQUENCE, TRIGGER
 from binlane.verify.rows.column_text import ComparedTable, Key, Row, is_key, one_of
 from binlane.verify.rows.pairing import Tables

@@ -26,8 +26,8 @@ from binlane.errors import PositionError, SourceIdentityError, TargetIdentityErr
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition
 from binlane.server_proof import ServerProof, TargetProof, elsewhere, identity_expression, is_another_source
-from binlane.state.replaced_tables import view_in_place
 from binlane.state.tables import NOW, OF_CHANNELS, channels
+from binlane.state_guard import view_in_place
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ binlane must stay for it."""
 CONSISTENT_COLUMNS: Final = (
     *("channel", "seqno", "source_identity", "source_file", "source_offset", "gtid_set", "source_time", "skipped"),
 )
-CONSISTENT_VIEW: Final = f"""SQL SECURITY INVOKER VIEW {SCHEMA}.{CONSISTENT} AS
-SELECT c.channel, COALESCE(p.seqno, c.watermark_seqno) AS seqno, c.source_identity,
+_CONSISTENT: Final = f"""SELECT c.channel, COALESCE(p.seqno, c.watermark_seqno) AS seqno, c.source_identity,
   {_place("source_file", "end_file")}, {_place("source_offset", "end_offset")}, {_place("gtid_set", "end_gtid_set")},
   {_place("source_time", "end_time")},
   (SELECT COUNT(*) FROM {SCHEMA}.skips AS s WHERE s.channel = c.channel AND s.state = 'skipped') AS skipped
@@ -38,13 +37,15 @@ LEFT JOIN {SCHEMA}.epochs AS e ON e.channel = c.channel AND e.seqno = p.seqno
 WHERE p.channel IS NULL OR (p.seqno = p.last_seqno AND p.begun <= p.seqno)"""
 """A channel has a row where all its positions are equal and no DDL runs, and where it has none, before its first window
 (docs/consistency.md). The seqno's place in the source's log is NULL where the state does not have it."""
+CONSISTENT_VIEW: Final = f"SQL SECURITY INVOKER VIEW {SCHEMA}.{CONSISTENT} AS\n{_CONSISTENT}"
 _STATE: Final = text(
     f"SELECT v.seqno, v.source_identity, v.source_file, v.source_offset, v.gtid_set, v.source_time, v.skipped, "
     f"EXISTS (SELECT 1 FROM {SCHEMA}.epochs AS e WHERE e.channel = v.channel AND e.seqno = v.seqno) AS is_epoch, "
     f"EXISTS (SELECT 1 FROM {SCHEMA}.windows AS w WHERE w.channel = v.channel AND w.state = 'open' "
     "AND w.plan_digest IS NOT NULL AND w.last_seqno > v.seqno) AS is_moving, "
     f"(SELECT c.stopped FROM {SCHEMA}.channels AS c WHERE c.channel = v.channel) AS stopped "
-    f"FROM {SCHEMA}.{CONSISTENT} AS v WHERE v.channel = :channel"
+    # not from the view: somebody else's may have taken its place, and would run as who reads it
+    f"FROM ({_CONSISTENT}) AS v WHERE v.channel = :channel"
 )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
-from binlane.errors import ConfigError
+from binlane.errors import ConfigError, StateSchemaError
 from binlane.state.leases import beat
 from binlane.state.records.journal import LaneError, read_errors
 from binlane.state.windows import read_window
@@ -62,9 +62,9 @@ class Heartbeat:
         while not self._ended.is_set():
             # after a lost connection a new one is opened; meanwhile the lane continues. While SQLAlchemy opens it,
             # errors are the driver's own; a restarted server may ask for a login that the connection's settings do not
-            # allow
+            # allow. A view in a table's place is refused here as in the lane's own transactions, which say so
             with (
-                contextlib.suppress(SQLAlchemyError, pymysql.err.Error, OSError, ConfigError),
+                contextlib.suppress(SQLAlchemyError, pymysql.err.Error, OSError, ConfigError, StateSchemaError),
                 self._engine.connect() as connection,
             ):
                 self._beat(connection.execution_options(isolation_level="AUTOCOMMIT"))

@@ -35,6 +35,7 @@ from binlane.errors import (
     DriftError,
     PlanError,
     PositionError,
+    StateSchemaError,
     TargetUnavailableError,
     UndecidableError,
     with_channel,
@@ -226,7 +227,7 @@ class _Runner:
         if error.retryable:
             return
         # if this fails, the error itself matters more than its record
-        with contextlib.suppress(SQLAlchemyError, OSError), state.engine.begin() as connection:
+        with contextlib.suppress(SQLAlchemyError, OSError, StateSchemaError), state.engine.begin() as connection:
             record_error(connection, state.key, lane, header, code, str(error))
 
     def _is_worth_bisecting(self, header: BlockHeader, code: int) -> bool:

@@ -9,7 +9,6 @@ transaction ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import pymysql
 
@@ -17,9 +16,7 @@ from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier
 from binlane.errors import TableMismatchError
 from binlane.model import TableKey
-
-NO_SUCH_KEY: Final = 1176
-"""ER_KEY_DOES_NOT_EXIST: also a view's answer to an index hint."""
+from binlane.state_guard import NO_SUCH_KEY
 
 
 def hold_table(execute: Callable[[str], object], key: TableKey) -> None:

@@ -115,14 +115,18 @@ def make_copy(cursor: Cursor, name: str, types: Sequence[str]) -> None:
 
 
 def fill_copy(cursor: Cursor, name: str, table: str, columns: Sequence[str]) -> int:
-    """Fill a copy with a table's rows; the number of rows. ``table`` and ``columns``: quoted names."""
+    """Fill a copy with a table's rows, in a transaction, to whose end the copy stays a table; the number of rows.
+    ``table`` and ``columns``: quoted names. Raises the driver's error of an index hint for a view."""
+    cursor.execute(f"SELECT 1 FROM {_place(name)} USE INDEX () LIMIT 0 FOR UPDATE")
     return cursor.execute(f"INSERT INTO {_place(name)} ({_copied(columns)}) SELECT {', '.join(columns)} FROM {table}")
 
 
 def read_copy(cursor: Cursor, name: str, table: str, columns: Sequence[str]) -> int:
-    """Fill a table with the rows of its copy, in their order; the number of rows. Arguments as for ``fill_copy``."""
+    """Fill a table with the rows of its copy, in their order; the number of rows. Arguments and errors as for
+    ``fill_copy``."""
     return cursor.execute(
-        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {_copied(columns)} FROM {_place(name)} ORDER BY n"
+        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {_copied(columns)} FROM {_place(name)} "
+        "FORCE INDEX (PRIMARY) ORDER BY n"
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOW: Final = 0
 """Value of ``stop_at``: every lane stops at its position."""
 _READ: Final = (
-    "SELECT w.stop_at, s.seqno FROM binlane.windows w LEFT JOIN binlane.skips s "
+    "SELECT w.stop_at, s.seqno FROM binlane.windows AS w LEFT JOIN binlane.skips AS s "
     "ON s.channel = w.channel AND s.seqno BETWEEN %s AND %s AND s.state <> 'replayed' "
     "WHERE w.channel = %s AND w.window_id = %s"
 )
