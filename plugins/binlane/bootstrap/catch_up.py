@@ -57,6 +57,8 @@ class CatchUp:
     before: Bootstrap
     schemas: tuple[Schema, Schema]
     """The tables to copy, as source and target have them now."""
+    everything: Schema
+    """All of the source: a view or a trigger of another database changes these tables, too."""
     readers: Sequence[Session]
     """Of the present snapshot."""
     writers: Sequence[Session]
@@ -72,12 +74,11 @@ class CatchUp:
         if not self._tables:
             return EarlierAttempt()
         start = Start(0, mark.source, mark.gtid_set, mark.source_time, self.before.source_identity, mark.fingerprint)
-        source = self.schemas[0]
         keyed = {key: compared for key, (_, compared, _) in self._tables.items() if compared.key}
         try:
             prove_log(log, start)
             self._trim()
-            reader = ChangeReader(source, source, keyed)
+            reader = ChangeReader(self.everything, self.everything, keyed)
             changed = reader.read_source(log, start, spill=self._read_again)
         except (MissingLogError, SourceIdentityError) as exc:
             return EarlierAttempt(notes=(f"no table of an earlier attempt was kept: {exc}",))

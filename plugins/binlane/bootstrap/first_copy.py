@@ -332,7 +332,10 @@ class FirstCopy:
                 drop(writer, obj)
         with self.engines[1].connect() as connection:
             schemas = schema, read_schema(connection, before.databases)
-        kept = CatchUp(self.channel.name, before, schemas, snapshot.readers, writers).run(self.log_source)
+        with translated(str(self.source)), driver_errors(), self.engines[0].connect() as asked:
+            everything = read_schema(asked)
+        catch_up = CatchUp(self.channel.name, before, schemas, everything, snapshot.readers, writers)
+        kept = catch_up.run(self.log_source)
         self._notes += kept.notes
         gone = [obj for obj in before.made if obj.kind == TABLE and _key(obj) not in kept.tables]
         with self.engines[1].begin() as connection:

@@ -23,9 +23,10 @@ from binlane.plan.transaction.temporary_tables import named_engine
 from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource
 from binlane.source.proved import proved
+from binlane.sql.logged_query import logged_query
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.plain_statement import parted, plain_query
+from binlane.sql.plain_statement import parted
 
 _FRAMES = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _KEEPS_ENGINE: Final = re.compile(
@@ -67,8 +68,9 @@ def definitions_behind(source: EventSource, start: Start) -> Iterator[LoggedText
         event, log_format, file = found
         query = parse_body(event, log_format, f"{source.name}/{file}")
         assert isinstance(query, Query)
-        if _DEFINES.search(query.sql):
-            query = plain_query(query, log_format.flavor)
+        executed = logged_query(query, log_format) if _DEFINES.search(query.sql) else None
+        if executed is not None:
+            query = executed
             statement = parted(query.sql, query.context, log_format.flavor)[1]
             item = Item(ItemKind.DDL, query.sql, context=query.session(event.header, statement))
             text = LoggedText.of(0, LogPosition(file, event.offset), item, log_format.flavor)
@@ -107,7 +109,10 @@ def _tables(event: RawEvent, log_format: FormatDescription, name: str, *, engine
     assert isinstance(query, Query)
     if query.sql in _FRAMES:
         return frozenset()
-    query = plain_query(query, log_format.flavor)
+    executed = logged_query(query, log_format)
+    if executed is None:
+        return None
+    query = executed
     _, statement = parted(query.sql, query.context, log_format.flavor)
     context = query.session(event.header, statement)
     facts = statement_facts(query.sql, context, log_format.flavor)

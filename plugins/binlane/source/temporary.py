@@ -30,8 +30,8 @@ from binlane.plan.transaction.xa import find
 from binlane.shards.selection import EVERYTHING, Selection, Undecided
 from binlane.source.older_tables import OlderTables
 from binlane.source.session_end import SessionEnd
+from binlane.sql.logged_query import logged_query
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.sql.plain_statement import plain_query
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
 _STATEMENTS: Final = frozenset({*_QUERIES, EventType.EXECUTE_LOAD_QUERY})
@@ -106,7 +106,11 @@ class TemporaryTracker:
             if key is not None:
                 del self._prepared[key]
             return
-        query = plain_query(query, log_format.flavor)
+        executed = logged_query(query, log_format)
+        if executed is None:
+            # the plan job refuses it by name
+            return
+        query = executed
         facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
         renamed = facts.renames if is_of_its_connection(event, facts, log_format.flavor) else ()
         if (not facts.temporary and not renamed) or self._is_left_out(event, query, facts, log_format):
@@ -137,7 +141,8 @@ class TemporaryTracker:
         end = self._ends.get(session)
         if end is None or not end.is_before(before) or self._tables.has(session):
             return
-        if statement_facts(query.sql, query.session(event.header), log_format.flavor).temporary:
+        executed = logged_query(query, log_format) or query
+        if statement_facts(executed.sql, executed.session(event.header), log_format.flavor).temporary:
             # a CREATE or DROP uses none that was there
             return
         raise PrecheckError(
@@ -163,7 +168,11 @@ class TemporaryTracker:
         session = (event.header.server_id, query.thread_id)
         if not self.older.has(session):
             return
-        query = plain_query(query, log_format.flavor)
+        executed = logged_query(query, log_format)
+        if executed is None:
+            self.older.take_call(session)
+            return
+        query = executed
         facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
         if facts.temporary:
             # the caller follows those

@@ -19,7 +19,7 @@ from binlane.plan.transaction.decode import statement_facts
 from binlane.plan.transaction.filter import decide
 from binlane.plan.transaction.xa import find
 from binlane.shards.selection import EVERYTHING, Selection, Undecided
-from binlane.sql.plain_statement import plain_query
+from binlane.sql.logged_query import logged_query
 
 _FLAGS: Final = 12
 """Offset of ``flags2`` in the body of MariaDB's GTID event: behind seq_no and domain_id."""
@@ -95,11 +95,14 @@ class XaStatements:
                 del self._open[key]
 
     def _is_taken(self, event: RawEvent, query: Query, log_format: FormatDescription) -> bool:
-        query = plain_query(query, log_format.flavor)
-        context = query.session(event.header)
-        facts = statement_facts(query.sql, context, log_format.flavor)
+        executed = logged_query(query, log_format)
+        if executed is None:
+            # the plan job refuses it by name
+            return True
+        context = executed.session(event.header)
+        facts = statement_facts(executed.sql, context, log_format.flavor)
         try:
-            return decide(self._selection, query, facts, context, log_format.flavor) is None
+            return decide(self._selection, executed, facts, context, log_format.flavor) is None
         except Undecided:
             # the plan job refuses it by name
             return True

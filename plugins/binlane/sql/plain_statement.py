@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
-from binlane.binlog.query import Query
 from binlane.model import Flavor, SessionContext
 from binlane.sql.charset import dialect_of, placed
 from binlane.sql.parse.cursor import is_symbol
@@ -61,12 +59,6 @@ def plain(sql: bytes, context: SessionContext, flavor: Flavor) -> bytes:
             found += sql[at : place(begins)] + b" "
             at = place(ends)
     return bytes(found + sql[at:])
-
-
-def plain_query(query: Query, flavor: Flavor) -> Query:
-    """The same for a QUERY event of a log that is read without being decoded into parts."""
-    sql = plain(query.sql, query.context, flavor)
-    return query if sql is query.sql else replace(query, sql=sql)
 
 
 def parted(sql: bytes, context: SessionContext, flavor: Flavor) -> tuple[bytes, bytes]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
+from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.state.records.verifications import BY_FOREIGN_KEYS, BY_STATEMENTS
 from binlane.verify.rows.column_text import Key
 from binlane.verify.rows.keys import KeySet
@@ -22,8 +23,10 @@ _OF_ACCOUNTS: Final = TableKey("", "")
 
 @dataclass(slots=True)
 class Changes:
-    """The changes of a log, by the target's names."""
+    """The changes of a log, by the target's names. Those that statements name are as ``letter_case`` gives them: rows
+    events have a catalogue's names, statements have whatever was typed."""
 
+    letter_case: LetterCase = AS_TYPED
     keys: dict[TableKey, KeySet] = field(default_factory=lambda: defaultdict(KeySet))
     touched: set[TableKey] = field(default_factory=set)
     """Tables with row events, whose keys may be left out here."""
@@ -61,6 +64,7 @@ class Changes:
 
     def covers_definition(self, name: TableKey, *, is_named: bool) -> bool:
         """Whether an object's definition may have changed; ``is_named``: DDL names it, as tables and views."""
+        name = self.letter_case.table(name)
         if self.all_defined or name in self.defined or name.database in self.made:
             return True
         if name == _OF_ACCOUNTS:
@@ -69,14 +73,16 @@ class Changes:
 
     def covers_table(self, table: TableKey) -> bool:
         """Whether any row of the table may have changed."""
+        table = self.letter_case.table(table)
         return self.everything or table in self.tables or table.database in self.databases
 
     def unshown(self, table: TableKey) -> str:
         """What changes the table's rows without showing them, if that may go on behind every watermark; else empty."""
+        table = self.letter_case.table(table)
         if self.stated_anywhere or table in self.stated or table.database in self.stated_in:
             return BY_STATEMENTS
         return BY_FOREIGN_KEYS if table in self.followed else ""
 
     def shows_first(self, table: TableKey) -> bool:
         """Whether the rows that the log has shown before it covered the table had not changed before that."""
-        return not self.unplaced and table not in self.followed
+        return not self.unplaced and self.letter_case.table(table) not in self.followed

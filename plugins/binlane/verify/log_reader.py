@@ -23,15 +23,17 @@ from binlane.binlog.wire import LOG_BEGIN, Buffer, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, LogPosition, TableKey
-from binlane.plan.transaction.decode import statement_facts
+from binlane.plan.transaction.decode import is_marked, statement_facts
 from binlane.schema.binding import BoundTable, bind
+from binlane.schema.letter_case import LetterCase
 from binlane.schema.model import ForeignKey, Schema
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.source.identity import Start, described
 from binlane.source.protocol import LOG_START, EventSource
 from binlane.source.proved import proved
+from binlane.sql.logged_query import logged_query
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.sql.plain_statement import parted, plain_query
+from binlane.sql.plain_statement import parted
 from binlane.verify.changes import Changes
 from binlane.verify.rows.column_text import ComparedTable, Key
 from binlane.verify.rows.row_states import ImageTexts, Recorder
@@ -50,6 +52,7 @@ _ROWS: Final = np.isin(np.arange(256), list(ROWS_KINDS))
 _DEFINES_NOTHING: Final = re.compile(
     rb"[\s(]*(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|WITH|LOAD|DO|CALL|VALUES)\b", re.IGNORECASE
 )
+_MAKES_TABLE: Final = re.compile(rb"CREATE\s+(?P<replaces>OR\s+REPLACE\s+)?TABLE\s+(?!IF\b)", re.IGNORECASE)
 _MAKES_DATABASE: Final = re.compile(rb"\b(?:DROP|REPLACE)\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
 _DEFINES_NO_TABLE: Final = re.compile(
     rb"\s*(?:CREATE|ALTER|DROP)\b(?!.*\b(?:TABLE|DATABASE|SCHEMA|SEQUENCE|INDEX|TABLESPACE)\b)",
@@ -123,6 +126,41 @@ class _SegmentKeys:
 
 
 @dataclass(slots=True)
+class _NamedTables:
+    """What statements have named and the log has not made, by its present name. If it goes, nobody can ask any more
+    whether it was a view or a table with triggers, through which such a statement has changed other tables."""
+
+    names: set[TableKey] = field(default_factory=set)
+    _bare: set[TableKey] = field(default_factory=set)
+    """Tables that the log has made, without a trigger until now."""
+
+    def take(self, tables: frozenset[TableKey]) -> None:
+        """A statement that is no DDL names them."""
+        self.names |= tables - self._bare
+
+    def loses(self, facts: StatementFacts, sql: bytes) -> bool:
+        """Take a DDL; whether something of this is gone by it."""
+        made = _MAKES_TABLE.match(sql)
+        dropped = facts.dropped
+        if made is not None and made["replaces"] and facts.first is not None:
+            dropped |= {facts.first}
+        databases = {key.database for key in facts.dropped_triggers}
+        if not facts.tables and _MAKES_DATABASE.search(sql) is not None:
+            databases |= facts.databases
+        is_lost = not self.names.isdisjoint(dropped) or any(key.database in databases for key in self.names)
+        self._bare -= facts.triggered | dropped
+        self._bare = {key for key in self._bare if key.database not in databases}
+        for old, new in facts.renames:
+            for tables in (self.names, self._bare):
+                if old in tables:
+                    tables.remove(old)
+                    tables.add(new)
+        if made is not None and facts.first is not None:
+            self._bare.add(facts.first)
+        return is_lost
+
+
+@dataclass(slots=True)
 class ChangeReader:
     """Collects the changes of a log. ``compared``: the tables whose keys are collected, by the target's names."""
 
@@ -134,15 +172,21 @@ class ChangeReader:
     """Names of the log's databases on the target."""
     recorder: Recorder | None = None
     """Gets the row changes of the tables that it wants, instead of ``found.keys``."""
-    found: Changes = field(default_factory=Changes)
+    found: Changes = field(init=False)
     reached: LogPosition | None = None
     """The end of the source's log, as far as it was read."""
     _maps: dict[int, _LoggedTable | TableKey] = field(default_factory=dict)
     _parents: set[TableKey] = field(default_factory=set)
     """Tables of which children may have followed changes."""
     _links: tuple[_Link, ...] = field(init=False)
+    _hidden: frozenset[TableKey] = field(init=False)
+    """Views and tables with triggers: a statement that names one may change any table."""
+    _named: _NamedTables = field(default_factory=_NamedTables)
 
     def __post_init__(self) -> None:
+        self.found = Changes(LetterCase(self.source.folds_names or self.target.folds_names))
+        hidden = self.source.views | self.target.views | self.source.tables_with_triggers
+        self._hidden = self.found.letter_case.tables(hidden)
         self._links = tuple(
             _Link(self._name(foreign.parent), self._name(table.key), foreign)
             for schema in (self.source, self.target)
@@ -267,7 +311,7 @@ class ChangeReader:
             query = parse_body(event, log_format, name)
             assert isinstance(query, Query)
             if query.sql not in _FRAMES:
-                self._query(query, event, log_format.flavor)
+                self._query(query, event, log_format)
         elif code == _T.TRANSACTION_PAYLOAD:
             for inner in unpack(event, name):
                 self._take(inner, log_format, name)
@@ -276,15 +320,25 @@ class ChangeReader:
         elif code == _T.EXECUTE_LOAD_QUERY:
             load = parse_body(event, log_format, name)
             assert isinstance(load, ExecuteLoadQuery)
-            self._query(load.query, event, log_format.flavor)
+            self._query(load.query, event, log_format)
         elif code == _T.INCIDENT:
             self.found.everything = True
 
-    def _query(self, query: Query, event: RawEvent, flavor: Flavor) -> None:
-        query = plain_query(query, flavor)
-        _, statement = parted(query.sql, query.context, flavor)
-        facts = statement_facts(query.sql, query.session(event.header, statement), flavor)
-        self._statement(self.renaming.facts(facts), statement)
+    def _query(self, query: Query, event: RawEvent, log_format: FormatDescription) -> None:
+        executed = logged_query(query, log_format)
+        if executed is None:
+            self._take_unread()
+            self.found.all_defined = True
+            return
+        flavor = log_format.flavor
+        _, statement = parted(executed.sql, executed.context, flavor)
+        facts = statement_facts(executed.sql, executed.session(event.header, statement), flavor)
+        facts = self.found.letter_case.facts(self.renaming.facts(facts))
+        self._statement(facts, statement, is_temporary=facts.temporary or is_marked(event))
+
+    def _take_unread(self) -> None:
+        """A statement may have changed anything."""
+        self.found.everything = self.found.stated_anywhere = True
 
     def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
         logged = TableMap.parse(event.body, name, flavor)
@@ -308,7 +362,7 @@ class ChangeReader:
         is_wanted = self.recorder is not None and self.recorder.wants(table.key)
         is_recorded = compared is not None and (compared.keys_are_logged or (not compared.key and is_wanted))
         texts = ImageTexts.of(compared, bound) if compared is not None and is_recorded else None
-        followed = [link.foreign for link in self._links if link.parent == table.key]
+        followed = [link.foreign for link in self._links if link.parent == self._name(table.key)]
         names = {name for each in followed if each.on_update not in _KEEPS_CHILDREN for name in each.parent_columns}
         return _LoggedTable(
             bound,
@@ -340,7 +394,7 @@ class ChangeReader:
         try:
             for change in logged.decoder.changes(rows, name):
                 if is_followed and logged.moves_children(change):
-                    self._parents.add(table)
+                    self._parents.add(self._name(table))
                 before = None if change.before is None else texts.key(change.before, None)
                 after = None if change.after is None else texts.key(change.after, change.before)
                 if self.recorder is None:
@@ -352,24 +406,24 @@ class ChangeReader:
 
     def _cover(self, table: TableKey, kind: RowsKind, *, shows_children: bool) -> None:
         """Any row of the table may have changed."""
-        self.found.tables.add(table)
+        self.found.tables.add(self._name(table))
         if kind is not RowsKind.INSERT and not shows_children:
-            self._parents.add(table)
+            self._parents.add(self._name(table))
 
-    def _statement(self, facts: StatementFacts, sql: bytes) -> None:
+    def _statement(self, facts: StatementFacts, sql: bytes, *, is_temporary: bool) -> None:
         self.found.accounts |= facts.kind is StatementKind.GLOBAL
         if facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
             return
-        self._definition(facts, sql)
+        self._definition(facts, sql, is_temporary=is_temporary)
         if facts.kind is StatementKind.DDL:
             self._ddl(facts, sql)
             return
-        hidden = {*self.source.views, *self.target.views, *self.source.tables_with_triggers}
-        names = {self._name(key) for key in facts.written or facts.tables}
+        names = facts.written or facts.tables
         if facts.kind is StatementKind.UNKNOWN and _DEFINES_NO_TABLE.match(sql) is not None:
             return
-        if facts.kind is StatementKind.UNKNOWN or facts.routines_used or not hidden.isdisjoint(facts.tables):
-            self.found.everything = self.found.stated_anywhere = True
+        self._named.take(facts.tables)
+        if facts.kind is StatementKind.UNKNOWN or facts.routines_used or not self._hidden.isdisjoint(facts.tables):
+            self._take_unread()
         elif names:
             self.found.tables |= names
             self.found.stated |= names
@@ -390,26 +444,29 @@ class ChangeReader:
             about = facts.tables
             if facts.first is not None and _OF_ONE_TABLE.match(sql) is not None:
                 about = frozenset({facts.first, *(key for pair in facts.renames for key in pair)})
-            self.found.tables |= {self._name(key) for key in about}
+            self.found.tables |= about
         elif not facts.tables and _MAKES_DATABASE.search(sql) is not None:
             self.found.databases |= facts.databases
 
-    def _definition(self, facts: StatementFacts, sql: bytes) -> None:
+    def _definition(self, facts: StatementFacts, sql: bytes, *, is_temporary: bool) -> None:
         if facts.kind is StatementKind.DDL:
             named = facts.tables | facts.triggered | facts.views
-            self.found.defined |= {self._name(key) for key in named}
+            self.found.defined |= named
             self.found.defined_in |= facts.databases if not named else facts.routine_databases
             self.found.made |= facts.databases if _MAKES_DATABASE.search(sql) is not None else set()
+            if not is_temporary and self._named.loses(facts, sql):
+                self._take_unread()
         elif facts.kind is StatementKind.UNKNOWN and _DEFINES_NOTHING.match(sql) is None:
             self.found.all_defined = True
 
     def _name(self, key: TableKey) -> TableKey:
-        table = self.target.table(key)
-        return key if table is None else table.key
+        return self.found.letter_case.table(key)
 
     def _with_cascades(self) -> Changes:
         """The changes, with the children of changed parents and their children: foreign keys may change them, and the
         log does not show it."""
+        if not self._named.names.isdisjoint(self._hidden):
+            self._take_unread()
         # a child's definition has the names of its parent and of the parent's columns, which a DDL may change
         pairs = {*self.source.references, *self.target.references}
         self.found.defined |= {self._name(child) for child, parent in pairs if self._name(parent) in self.found.defined}

@@ -56,7 +56,9 @@ def fill(channel: Channel) -> None:
     run_on(channel.source, *TABLES, f"INSERT INTO big VALUES {values}", "INSERT INTO log (n) SELECT b FROM big")
 
 
-def copy_until(channel: Channel, module: object, name: str, call: int, then: Callable[[], object]) -> int | None:
+def copy_until(
+    channel: Channel, module: object, name: str, call: int, then: Callable[[], object], *options: str
+) -> int | None:
     """A first copy in a process of its own, at a call of one of its functions ``then`` happens; its exit code."""
 
     def copied() -> None:
@@ -71,7 +73,7 @@ def copy_until(channel: Channel, module: object, name: str, call: int, then: Cal
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, name, once)
-            os._exit(bootstrap(channel, "--jobs", "2", "--chunk-rows", "50"))
+            os._exit(bootstrap(channel, "--jobs", "2", "--chunk-rows", "50", *options))
 
     process = get_context("fork").Process(target=copied)
     process.start()
@@ -113,6 +115,21 @@ def test_kill_9_inside_a_table_and_inside_the_catching_up(
     run_on(either.source, "UPDATE shop.big SET n = 7 WHERE b = 1", "INSERT INTO shop.log (n) VALUES (1)")
     assert either.run() is not None
     either.assert_equal()
+
+
+@pytest.mark.parametrize("last", ["DO 1", "DROP VIEW reports.v"])
+def test_a_statement_through_a_view_of_a_database_that_is_not_copied_means_a_new_copy(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str], last: str
+) -> None:
+    fill(mariadb)
+    run_on(mariadb.source, "CREATE DATABASE reports", "CREATE VIEW reports.v AS SELECT b, n FROM shop.big")
+    only = "--databases", "shop"
+    assert copy_until(mariadb, rows, "copy_chunk", 12, die, *only) == -signal.SIGKILL
+    run_on(mariadb.source, "SET SESSION binlog_format = STATEMENT", "UPDATE reports.v SET n = 9 WHERE b < 30", last)
+    assert bootstrap(mariadb, *only) == 0
+    assert "continued" not in capsys.readouterr().out
+    query = "SELECT a, b, n FROM shop.big ORDER BY a, b"
+    assert mariadb.target.query(query) == mariadb.source.query(query)
 
 
 def test_a_lost_source_connection_and_a_killed_target_lose_no_finished_range(

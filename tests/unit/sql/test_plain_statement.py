@@ -14,7 +14,9 @@ from binlane.binlog.query import Query
 from binlane.binlog.types.collations import collation_id
 from binlane.binlog.wire import EventHeader
 from binlane.model import Flavor, SessionContext
-from binlane.sql.plain_statement import parted, plain, plain_query
+from binlane.sql.logged_query import executed_query
+from binlane.sql.plain_statement import parted, plain
+from binlane.sql.shared_reading import Reader
 from tests.parsing import parsed
 
 BINLANE: Final = Path(__file__).parents[3] / "plugins" / "binlane"
@@ -84,7 +86,8 @@ def test_comments_around_the_words_become_blanks(sql: str, expected: str | None,
 def test_a_plain_alter_without_a_name_is_of_the_session_s_database(sql: bytes) -> None:
     query = Query(database="shop", sql=sql, context=SessionContext(database="shop"))
     header = EventHeader(timestamp=1, type_code=2, server_id=7, event_size=99, log_pos=0, flags=8)
-    assert plain_query(query, Flavor.MYSQL).session(header).database == "shop"
+    executed = executed_query(query, Reader(Flavor.MYSQL, (9, 7, 0)), Flavor.MYSQL)
+    assert executed.session(header).database == "shop"
 
 
 def test_quotes_are_those_of_the_session() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
-from binlane.schema.model import Schema
+from binlane.schema.model import Column, Key, KeyColumn, Schema, Table, Trigger
 from binlane.verify.changes import Changes
 from binlane.verify.log_reader import ChangeReader
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from tests.unit.plan.logs import manifest_of, rows, segment_of, statements
+from tests.unit.plan.logs import bound, manifest_of, rows, segment_of, statements
 
 NOTHING = Schema(Flavor.MARIADB, "10.11.14-MariaDB")
 
@@ -101,3 +101,108 @@ def test_a_statement_makes_rows_pending_of_the_tables_that_it_is_about(
 @pytest.mark.parametrize("sql", ["DROP DATABASE a", "DROP SCHEMA IF EXISTS a"])
 def test_a_dropped_database_takes_all_rows(sql: str, tmp_path: Path) -> None:
     assert changes(tmp_path, statements(1, sql)).databases == {"a"}
+
+
+def schema_of(*names: str, folds: bool = False, triggered: str = "", version: str = "10.11.14-MariaDB") -> Schema:
+    """Tables of the database ``a``; ``v`` is a view."""
+    columns, keys = (Column("id", 1, "int"),), (Key("PRIMARY", True, True, (KeyColumn("id"),)),)
+    tables = {
+        (key := TableKey("a", name)): Table(
+            key, "InnoDB", columns, keys, triggers=(Trigger("tr", "AFTER", "INSERT"),) if name == triggered else ()
+        )
+        for name in names
+    }
+    settings = {"lower_case_table_names": "1" if folds else "0"}
+    return Schema(
+        Flavor.MARIADB, version, settings, databases=frozenset({"a"}), tables=tables,
+        views=frozenset({TableKey("reports", "v")}),
+    )  # fmt: skip
+
+
+def changed(schema: Schema, tmp_path: Path, *transactions: tuple[bytes, ...]) -> set[str]:
+    """The tables of which any row may have changed."""
+    folder = WorkFolder(str(tmp_path))
+    data, segment = segment_of(transactions)
+    with folder.create(segment.name) as file:
+        file.write(data)
+    folder.write_once(files.MANIFEST, manifest_of([segment]).to_json())
+    found = ChangeReader(schema, schema, {}).read_windows([folder])
+    return {key.table for key in schema.tables if found.covers_table(key)}
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("INSERT INTO orders VALUES (1)", {"orders", "audit"}),
+        ("INSERT INTO Orders VALUES (1)", {"orders", "audit"}),
+        ("UPDATE Reports.V SET id = 2", {"orders", "audit"}),
+        ("UPDATE A.Audit SET id = 2", {"audit"}),
+        ("DROP DATABASE A", {"orders", "audit"}),
+    ],
+)
+def test_a_server_that_folds_names_changes_a_table_under_any_spelling(
+    sql: str, expected: set[str], tmp_path: Path
+) -> None:
+    schema = schema_of("orders", "audit", folds=True, triggered="orders")
+    assert changed(schema, tmp_path, statements(1, sql)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("UPDATE /*!80000 u AS */ t SET id = 2", {"t"}),
+        ("DELETE FROM /*!80000 u USING u JOIN */ t WHERE t.id = 1", {"t"}),
+        ("UPDATE /*!100900 u AS */ t SET id = 2", {"u"}),
+        ("UPDATE /*!110900 u AS */ t SET id = 2", {"t"}),
+        ("/*!40000 DROP DATABASE IF EXISTS b */", set()),
+        ("UPDATE /*!110900 t SET id = 2", {"t", "u"}),
+    ],
+)
+def test_a_conditional_comment_names_what_the_source_has_executed(sql: str, expected: set[str], tmp_path: Path) -> None:
+    assert changed(schema_of("t", "u"), tmp_path, statements(1, sql)) == expected
+
+
+BOTH = {"t", "u"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        # a view, or a table with a trigger, that was there when the statement named it
+        (("UPDATE a.w SET id = 2", "DROP VIEW a.w"), BOTH),
+        (("INSERT INTO b.t VALUES (1)", "DROP TABLE b.t"), BOTH),
+        (("INSERT INTO b.t VALUES (1)", "CREATE OR REPLACE TABLE b.t (id INT)"), BOTH),
+        (("INSERT INTO b.t VALUES (1)", "DROP TRIGGER b.tr"), BOTH),
+        (("INSERT INTO b.t VALUES (1)", "DROP DATABASE b"), BOTH),
+        (("INSERT INTO b.t VALUES (1)", "RENAME TABLE b.t TO b.x, b.y TO b.t", "DROP TABLE b.x"), BOTH),
+        (("INSERT INTO b.t VALUES (1)", "RENAME TABLE b.t TO reports.v"), BOTH),
+        (("CREATE TABLE IF NOT EXISTS b.t (id INT)", "INSERT INTO b.t VALUES (1)", "DROP TABLE b.t"), BOTH),
+        (
+            ("CREATE TABLE b.t (id INT)", "CREATE TRIGGER b.tr AFTER INSERT ON b.t FOR EACH ROW DELETE FROM a.t",
+             "INSERT INTO b.t VALUES (1)", "DROP TABLE b.t"),
+            BOTH,
+        ),
+        # of those that the log has made, it has made the triggers, too
+        (("CREATE TABLE b.t (id INT)", "INSERT INTO b.t VALUES (1)", "DROP TABLE b.t"), set()),
+        (
+            ("CREATE TABLE b.x (id INT)", "INSERT INTO b.x VALUES (1)", "RENAME TABLE b.x TO b.t", "DROP TABLE b.t"),
+            set(),
+        ),
+        (("INSERT INTO b.t VALUES (1)", "RENAME TABLE b.t TO b.x, b.y TO b.t", "DROP TABLE b.t"), set()),
+        (("DROP TABLE b.t", "INSERT INTO b.t VALUES (1)"), set()),
+    ],
+)  # fmt: skip
+def test_what_a_statement_has_named_and_a_later_one_removes_may_have_changed_any_table(
+    texts: tuple[str, ...], expected: set[str], tmp_path: Path
+) -> None:
+    schema = schema_of("t", "u")
+    assert changed(schema, tmp_path, *(statements(n, text) for n, text in enumerate(texts, 1))) == expected
+
+
+def test_a_view_of_another_database_may_change_any_table(tmp_path: Path) -> None:
+    assert changed(schema_of("t", "u"), tmp_path, statements(1, "UPDATE reports.v SET id = 1")) == BOTH
+
+
+def test_a_temporary_table_that_goes_takes_nothing_with_it(tmp_path: Path) -> None:
+    texts = "CREATE TEMPORARY TABLE a.w (id INT)", "INSERT INTO a.w VALUES (1)", "DROP TABLE a.w"
+    assert changed(schema_of("t", "u"), tmp_path, bound(1, *texts)) == set()

@@ -45,24 +45,23 @@ from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart
 from binlane.plan.transaction.rename import Unsafe, renamed_parts
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection, Undecided
-from binlane.sql.analyzed_statement import executed
 from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
+from binlane.sql.logged_query import executed_query
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
 from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places
 from binlane.sql.parse.lexer import NAMES_A_FILE, UNREAD_NAME, Unreadable, names_a_file
-from binlane.sql.plain_statement import parted, plain
+from binlane.sql.plain_statement import parted
 from binlane.sql.server_composed import (
     hidden_clause,
-    in_its_charset,
     is_composed_table,
     spelled_twice,
     without_transaction_clause,
 )
-from binlane.sql.shared_reading import Reader, as_read_by_source
+from binlane.sql.shared_reading import Reader
 from binlane.sql.sql_modes import translated, untranslatable, without_folders
 from binlane.sql.words import words_of
 
@@ -295,12 +294,8 @@ class _Dissection:
         if source.flavor is Flavor.MYSQL:
             self._sql_mode, self._time_zone = query.context.sql_mode, query.context.time_zone
             self._locale = query.context.lc_time_names
-        query = replace(query, context=in_its_charset(query.sql, query.context, source.flavor, source.version))
         with self._naming(event):
-            reader = Reader(source.flavor, source.version)
-            sql = as_read_by_source(query.sql, query.context, reader, self.log.target)
-            sql = plain(executed(sql, query.context, source.flavor), query.context, source.flavor)
-            query = replace(query, sql=sql)
+            query = executed_query(query, Reader(source.flavor, source.version), self.log.target)
         try:
             logged = query.session(event.header, parted(query.sql, query.context, source.flavor)[1])
             context = with_variables(logged, self._variables, self.log.target)
