@@ -43,6 +43,9 @@ def is_settled(part: OrderedPart, table_of: Callable[[TableKey], Table | None]) 
         return True
     if part.proof >= Proof.SCAN and not block.has_order and _is_one_scan(block, tables):
         return True
+    if len({source.alias for source, _ in tables}) < len(tables):
+        # names that differ in the case of their letters alone
+        return False
     if block.is_part and block.has_order:
         # an ORDER BY behind a UNION is that of all its parts
         return False
@@ -64,8 +67,8 @@ def has_one_row(block: Block, table_of: Callable[[TableKey], Table | None]) -> b
     if [token.text for token in block.clauses.get("LIMIT", ())] == ["1"]:
         return True
     tables = [(each, None if each.table is None else table_of(each.table)) for each in block.sources]
-    given = _given(OrderedPart("rows", block), tables)
-    return given.rows >= {source.alias for source, _ in tables}
+    names = {source.alias for source, _ in tables}
+    return len(names) == len(tables) and _given(OrderedPart("rows", block), tables).rows >= names
 
 
 def _has_key(table: Table) -> bool:
@@ -88,7 +91,7 @@ def _feels_nothing(part: OrderedPart, tables: _Tables) -> bool:
         found += (each for _, table in tables if table is not None for each in table.columns)
     for column in part.used or ():
         for source, table in tables:
-            if table is not None and column.qualifier in ("", source.alias):
+            if table is not None and source.may_be(column.qualifier):
                 found += (each for each in table.columns if each.name.lower() == column.name)
     if COMPUTED in part.only_of_types:
         return not found
@@ -146,7 +149,7 @@ def _differs(column: Definition) -> bool:
 def _given(part: OrderedPart, tables: _Tables) -> _CommonValues:
     ordered = ((place, _definition(place, tables)) for column in part.columns if (place := _place(column, tables)))
     given = {place for place, column in ordered if column is None or not _is_cut(column)}
-    rows = {source.alias for source, table in tables if source.alias in part.rows_of and table is not None}
+    rows = {place[0] for column in part.rows_of if (place := _place(column, tables)) is not None} - {_OUTSIDE}
     pairs, not_null = list[tuple[_Place, _Place]](), set[_Place]()
     for place, other in _known_equalities(part.block, tables):
         not_null.add(place)
@@ -209,15 +212,12 @@ def _all_of(source: Source, table: Table) -> set[_Place]:
 
 def _place(column: Column, tables: _Tables) -> _Place | None:
     """Where a column is; None if it is none, or if nobody can tell."""
-    if column.qualifier:
-        if any(source.alias == column.qualifier for source, _ in tables):
-            known = next(table for source, table in tables if source.alias == column.qualifier)
-            is_there = known is not None and any(each.name.lower() == column.name for each in known.columns)
-            return (column.qualifier, column.name) if is_there else None
+    may_be = [(source, table) for source, table in tables if source.may_be(column.qualifier)]
+    if not may_be:
         return _OUTSIDE, f"{column.qualifier}.{column.name}"
     found = [
         (source.alias, column.name)
-        for source, table in tables
+        for source, table in may_be
         if table is not None and any(each.name.lower() == column.name for each in table.columns)
     ]
     return found[0] if found else None

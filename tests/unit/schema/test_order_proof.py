@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,8 @@ TABLES = {
         table("k"),
         table("p", PRIMARY),
         table("q", PRIMARY),
+        replace(table("p", PRIMARY), key=TableKey("o", "p")),
+        replace(table("K", PRIMARY), key=TableKey("a", "K")),
         table("i", PRIMARY, key("v", "v", unique=False)),
         table("n", key("v", "v"), key("u", "u")),
         table("two", key("PRIMARY", "v", "w")),
@@ -161,6 +164,16 @@ OPEN = [
     ("UPDATE p JOIN k ON k.c = p.c SET p.w = k.c", _JOINED),
     ("UPDATE p JOIN k ON k.d = p.d SET p.w = k.d", _JOINED),
     ("UPDATE text JOIN q ON q.id = text.c SET text.w = q.w", _JOINED),
+    ("UPDATE a.p JOIN o.p ON a.p.id = o.p.v SET a.p.w = o.p.w", _JOINED),
+    ("UPDATE p JOIN o.p ON a.p.id = o.p.v SET a.p.w = o.p.w", _JOINED),
+    ("UPDATE A.p JOIN o.p ON a.P.id = O.p.v SET a.p.w = o.P.w", _JOINED),
+    ("UPDATE a.p AS x JOIN o.p AS y ON a.x.id = o.y.v SET a.x.w = o.y.w", _JOINED),
+    ("UPDATE k JOIN K ON k.v = K.id SET K.w = k.w", _JOINED),
+    ("UPDATE p JOIN q ON q.id = p.v SET u = p.w, q.w = p.w", _JOINED),
+    ("UPDATE p JOIN k ON p.id = k.v SET p.w = k.w, k.w = 1", _JOINED),
+    ("INSERT INTO t SELECT a.p.v, o.p.w FROM a.p JOIN o.p ON a.p.id = o.p.v ORDER BY a.p.id LIMIT 3", "LIMIT"),
+    ("INSERT INTO t SELECT a.p.v, o.p.w FROM a.p JOIN o.p ON a.p.id = o.p.v ORDER BY p.id LIMIT 3", "LIMIT"),
+    ("INSERT INTO t SELECT (SELECT p.w FROM p WHERE o.p.id = p.v ORDER BY o.p.id LIMIT 1) FROM o.p", "LIMIT"),
 ]
 SETTLED = [
     "DELETE FROM p ORDER BY id LIMIT 3",
@@ -240,6 +253,10 @@ SETTLED = [
     "UPDATE joined SET h = h + 1",
     "UPDATE joined SET h = o WHERE h = 3 AND i = 4 AND o = 7",
     "UPDATE joined SET o = h",
+    "UPDATE a.p JOIN o.p ON a.p.v = o.p.id SET a.p.w = o.p.w",
+    "UPDATE a.p JOIN o.p ON a.p.id = o.p.id SET a.p.w = o.p.w, o.p.v = a.p.v",
+    "INSERT INTO t SELECT a.p.v, o.p.w FROM a.p JOIN o.p ON a.p.v = o.p.id ORDER BY a.p.id LIMIT 3",
+    "INSERT INTO t SELECT a.p.v, o.p.w FROM a.p JOIN o.p USING (id) ORDER BY a.p.id LIMIT 3",
     "CREATE TABLE t LIKE k",
 ]
 VIEWS = {

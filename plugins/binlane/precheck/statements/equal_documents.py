@@ -135,7 +135,7 @@ class _Documents:
                     continue
                 for source in block.sources:
                     key = source.table
-                    if key is None or column.qualifier not in ("", source.alias):
+                    if key is None or not source.may_be(column.qualifier):
                         continue
                     if self._is_document(key, column.name) and self._is_felt(key, column, block, tokens, is_alone):
                         yield _named(key, column.name)

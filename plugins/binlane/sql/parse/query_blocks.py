@@ -38,6 +38,10 @@ _MODIFIERS: Final = (
 )
 
 
+_IN: Final = "\0"
+"""Between database and table in one qualifier."""
+
+
 class Column(NamedTuple):
     """A name that may be a column's, in lower case."""
 
@@ -50,9 +54,13 @@ class Source(NamedTuple):
     """A table whose rows are taken."""
 
     alias: str
-    """In lower case."""
+    """In lower case; of tables of one name in several databases with the database in front."""
     table: TableKey | None
     """None for a query in parentheses, or a function that gives rows."""
+
+    def may_be(self, qualifier: str) -> bool:
+        """Whether a column with this qualifier, or with none, may be one of it."""
+        return qualifier in ("", self.alias) or self.alias.endswith(f"{_IN}{qualifier}")
 
 
 class Equality(NamedTuple):
@@ -196,14 +204,47 @@ def _block(tokens: Sequence[Token], database: str, marks: tuple[bool, bool, bool
         else:
             clauses[name].append(token)
     place = {"UPDATE": "UPDATE", "DELETE": "USING" if "USING" in clauses else "FROM"}.get(verb, "FROM")
-    sources, conditions = _sources(clauses.get(place, ()), database)
+    sources, _ = _sources(clauses.get(place, ()), database)
+    names = [source.alias for source in sources]
+    doubled = frozenset(name for name in names if names.count(name) > 1)
+    sources, _ = _sources(clauses.get(place, ()), database, doubled)
+    clauses = {name: _with_one_qualifier(each, sources) for name, each in clauses.items()}
+    sources, conditions = _sources(clauses.get(place, ()), database, doubled)
     equalities = [*conditions, *_equalities(clauses.get("WHERE", ()))]
     ordered = _ordered(clauses)
     return Block(verb, tuple(sources), clauses, tuple(equalities), tuple(ordered), *marks, _orders_all(clauses))
 
 
-def _sources(tokens: Sequence[Token], database: str) -> tuple[list[Source], list[Equality]]:
-    """The tables of a FROM clause, and what their joins say."""
+def _with_one_qualifier(tokens: Sequence[Token], sources: Sequence[Source]) -> list[Token]:
+    """A clause in which each column with a database has the alias of its table, or what is none, as its qualifier."""
+    found, at, behind_query = list[Token](), 0, 0
+    while at < len(tokens):
+        chain = tokens[at : at + 5]
+        if is_symbol(tokens[at], "(") and tokens[at + 1 : at + 2] and tokens[at + 1].upper in _QUERIES:
+            behind_query = max(behind_query, call_end(tokens, at))
+        is_column = len(chain) == 5 and all(is_symbol(each, ".") for each in chain[1::2])
+        is_column = is_column and not any(is_symbol(each, "(") for each in tokens[at + 5 : at + 6])
+        if at < behind_query or not is_column or any(each.kind not in _NAMES for each in chain[:3:2]):
+            found.append(tokens[at])
+            at += 1
+            continue
+        database, name = chain[0].text.lower(), chain[2].text.lower()
+        owner = next((each.alias for each in sources if _is_named(each, database, name)), f"{database}{_IN}{name}")
+        found += (Token(TokenKind.NAME, owner), *chain[3:])
+        at += 5
+    return found
+
+
+def _is_named(source: Source, database: str, name: str) -> bool:
+    """Servers take an alias behind the database, too."""
+    key = source.table
+    return key is not None and key.database.lower() == database and source.alias in (name, f"{database}{_IN}{name}")
+
+
+def _sources(
+    tokens: Sequence[Token], database: str, doubled: frozenset[str] = frozenset()
+) -> tuple[list[Source], list[Equality]]:
+    """The tables of a FROM clause, and what their joins say. ``doubled``: names that several of them have."""
     found, equalities = list[Source](), list[Equality]()
     for factor in _factors(tokens):
         words = list(factor)
@@ -227,7 +268,7 @@ def _sources(tokens: Sequence[Token], database: str) -> tuple[list[Source], list
         head = words[:at]
         if _is_join_in_parentheses(head):
             # as servers show the joins of views
-            inner, conditions = _sources(_unwrapped(head), database)
+            inner, conditions = _sources(_unwrapped(head), database, doubled)
             found += inner
             # which of its tables has a column of USING, nothing tells
             known = (
@@ -235,7 +276,7 @@ def _sources(tokens: Sequence[Token], database: str) -> tuple[list[Source], list
             )
             equalities = [*known, *conditions]
             continue
-        source = _source(head, database)
+        source = _source(head, database, doubled)
         equalities = [
             each._replace(other=Column(source.alias, each.other.name))
             if isinstance(each.other, Column) and each.other.qualifier == "\0"
@@ -252,7 +293,7 @@ def _is_join_in_parentheses(tokens: Sequence[Token]) -> bool:
     return len(inner) < len(tokens) and first not in _QUERIES
 
 
-def _source(tokens: Sequence[Token], database: str) -> Source:
+def _source(tokens: Sequence[Token], database: str, doubled: frozenset[str]) -> Source:
     if is_symbol(tokens[0], "(") or (len(tokens) > 1 and is_symbol(tokens[1], "(")):
         last = tokens[-1]
         return Source(last.text.lower() if last.kind in _NAMES else "", None)
@@ -263,7 +304,8 @@ def _source(tokens: Sequence[Token], database: str) -> Source:
     key = TableKey(chain[-2] if len(chain) > 1 else database, chain[-1])
     behind = [token for token in tokens[at:] if token.upper != "AS"]
     named = behind and behind[0].kind in _NAMES and behind[0].upper not in _FACTOR_ENDS
-    return Source((behind[0].text if named else chain[-1]).lower(), key)
+    alias = (behind[0].text if named else chain[-1]).lower()
+    return Source(f"{key.database.lower()}{_IN}{alias}" if alias in doubled else alias, key)
 
 
 def _factors(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:

@@ -54,8 +54,8 @@ class OrderedPart:
     used: tuple[Column, ...] | None = None
     """The columns whose values it takes; None: of whole rows."""
     proof: Proof = Proof.KEY
-    rows_of: tuple[str, ...] = ()
-    """All columns of these tables, by alias, are given, too."""
+    rows_of: tuple[Column, ...] = ()
+    """All columns of these columns' tables are given, too."""
     needed: tuple[Column, ...] | None = None
     """The columns that must be given; None: all of every table."""
     by_items: bool = False
@@ -432,19 +432,15 @@ def _replaced(tokens: Sequence[Token], named: Mapping[str, Sequence[Token]]) -> 
 def _joined_update(block: Block) -> Iterator[OrderedPart]:
     if block.verb != "UPDATE" or len(block.sources) < 2:
         return
-    changed, values = set[str](), list[Column]()
-    for item in items(own_tokens(block.clauses.get("SET", ()))):
-        middle = next((at for at, token in enumerate(item) if is_symbol(token, "=", ":=")), len(item))
-        column = plain_column(item[:middle])
-        changed.add(column.qualifier if column is not None else "")
-        values += columns_in(item[middle + 1 :])
     what = "an UPDATE by a join that may find several rows for one"
     if _OTHER_NAMES in block.clauses:
         yield OrderedPart(what, block)
         return
-    # a name without its table may be of any: then the definitions tell
-    rows_of = tuple(sorted(changed)) if "" not in changed else tuple(each.alias for each in block.sources[:1])
-    yield OrderedPart(what, block, (), None, Proof.SCAN, rows_of, tuple(values))
+    for item in items(own_tokens(block.clauses.get("SET", ()))):
+        middle = next((at for at, token in enumerate(item) if is_symbol(token, "=", ":=")), len(item))
+        column = plain_column(item[:middle])
+        changed = () if column is None else (column,)
+        yield OrderedPart(what, block, (), None, Proof.SCAN, changed, tuple(columns_in(item[middle + 1 :])))
 
 
 class AssignedAndRead(NamedTuple):

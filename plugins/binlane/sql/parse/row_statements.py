@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.sql.parse.cursor import Cursor, FactsBuilder, find_word, group_end, is_name, is_symbol
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
@@ -144,10 +144,7 @@ def _update(cursor: Cursor, reading: FactsBuilder, prefix: Sequence[Token]) -> N
     selected = [*tokens[assignments + 1 : tail], *([COMMA, *tokens[end + 1 :]] if end < len(tokens) else ())]
     tables = tokens[cursor.at : assignments]
     _as_query(prefix, selected, tables, tokens[tail:end], reading)
-    try:
-        reading.written |= assigned(tables, tokens[assignments + 1 : tail], reading) & reading.tables
-    except Unreadable:
-        reading.written |= reading.tables  # at worst a table too many
+    _note_written(reading, lambda: assigned(tables, tokens[assignments + 1 : tail], reading))
 
 
 def _delete(cursor: Cursor, reading: FactsBuilder, prefix: Sequence[Token]) -> None:
@@ -169,10 +166,16 @@ def _delete(cursor: Cursor, reading: FactsBuilder, prefix: Sequence[Token]) -> N
         read_expressions([token for token in tokens[history + 2 : tail] if token.upper != "TRANSACTION"], reading)
         tail = history
     _as_query(prefix, selected, tokens[start + 1 : tail], tokens[tail:end], reading)
+    _note_written(reading, lambda: deleted(listed, tokens[start + 1 : tail], reading))
+
+
+def _note_written(reading: FactsBuilder, read: Callable[[], frozenset[TableKey]]) -> None:
+    """Note the tables that a statement changes: all that it names, if none of them is found."""
     try:
-        reading.written |= deleted(listed, tokens[start + 1 : tail], reading) & reading.tables
+        found = read() & reading.tables
     except Unreadable:
-        reading.written |= reading.tables
+        found = frozenset()
+    reading.written |= found or reading.tables
 
 
 def _as_query(

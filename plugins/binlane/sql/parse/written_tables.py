@@ -1,12 +1,14 @@
 """The tables that an UPDATE or DELETE changes; its other tables are only read.
 
 The qualifiers of assigned columns and deleted tables are looked up among the names and aliases of the table list. A
-column without a qualifier may belong to any table of a join: then all tables of the list count as changed.
+qualifier that several of them have may mean each, and a column without a qualifier any table of a join: at worst a
+table too many counts as changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from binlane.model import TableKey
 from binlane.sql.parse.cursor import Cursor, FactsBuilder, group_end, is_name, is_symbol
@@ -20,11 +22,22 @@ _BEHIND_TABLE = frozenset(
 _QUERY = ("SELECT", "WITH", "VALUES", "TABLE")
 
 
+class _Named(NamedTuple):
+    """A table of a list, by the name that columns have in front."""
+
+    name: str
+    key: TableKey
+
+    def may_be(self, qualifier: Sequence[str]) -> bool:
+        """Whether the qualifier may name it: whether letters of either case are the same, no text tells."""
+        database, name = qualifier if len(qualifier) == 2 else (self.key.database, *qualifier)
+        own = {self.name.lower(), self.key.table.lower()} if len(qualifier) == 2 else {self.name.lower()}
+        return database.lower() == self.key.database.lower() and name.lower() in own
+
+
 def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: FactsBuilder) -> frozenset[TableKey]:
-    """The tables of ``UPDATE tables SET assignments`` that get new values."""
-    named = dict(_named(tables, reading))
-    if len(set(named.values())) <= 1:
-        return frozenset(named.values())
+    """The tables of ``UPDATE tables SET assignments`` that may get new values."""
+    named = list(_named(tables, reading))
     found: set[TableKey] = set()
     at = 0
     while at < len(assignments):
@@ -32,35 +45,33 @@ def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: Fac
         parts = [cursor.next().text]
         while cursor.symbol("."):
             parts.append(cursor.next().text)
-        found |= _of(parts[:-1], named, reading)
+        found |= _of(parts[:-1], named)
         at = _comma(assignments, at) + 1
     return frozenset(found)
 
 
 def deleted(targets: Sequence[Token], tables: Sequence[Token], reading: FactsBuilder) -> frozenset[TableKey]:
-    """The tables of ``DELETE targets FROM tables`` that lose rows; no targets: all."""
-    named = dict(_named(tables, reading))
+    """The tables of ``DELETE targets FROM tables`` that may lose rows; no targets: all."""
+    named = list(_named(tables, reading))
     if not targets:
-        return frozenset(named.values())
+        return _of((), named)
     found: set[TableKey] = set()
     at = 0
     while at < len(targets):
         end = _comma(targets, at)
-        found |= _of([token.text for token in targets[at:end] if is_name(token)], named, reading)
+        found |= _of([token.text for token in targets[at:end] if is_name(token)], named)
         at = end + 1
     return frozenset(found)
 
 
-def _of(qualifier: Sequence[str], named: dict[str, TableKey], reading: FactsBuilder) -> set[TableKey]:
-    """The table of a qualifier; all tables if there is no qualifier or no table has that name."""
-    if len(qualifier) == 2:
-        return {TableKey(qualifier[0], qualifier[1])}
-    found = named.get(qualifier[0].lower()) if qualifier else None
-    return {found} if found is not None else set(named.values())
+def _of(qualifier: Sequence[str], named: Sequence[_Named]) -> frozenset[TableKey]:
+    """The tables that a qualifier may name; all if there is no qualifier or no table has that name."""
+    known = frozenset(each.key for each in named if len(qualifier) in (1, 2) and each.may_be(qualifier))
+    return known or frozenset(each.key for each in named)
 
 
-def _named(tables: Sequence[Token], reading: FactsBuilder) -> Iterator[tuple[str, TableKey]]:
-    """Each table of a list with joins, by its alias or name in lower case; tables of subqueries are only read."""
+def _named(tables: Sequence[Token], reading: FactsBuilder) -> Iterator[_Named]:
+    """Each table of a list with joins; tables of subqueries are only read."""
     cursor, expected = Cursor(tables), True
     while not cursor.done:
         token = cursor.peek()
@@ -75,7 +86,7 @@ def _named(tables: Sequence[Token], reading: FactsBuilder) -> Iterator[tuple[str
         elif expected and is_name(token):
             database, name = cursor.qualified()
             if not is_symbol(cursor.peek(), "("):  # JSON_TABLE
-                yield _alias(cursor) or name.lower(), TableKey(reading.database(database), name)
+                yield _Named(_alias(cursor) or name, TableKey(reading.database(database), name))
             expected = False
         else:
             cursor.next()
@@ -87,7 +98,7 @@ def _alias(cursor: Cursor) -> str | None:
         cursor.next()
         cursor.at = group_end(cursor.tokens, cursor.at)
     if cursor.words("AS") or (is_name(cursor.peek()) and cursor.peek().upper not in _BEHIND_TABLE):
-        return cursor.name().lower()
+        return cursor.name()
     return None
 
 

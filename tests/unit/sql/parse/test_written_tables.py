@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from binlane.model import Flavor
+from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.parse.analyze import analyze
+from binlane.sql.parse.lexer import Dialect
 
 CASES = [
     ("INSERT INTO a SELECT * FROM b", "d.a"),
@@ -25,6 +29,20 @@ CASES = [
     ("DELETE t.*, x.c FROM a JOIN b AS t JOIN x.c", "d.b x.c"),
     ("DELETE FROM t USING a AS t JOIN b", "d.a"),
     ("DELETE FROM a PARTITION (p) WHERE id = 1", "d.a"),
+    ("UPDATE x.t JOIN y.t ON x.t.id = y.t.id SET x.t.n = x.t.n + y.t.n", "x.t"),
+    ("UPDATE x.t, y.t, y.z SET x.t.n = 1", "x.t"),
+    ("UPDATE x.t, y.t, y.z SET t.n = 1", "x.t y.t"),
+    ("UPDATE x.t AS s, y.t SET x.s.n = 1", "x.t"),
+    ("UPDATE x.t AS s, y.t SET t.n = 1", "y.t"),
+    ("UPDATE x.t, y.t SET Y.T.n = 1", "y.t"),
+    ("UPDATE x.t, x.T, y.z SET x.t.n = 1", "x.t x.T"),
+    ("UPDATE x.t, y.z SET other.t.n = 1", "x.t y.z"),
+    ("DELETE x.t FROM x.t JOIN y.t", "x.t"),
+    ("DELETE t FROM x.t JOIN y.t", "x.t y.t"),
+    ("DELETE X.T FROM x.t JOIN y.z", "x.t"),
+    ("DELETE MYSQL.user FROM mysql.user", "mysql.user"),
+    ("DELETE FROM X.T USING x.t JOIN x.z", "x.t"),
+    ("DELETE x.t FROM x.t AS s JOIN y.t", "x.t"),
     ("SELECT * FROM a", ""),
     ("CREATE TABLE a LIKE b", ""),
 ]
@@ -37,3 +55,30 @@ def test_a_statement_tells_the_tables_that_it_writes(sql: str, written: str, fla
     assert facts.reason is None
     assert {str(key) for key in facts.written} == set(written.split())
     assert facts.written <= facts.tables
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_table_of_the_servers_own_is_named_beside_one_of_its_name(flavor: Flavor) -> None:
+    sql = "UPDATE mysql.global_priv, app.global_priv SET mysql.global_priv.priv = '..'"
+    facts = analyze(sql, database="d", flavor=flavor)
+    assert not_logged(sql, facts, Dialect(flavor), (10, 11, 0), "d") == SYSTEM_TABLES
+
+
+TABLES = ("t", "x.t", "y.t", "x.T", "Y.u", "x.t AS s", "y.u AS S", "u v", "(SELECT 1) AS q")
+QUALIFIERS = ("", "t.", "T.", "x.t.", "y.t.", "X.t.", "s.", "S.", "x.s.", "u.", "v.", "y.U.", "nowhere.", "a.b.")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_whatever_the_qualifier_a_table_is_changed(size: int) -> None:
+    for tables in itertools.permutations(TABLES, size):
+        if tables == ("(SELECT 1) AS q",):
+            continue
+        for qualifier in QUALIFIERS:
+            update = f"UPDATE {', '.join(tables)} SET {qualifier}n = 1"
+            facts = analyze(update, database="x", flavor=Flavor.MARIADB)
+            names = [each.partition(" ")[0] for each in tables if not each.startswith("(")]
+            keys = [each if "." in each else f"x.{each}" for each in names]
+            written = {str(key).lower() for key in facts.written}
+            assert written, update
+            meant = {key.lower() for key in keys if f"{key}.".lower() == qualifier.lower()}
+            assert meant <= written, update
