@@ -67,6 +67,13 @@ LISTED: Final[Mapping[str, Sequence[str]]] = {
 }
 """Statements, with which MySQL's log lists the databases that they change. A line more is an attack more."""
 
+DEEP: Final[Mapping[bytes, str]] = {
+    b"app": "DELETE FROM other.victim WHERE {}",
+    b"other": "DELETE FROM victim WHERE {}",
+    b"": "UPDATE app.t JOIN `other` . victim SET victim.a = 1 WHERE {}",
+}
+"""Statements that are nested too deeply to be read, by their default databases. A line more is an attack more."""
+
 _OTHERS: Final = b"\5other\0\6victim\0\1\3\0\1"
 _TABLE: Final = (7).to_bytes(6, "little") + b"\1\0\3app\0\1t\0\1\3\0\1\x63" + bytes((len(_OTHERS),)) + _OTHERS
 """A TABLE_MAP of app.t, whose optional metadata of an unknown kind is the rest of another TABLE_MAP."""
@@ -151,6 +158,21 @@ def test_a_list_of_databases_is_no_proof_of_what_a_routine_changes(
         channel.run()
 
     assert channel.target.query("SELECT * FROM other.victim") == []
+
+
+@requires_mysql
+def test_a_list_of_databases_is_no_proof_of_what_is_not_read(channel_of: ChannelOf, tmp_path: Path) -> None:
+    channel = channel_of("mysql", "mysql")
+    for number, (database, text) in enumerate(DEEP.items()):
+        last = query(text.format("(" * 101 + "1" + ")" * 101).encode(), database=database, status=b"\x0c\1app\0")
+        _read_from(channel, tmp_path / str(number), _log("mysql", (), last, status=b"\x0c\1app\0"))
+        run_on(channel.target, "INSERT INTO other.victim VALUES (7)", log=False)
+
+        with pytest.raises(BinlaneError, match=r"is not read .* other \(exclude_databases"):
+            channel.run()
+
+        assert channel.target.query("SELECT * FROM other.victim") == [(7,)]
+        run_on(channel.target, "DROP DATABASE other", log=False)
 
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])

@@ -14,11 +14,12 @@ from binlane.binlog.query import Query
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.rows_payload import ending_statement, ends_statement
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
-from binlane.plan.transaction.own_state import own_schema, replica_state
+from binlane.plan.transaction.own_state import own_schema, qualifiers, replica_state
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
-from binlane.shards.selection import Selection
+from binlane.shards.selection import Extent, Selection, Undecided
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.statement_kinds import kinds_of
 
 _TYPE_AT: Final = 4
@@ -35,8 +36,26 @@ def decide(
         return rule
     if not selection.looks_at_statements:
         return None
-    kinds = kinds_of(decoded(query.sql, context), facts, dialect_of(context, flavor))
-    return selection.statement(facts, listed, kinds)
+    text, dialect = decoded(query.sql, context), dialect_of(context, flavor)
+    rule = selection.statement(facts, listed, kinds_of(text, facts, dialect))
+    if rule is None and facts.kind is StatementKind.UNKNOWN and selection.selects:
+        _check_names(selection, text, facts, context.database or "", dialect)
+    return rule
+
+
+def _check_names(selection: Selection, text: str, facts: StatementFacts, database: str, dialect: Dialect) -> None:
+    """Raises Undecided for a statement that is not read, if its text may name what the filter leaves out: a list of its
+    databases is only as true as the log."""
+    tokens: list[Token] = []
+    try:
+        lex(text, dialect, tokens)
+    except Unreadable:
+        raise Undecided(f"a statement of which the filter cannot tell the tables ({facts.reason})") from None
+    for name in sorted({*qualifiers(tokens), database} - {""}):
+        extent, rule = selection.database(name)
+        if extent is not Extent.ALL:
+            place = "whose default database is" if name == database else "which may name the database"
+            raise Undecided(f"a statement that is not read ({facts.reason}), {place} {name} ({rule})")
 
 
 def without_filtered(

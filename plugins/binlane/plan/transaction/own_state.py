@@ -64,7 +64,7 @@ def own_schema(
         if own or selection.is_own(context.database or "") or any(map(selection.is_own, _names(tokens))):
             raise Undecided(f"a statement that cannot be parsed ({facts.reason}) and may concern {OWN_SCHEMA} ({OWN})")
         return None
-    is_named = any(map(selection.is_own, _qualifiers(tokens)))
+    is_named = any(map(selection.is_own, qualifiers(tokens)))
     if facts.kind is StatementKind.GLOBAL:
         return OWN if is_named or _is_about_default(selection, tokens, context) else None
     if is_named:
@@ -91,7 +91,7 @@ def _names(tokens: Sequence[Token]) -> Iterator[str]:
             yield token.text
 
 
-def _qualifiers(tokens: Sequence[Token]) -> Iterator[str]:
+def qualifiers(tokens: Sequence[Token]) -> Iterator[str]:
     """Names that are followed by a dot and not preceded by one."""
     for number, token in enumerate(tokens[:-1]):
         is_first = number == 0 or not is_symbol(tokens[number - 1], ".")
