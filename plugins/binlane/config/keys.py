@@ -292,7 +292,8 @@ class ApplyConfig:
     barrier_timeout: int = key(
         integer(1, 7 * SECONDS_A_DAY),
         3600,
-        "Seconds that a lane waits at one barrier before its task fails and is retried.",
+        "Seconds that a lane waits at one barrier for lanes without a sign of life, and for any lane's share of a "
+        "common commit, before its task fails and is retried.",
     )
     lease_seconds: int = key(
         integer(5, SECONDS_A_DAY),

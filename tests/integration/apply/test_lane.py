@@ -273,6 +273,33 @@ def test_a_barrier_times_out_and_names_the_lanes_it_waited_for(mariadb_pair: Pai
             run_lane(mariadb_pair.engine, plan, 1, window.source, options)
 
 
+def test_a_lane_that_lives_is_waited_for_as_long_as_its_statement_takes(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.meet(1, (0, 1), work("1b"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    limits = replace(QUICK.limits, innodb_lock_wait_timeout=60)
+    options = replace(QUICK, barrier_timeout=0.5, lease_time=60.0, limits=limits)
+    waiting = "SELECT COUNT(*) FROM information_schema.innodb_lock_waits"
+    with (
+        mariadb_pair.target.connect() as other,
+        other.cursor() as cursor,
+        ThreadPoolExecutor(len(plan.all_lanes)) as pool,
+    ):
+        cursor.execute(f"SELECT * FROM {DATABASE}.totals WHERE lane = 0 FOR UPDATE")
+        lanes = [
+            pool.submit(run_lane, mariadb_pair.engine, plan, lane, window.source, options) for lane in plan.all_lanes
+        ]
+        wait_until(lambda: mariadb_pair.rows(waiting) == [(1,)])
+        # several times the timeout
+        time.sleep(3)
+        other.rollback()
+        for lane in lanes:
+            lane.result(timeout=30)
+    assert set(positions(mariadb_pair)) == {plan.last_seqno}
+
+
 def test_a_lane_whose_schema_was_brought_up_while_it_waited_for_its_lease_writes_nothing(mariadb_pair: Pair) -> None:
     """A newer binlane holds all leases meanwhile: whoever gets one behind it looks again."""
     window, work = counters(mariadb_pair)

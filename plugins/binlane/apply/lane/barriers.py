@@ -154,12 +154,13 @@ class LaneAttempt:
             if adoption is Adoption.RECONNECT:
                 return False
             if adoption is Adoption.NONE:
-                if time.monotonic() - since > options.barrier_timeout:
+                # one statement of a lane that lives may take longer: an ALTER of a large table
+                if time.monotonic() - max(since, attempt.peers.last_sign(absent)) > options.barrier_timeout:
                     who = "; ".join(attempt.peers.describe(other) for other in absent)
                     raise BarrierTimeoutError(
                         f"{self.state.where(lane)}: waited {options.barrier_timeout:.0f} s at the barrier "
-                        f"{barrier.first}..{barrier.last} while no lane moved, for: {who}; check the tasks of "
-                        "these lanes, then run this one again"
+                        f"{barrier.first}..{barrier.last} while no lane moved, for lanes without a heartbeat since: "
+                        f"{who}; check the tasks of these lanes, then run this one again"
                     )
                 attempt.session.keep_alive()
 

@@ -17,6 +17,8 @@ from binlane.state.leases import holder, kill, lease_name, read_heartbeats
 from binlane.state.positions import lane_seqnos
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sqlalchemy import Connection
 
     from binlane.apply.lane.options import ApplyOptions
@@ -64,6 +66,10 @@ class Peers:
         self.memory.free_since.pop(lane, None)
         self._kill_if_still(lane, position, held_by, now)
         return False
+
+    def last_sign(self, lanes: Iterable[int]) -> float:
+        """When the last sign of life of these lanes was seen: a heartbeat, a block, or another holder."""
+        return max((self.memory.watched[lane].since for lane in lanes if lane in self.memory.watched), default=0.0)
 
     def describe(self, lane: int) -> str:
         """The lane, its position and its holder, for messages."""
