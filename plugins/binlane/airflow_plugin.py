@@ -192,9 +192,11 @@ def _newest(session: Session, dag_id: str) -> Iterator[tuple[DagRun, bool]]:
 
     query, last = select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(_BATCH), None
     while batch := session.scalars(query if last is None else query.where(DagRun.id < last)).all():
-        confirmed = (Task.dag_id == dag_id, Task.task_id == Kind.CONFIRM.value, Task.state == "skipped")
+        # the task that decides the run's state, and that of windows back to back
+        decides = Task.task_id.in_((Kind.CONFIRM.value, Kind.FOLLOW.value))
         ids = [run.run_id for run in batch]
-        skipped = set(session.scalars(select(Task.run_id).where(*confirmed, Task.run_id.in_(ids))))
+        of_batch = select(Task.run_id).where(Task.dag_id == dag_id, Task.run_id.in_(ids))
+        skipped = set(session.scalars(of_batch.where(decides, Task.state == "skipped")))
         for run in batch:
             yield run, run.state == "success" and run.run_id in skipped
         last = batch[-1].id

@@ -14,6 +14,7 @@ from airflow.dag_processing.bundles.manager import DagBundlesManager
 from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 from airflow.models.dagrun import DagRun
 
+from binlane import airflow_plugin
 from binlane.connections import environment_resolver
 from binlane.errors import ConfigError
 from binlane.health.health import Health, Severity
@@ -165,3 +166,20 @@ def test_an_error_that_stays_fails_the_run_behind_a_pause(scene: Scene, monkeypa
     assert [each.severity for each in told] == [Severity.CRITICAL]
     assert time.monotonic() - began > 1
     assert "a.t" in (last_note() or "")
+
+
+def test_a_run_whose_last_attempt_failed_is_no_success_and_stays_in_sight_while_the_channel_is_stopped(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicate_dag, "_INTERRUPTED", _EndAtFirstPause())
+    with monkeypatch.context() as away:
+        away.setenv("AIRFLOW_CONN_SOURCE", "mysql://nobody:nothing@127.0.0.1:9/")
+        run = scene.run()
+    follow = run.get_task_instance("follow_source")
+    assert follow is not None
+    assert (str(run.state), str(follow.state), follow.try_number) == ("failed", "failed", 1)
+    assert "127.0.0.1:9" in (last_note() or "")
+    stop("shop", scene.file.parent, now=True, places={})
+    monkeypatch.setattr(replicate_dag, "_INTERRUPTED", _EndAtFirstPause())
+    assert str(scene.run().state) == "success"
+    assert [each.run_id for each in airflow_plugin._runs("replicate_shop").ended] == [run.run_id]

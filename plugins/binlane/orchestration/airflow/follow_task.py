@@ -57,12 +57,11 @@ def follow_source(
     )
     try:
         found = windows_in_turn(following, Pace(_PAUSE, channel.window.follow_seconds), interrupted)
-    except BinlaneError as exc:
-        if not exc.retryable:
-            failed = failed_run(context["dag_run"].run_id, [context["ti"].task_id])
-            measure_health(health_after(channel, resolve_connection, failed))
-            # the next run begins as soon as this one has failed
-            interrupted.wait(LONGEST_PAUSE)
+    except BinlaneError:
+        failed = failed_run(context["dag_run"].run_id, [context["ti"].task_id])
+        measure_health(health_after(channel, resolve_connection, failed))
+        # the next run begins as soon as this one has failed
+        interrupted.wait(LONGEST_PAUSE)
         raise
     health = health_after(channel, resolve_connection, None)
     measure_health(health)

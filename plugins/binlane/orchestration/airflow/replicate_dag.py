@@ -394,7 +394,8 @@ def _follow(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             # Airflow sends an event for each outlet of a task that has succeeded
             context["task"].outlets.clear()
             return {"windows": 0}
-        with airflow_errors(channel.name):
+        # it has tried again itself, and the next run begins at once: another try would only hide that this one failed
+        with airflow_errors(channel.name, may_retry=False):
             return follow_task.follow_source(channel, form, context, _INTERRUPTED)
 
     return LaneOperator(**_arguments(step), python_callable=follow_source, outlets=[asset_of(channel.name)])

@@ -93,14 +93,14 @@ def _note_of(exc: BinlaneError) -> None:
 
 
 @contextmanager
-def airflow_errors(channel: str = "") -> Iterator[None]:
+def airflow_errors(channel: str = "", *, may_retry: bool = True) -> Iterator[None]:
     """Turns binlane's errors into Airflow's retry or no retry. The run's note gets the error of the last try.
-    ``channel``: as ``naming``; empty: of a form."""
+    ``channel``: as ``naming``; empty: of a form. ``may_retry``: another try of the task may help."""
     try:
         with naming(channel) if channel else nullcontext():
             yield
     except BinlaneError as exc:
         _note_of(exc)
-        if exc.retryable:
+        if exc.retryable and may_retry:
             raise
         raise AirflowFailException(f"{type(exc).__name__}: {exc}") from exc

@@ -67,13 +67,16 @@ class FollowResult:
     """The answer of the last one."""
     is_stopped: bool = False
     """The channel is stopped."""
+    error: BinlaneError | None = None
+    """What the last attempt ended with; None: it took a window, or there was nothing to take."""
 
 
 def windows_in_turn(following: FollowRequest, pace: Pace, ended: threading.Event) -> FollowResult:
     """Apply windows until ``ended`` is set, or until the time is up.
 
     After an error that another try may not meet, and after the end of a lane's process, it tries again, with growing
-    pauses. While the channel is stopped, it waits until somebody resumes it. Raises all other errors.
+    pauses. While the channel is stopped, it waits until somebody resumes it. Raises all other errors, and at the end
+    the one that the last attempt has ended with: nothing has gone well since.
     """
     with LaneProcesses() as lanes:
         loop = _Loop(following, pace, lanes)
@@ -85,6 +88,8 @@ def windows_in_turn(following: FollowRequest, pace: Pace, ended: threading.Event
                     ended.wait(pause)
         finally:
             loop.forget()
+    if loop.found.error is not None:
+        raise loop.found.error
     return loop.found
 
 
@@ -92,7 +97,8 @@ class _Loop:
     def __init__(self, following: FollowRequest, pace: Pace, lanes: LaneProcesses) -> None:
         self._following, self._pace, self._lanes = following, pace, lanes
         self.found = FollowResult()
-        self._failures = 0
+        self._retry = pace.pause
+        """Seconds of the last pause."""
         self._said = ""
         self._watch: LogWatch | None = None
         """Of the source since before the last empty window."""
@@ -109,18 +115,19 @@ class _Loop:
         try:
             self._window()
         except StopRequestedError as exc:
-            self.found.is_stopped = True
+            self.found.is_stopped, self.found.error = True, None
             self._say_once(f"{exc}; waiting for {self._following.resume}")
             return max(self._pace.pause, _PROOF_SECONDS / 2)
         except BinlaneError as exc:
             if not exc.retryable:
                 raise
-            self._failures += 1
+            self.found.error = exc
             self.forget()
-            pause = min(self._pace.pause * 2.0**self._failures, LONGEST_PAUSE)
+            self._retry = min(2 * self._retry, LONGEST_PAUSE)
             self._say_once(f"{type(exc).__name__}: {exc}; trying again")
-            return pause
-        self._failures, self._said, self.found.is_stopped = 0, "", False
+            return self._retry
+        self._retry, self._said = self._pace.pause, ""
+        self.found.is_stopped, self.found.error = False, None
         return self._pace.pause
 
     def _window(self) -> None:
