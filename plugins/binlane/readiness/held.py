@@ -19,7 +19,7 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.parser import StatementJudge
 from binlane.precheck.situation.situation import Needs, TargetSituation
 from binlane.precheck.target.definers import lacking_for_definers
-from binlane.precheck.target.grants import lacking_for_grants
+from binlane.precheck.target.grants import lacking_for_grants, partial_revokes
 from binlane.precheck.target.portability import OF_OTHERS, trust, unsupported, untrusted_account
 from binlane.precheck.target.server import check_time_zones
 from binlane.readiness.situation import Readiness
@@ -27,7 +27,7 @@ from binlane.schema.compare import Severity
 from binlane.servers.stored_bodies import asking
 from binlane.sql.accounts import shown_accounts
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
-from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER
+from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER, requirements_of
 from binlane.state.tables import SCHEMA
 
 _SHOWN: Final = 3
@@ -70,9 +70,22 @@ def check_definers(situation: Readiness) -> Iterator[Finding]:
 
 
 def check_accounts(situation: Readiness) -> Iterator[Finding]:
-    """Accounts, roles and privileges of the source that the target's account may not create and grant."""
-    if situation.source is not None:
-        yield from lacking_for_grants(situation.target, situation.account_statements)
+    """Accounts, roles and privileges of the source that the target's account may not create and grant, or that the
+    target does not take."""
+    source, target = situation.source, situation.target
+    if source is None:
+        return
+    statements = situation.account_statements
+    yield from lacking_for_grants(target, statements)
+    yield from partial_revokes(target, lambda: source.is_on("partial_revokes"), statements)
+    for statement in statements:
+        for requirement in sorted(requirements_of(statement.sql, statement.facts, statement.dialect)):
+            if requirement.feature not in OF_OTHERS:
+                missing = unsupported(requirement, target, source.flavor, situation.collations)
+                if missing is not None:
+                    found, todo = missing
+                    what = f"{requirement.feature} {requirement.detail}".rstrip()
+                    yield Finding(Severity.FATAL, f"{statement.where}: {what}", "a target that has it", found, todo)
 
 
 def check_programs(situation: Readiness) -> Iterator[Finding]:

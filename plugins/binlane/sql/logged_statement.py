@@ -12,7 +12,7 @@ from binlane.sql.accounts import StatementAccounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.facts import StatementFacts
-from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, is_floating, lex
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, is_floating, lex
 from binlane.sql.parse.set_statement import clause_of
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
@@ -80,9 +80,14 @@ class LoggedText:
         ]
 
     @property
+    def dialect(self) -> Dialect:
+        """How the text is split into tokens."""
+        return dialect_of(self.context, self.flavor)
+
+    @property
     def facts(self) -> StatementFacts:
         """The databases and objects that the statement names and changes."""
-        dialect = dialect_of(self.context, self.flavor)
+        dialect = self.dialect
         return analyze(
             self.sql,
             database=self.context.database,
@@ -138,7 +143,7 @@ class LoggedText:
 
     @property
     def _accounts(self) -> StatementAccounts:
-        return StatementAccounts(self.sql, self.tokens, self.places, dialect_of(self.context, self.flavor))
+        return StatementAccounts(self.sql, self.tokens, self.places, self.dialect)
 
     @property
     def where(self) -> str:

@@ -236,6 +236,12 @@ class Target(Server):
         query = "SELECT plugin_name FROM information_schema.plugins WHERE plugin_type = 'AUTHENTICATION'"
         return frozenset(str(row[0]).lower() for row in self.rows(query))
 
+    @cached_property
+    def dynamic_privileges(self) -> frozenset[str]:
+        """The dynamic privileges that MySQL has: those of its version, and of the components that are loaded."""
+        names = (str(row[0]).upper() for row in self.rows("SHOW PRIVILEGES"))
+        return frozenset(name for name in names if "_" in name)
+
     def knows(self, requirement: Requirement, collations: Collection[str]) -> bool | None:
         """Whether the server has the engine, plugin, collation or character set that a statement names; None for any
         other requirement. ``collations``: the server's."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field
 from typing import Final
 
+from sqlalchemy import Connection
+
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
@@ -29,12 +31,23 @@ from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.target.definers import setters
 from binlane.schema.compare import Severity
+from binlane.servers.variables import global_variables
 from binlane.sql.logged_statement import LoggedText, index_of, split
 from binlane.sql.parse.lexer import Token, TokenKind
 
 _Version = tuple[int, int, int]
 _DYNAMIC: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE", "PACKAGE", "LIBRARY"})
+
+
+_TODO_UNKNOWN: Final = (
+    "REVOKE it from the account on the source, and grant what the target has in its place (for SET_USER_ID of MySQL "
+    "before 8.4, SET_ANY_DEFINER and ALLOW_NONEXISTENT_DEFINER), or load the component there that has it; leave out a "
+    "statement that is logged (docs/control.md)"
+)
+_WILDCARD: Final = re.compile(r"(?<!\\)[_%]")
+"""A wildcard in the name of a database."""
+_PARTIAL: Final = "partial_revokes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,8 @@ class _Account:
     """The roles that are there, in lower case; without the right to read them, those that the window makes."""
     routines: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     """``Target.routine_grants``."""
+    dynamic: Callable[[], frozenset[str]] = frozenset
+    """``Target.dynamic_privileges``."""
     made: set[tuple[str, str]] = field(default_factory=set)
     """Routines that the window makes: the server gives their maker its privileges on them, without GRANT OPTION."""
 
@@ -63,6 +78,7 @@ class _Account:
         return cls(
             target.flavor, target.number, target.account, target.grants, set(target.granted_roles),
             target.granted_proxies, roles=set(target.roles), routines=target.routine_grants,
+            dynamic=lambda: target.dynamic_privileges,
         )  # fmt: skip
 
 
@@ -78,8 +94,46 @@ class _Scope:
 
 
 def check_grants(situation: Situation) -> Iterator[Finding]:
-    """Account and server-wide statements that the target's account may not run."""
+    """Account and server-wide statements that the target's account may not run, or that mean something else there."""
     yield from lacking_for_grants(situation.target, situation.asked.texts)
+    if (source := situation.source) is not None:
+        asked = situation.asked.texts
+        yield from partial_revokes(situation.target, lambda: source.ask(_has_partial_revokes), asked)
+
+
+def _has_partial_revokes(connection: Connection) -> bool:
+    return global_variables(connection, (_PARTIAL,)).get(_PARTIAL) == "ON"
+
+
+def partial_revokes(
+    target: Target, is_on_source: Callable[[], bool], statements: Iterable[LoggedText]
+) -> Iterator[Finding]:
+    """Statements on a whole database between MySQL servers of which one has ``partial_revokes``: there a REVOKE takes a
+    part of what an account has everywhere, and a name has no wildcards."""
+    if target.flavor is not Flavor.MYSQL:
+        return
+    for statement, scope in _of_databases(statements):
+        is_on = is_on_source()
+        if is_on == target.is_on(_PARTIAL):
+            return
+        if (is_on and statement.words[0] == "REVOKE") or _WILDCARD.search(scope.database):
+            value, other = ("ON", "OFF") if is_on else ("OFF", "ON")
+            setting = target.setting(_PARTIAL, value)
+            todo = f"{setting} on the target: what the statement does depends on it"
+            where = f"{statement.where}: {_PARTIAL} of the target"
+            yield Finding(Severity.FATAL, where, f"{value}, as on the source", other, todo, mend=(setting,))
+            return
+
+
+def _of_databases(statements: Iterable[LoggedText]) -> Iterator[tuple[LoggedText, _Scope]]:
+    """The statements that give or take privileges on a whole database."""
+    for statement in statements:
+        words = statement.words
+        if not words or words[0] not in ("GRANT", "REVOKE") or (on := index_of(words, "ON")) is None:
+            continue
+        scope = _scope(statement.tokens[on + 1 : index_of(words, "TO", "FROM")], statement.context.database)
+        if scope is not None and scope.database and not scope.table:
+            yield statement, scope
 
 
 def lacking_for_grants(target: Target, statements: Iterable[LoggedText]) -> Iterator[Finding]:
@@ -105,6 +159,14 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
         yield from _proxy(statement, account, on + 1)
         return
     names = [name for each in split(tokens[begin:on]) for name in _names(each, account)]
+    dynamic = {name for name in names if account.flavor is Flavor.MYSQL and _DYNAMIC.fullmatch(name)}
+    if dynamic and (unknown := sorted(dynamic - account.dynamic())):
+        named = ", ".join(unknown)
+        yield Finding(
+            Severity.FATAL, statement.where, f"{named}, a privilege of the target", "a server without it (1149)",
+            _TODO_UNKNOWN,
+        )  # fmt: skip
+        names = [name for name in names if name not in unknown]
     if words[on + 1] in _ROUTINES:
         scope = _scope(tokens[on + 3 if words[on + 2] == "BODY" else on + 2 : end], statement.context.database)
         lacking = [] if scope is None else [name for name in names if not _may_pass_on_routine(name, scope, account)]
