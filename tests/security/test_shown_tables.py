@@ -17,7 +17,7 @@ from binlane.errors import PrecheckError, UnsupportedEventError
 from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.sql.parse.shown_table import hidden_part
 from binlane.sql.server_composed import hidden_clause
-from binlane.verify.definitions.show_create import OTHER, parts_of_both
+from binlane.verify.definitions.show_create import OTHER, parts_of_both, table_mend
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
@@ -63,6 +63,19 @@ KEPT: Final = {
 }
 LINES: Final = ("(a INT, `x\n) STATS_PERSISTENT=1,RENAME/**/TO/**/o.t` INT)", "(a INT, KEY `k\n  KEY `` (a)` (a))")
 """Of both families."""
+VALUES: Final = {
+    Flavor.MARIADB: (
+        "(a INT PRIMARY KEY, b INT) `x`='a STATS_SAMPLE_PAGES=1,DROP`b` z'",
+        "(a INT PRIMARY KEY, b INT) `x`='a COMMENT=1,RENAME`other`.`t` z'",
+        "(a INT PRIMARY KEY, b INT) COMMENT='STATS_PERSISTENT=1,DROP`b` PARTITION BY HASH (a) '",
+    ),
+    Flavor.MYSQL: (
+        "(a INT PRIMARY KEY, b INT) SECONDARY_ENGINE='x STATS_SAMPLE_PAGES=1,DROP`b`'",
+        "(a INT PRIMARY KEY, b INT) SECONDARY_ENGINE='x COMMENT=1,RENAME`other`.`t`'",
+        "(a INT PRIMARY KEY, b INT) COMMENT='STATS_PERSISTENT=1,DROP`b` PARTITION BY HASH (a) '",
+    ),
+}
+"""Options whose values say other options, with a clause behind them."""
 _COLUMN, _KEY, _FOREIGN = "x\n) y", "k\n  KEY `` (a)", "x``,\n  KEY ``k`` (a), RENAME TO o.t, ADD CONSTRAINT ``z"
 _LAX: Final = f"SET SESSION sql_mode = '{_BAD}'"
 _AGAIN: Final = (
@@ -152,6 +165,21 @@ def test_a_clause_that_a_table_hides_is_not_run(channel: Channel, tmp_path_facto
             assert parts_of_both(shown, plain) == ({OTHER: shown}, {OTHER: plain})
             assert parts_of_both(plain, shown) == ({OTHER: plain}, {OTHER: shown})
             _in_app(channel.source, "DROP TABLE t")
+
+
+def test_a_value_becomes_no_clause_of_what_a_repair_runs(channel: Channel) -> None:
+    for text in VALUES[channel.source.flavor]:
+        bad = f"SET SESSION sql_mode = '{_BAD if channel.source.flavor is Flavor.MARIADB else ''}'"
+        _in_app(channel.source, bad, f"CREATE TABLE t {text}")
+        _in_app(channel.target, "CREATE TABLE t (a INT PRIMARY KEY, b INT)", "INSERT INTO t VALUES (1, 2)")
+        parts = parts_of_both(_shown(channel.source, "TABLE"), _shown(channel.target, "TABLE"))
+        differing = [part for part in dict.fromkeys((*parts[0], *parts[1])) if parts[0].get(part) != parts[1].get(part)]
+        assert differing, text
+        mends = [table_mend("`app`.`t`", part, *parts) for part in differing]
+        _in_app(channel.target, *(statement for mend in mends if mend.is_run for statement in mend.statements))
+        assert channel.target.query("SELECT a, b FROM app.t") == [(1, 2)], text
+        for server in (channel.source, channel.target):
+            _in_app(server, "DROP TABLE t")
 
 
 def test_the_next_step_for_what_a_table_hides_leads_out(

@@ -11,6 +11,7 @@ from typing import Final
 
 from binlane.sql.parse.shown_table import hidden_part, with_quoted_names
 from binlane.verify.definitions.mend import Mend, nothing, one, replaced
+from binlane.verify.definitions.table_options import is_value, table_options
 
 _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), what)
@@ -23,10 +24,6 @@ _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"PERIOD FOR `?(?P<name>(?:[^`]|``)+?)`? ", "period"),
     )
 )
-_OPTION: Final = re.compile(r"(?P<name>(?:[A-Z_]+ )*?[A-Z_]+)=(?P<value>'(?:[^'\\]|''|\\.)*'|\S+)", re.DOTALL)
-_PARTITIONS: Final = re.compile(r"\s*(?:/\*M?!\d+ )?PARTITION BY .*", re.DOTALL)
-_FOLDER: Final = re.compile(r"\s*\b(?:DATA|INDEX) DIRECTORY ?= ?'(?:[^'\\]|''|\\.)*'", re.DOTALL)
-_COUNT: Final = re.compile(r"\s+PARTITIONS \d+")
 _NEXT_ID: Final = "AUTO_INCREMENT"
 OTHER: Final = "options"
 
@@ -46,17 +43,12 @@ def table_parts(statement: str) -> dict[str, str]:
     are the folders of a table and its partitions, which are of a server's own machine.
     """
     body, _, tail = with_quoted_names(statement).partition("\n) ")
-    tail = _FOLDER.sub("", tail)
     parts = dict(_part(line.strip().removesuffix(",")) for line in body.split("\n")[1:])
-    found = _PARTITIONS.search(tail)
-    if found is not None:
-        # MariaDB adds history partitions automatically, each server at its own time
-        automatic = "SYSTEM_TIME" in found[0] and " AUTO" in found[0]
-        parts["partitions"] = (_COUNT.sub("", found[0]) if automatic else found[0]).strip()
-        tail = tail[: found.start()]
-    parts |= {f"option {each['name']}": each["value"] for each in _OPTION.finditer(tail) if each["name"] != _NEXT_ID}
-    rest = " ".join(_OPTION.sub("", tail).split())
-    return {**parts, OTHER: rest} if rest else parts
+    behind = table_options(tail)
+    if behind.partitions is not None:
+        parts["partitions"] = behind.partitions
+    parts |= {f"option {name}": value for name, value in behind.options.items() if name != _NEXT_ID}
+    return {**parts, OTHER: behind.rest} if behind.rest else parts
 
 
 def _part(line: str) -> tuple[str, str]:
@@ -131,18 +123,22 @@ def _replaced(table: str, what: str, name: str, source: str | None, target: str 
 
 
 def _option(option: str, parts: Mapping[str, str], source: str | None) -> tuple[str, str]:
-    if option in ("DEFAULT CHARSET", "COLLATE"):
-        both = (
-            f"{each}={parts[f'option {each}']}" for each in ("DEFAULT CHARSET", "COLLATE") if f"option {each}" in parts
-        )
+    if any(name.startswith("option ") and not is_value(value) for name, value in parts.items()):
+        return "", "the value of an option is more than a value: compare SHOW CREATE TABLE of both servers"
+    if option in _COLLATIONS:
+        both = (f"{each}={parts[f'option {each}']}" for each in _COLLATIONS if f"option {each}" in parts)
         return " ".join(both), ""
     value = _WITHOUT.get(option) if source is None else source
-    left = "" if option in _METADATA else "it rebuilds the table"
     if value is None:
         return "", f"no value of {option} means that it is not given"
+    form = _METADATA.get(option)
+    if form is not None and form.fullmatch(value) is None:
+        return "", f"{value} is no value of {option}: compare SHOW CREATE TABLE of both servers"
+    left = "it rebuilds the table" if form is None else ""
     return f"{option}={value}", left
 
 
+_COLLATIONS: Final = ("DEFAULT CHARSET", "COLLATE")
 _COLLATION: Final = re.compile(
     r"(`(?:[^`]|``)+` \w+(?:\((?:[^')]|'(?:[^'\\]|''|\\.)*')*\))?)(?: CHARACTER SET \w+)?(?: COLLATE \w+)?", re.DOTALL
 )
@@ -154,7 +150,12 @@ _DEFAULT: Final = re.compile(
 )
 """A column's line with a literal default, or with none."""
 _STATISTICS: Final = ("STATS_PERSISTENT", "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES")
-_METADATA: Final = frozenset({"COMMENT", *_STATISTICS})
+_METADATA: Final[Mapping[str, re.Pattern[str]]] = {
+    "COMMENT": re.compile(r"'.*'", re.DOTALL),
+    **dict.fromkeys(_STATISTICS, re.compile(r"\d+|DEFAULT")),
+}
+"""The forms of the values of options that change no row: MySQL prints SECONDARY_ENGINE as it was given, and that may be
+another option."""
 _WITHOUT: Final[Mapping[str, str]] = {
     "COMMENT": "''",
     **dict.fromkeys(

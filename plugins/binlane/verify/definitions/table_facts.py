@@ -32,6 +32,7 @@ from binlane.verify.definitions.mend import Mend, one
 from binlane.verify.definitions.parts import Part, listed
 from binlane.verify.definitions.show_create import table_mend
 from binlane.verify.definitions.table_mends import OTHER_FAMILY, TableTexts
+from binlane.verify.definitions.table_options import options_in
 from binlane.verify.rows.sides import Side
 
 _OWN_PARTS: Final = frozenset({"triggers", "unique keys", "keys", "foreign key"})
@@ -78,8 +79,7 @@ def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
     for facts, [clause] in rows(_checks_of(schema)):
         facts.checks += [] if _JSON.fullmatch(clause) else [expression_sql(clause, schema.flavor)]
     for facts, [given] in rows(_GIVEN):
-        named = ((each["name"].upper(), each["value"].strip("'\"")) for each in _OPTION.finditer(given))
-        facts.options |= {name: value for name, value in named if name in _OPTIONS}
+        facts.options |= {name: value.strip("'\"") for name, value in options_in(given).items() if name in _OPTIONS}
     for facts, values in rows(_PARTITIONS):
         facts.partitions.append(tuple(values))
     for facts, [index, comment] in rows(INDEX_COMMENTS):
@@ -261,7 +261,6 @@ _OPTIONS: Final = frozenset(
     }
 )
 """Of both families and all versions, with one meaning. Comment and default collation are compared for themselves."""
-_OPTION: Final = re.compile(r"\b(?P<name>\w+)=(?P<value>\"[^\"]*\"|'[^']*'|\S+)")
 _GIVEN: Final = (
     "SELECT table_schema, table_name, create_options FROM information_schema.tables "
     f"WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {among('table_schema', '{databases}')}"

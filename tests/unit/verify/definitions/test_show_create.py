@@ -2,7 +2,8 @@
 
 import pytest
 
-from binlane.verify.definitions.show_create import sequence_mend, table_mend, table_parts
+from binlane.verify.definitions.show_create import parts_of_both, sequence_mend, table_mend, table_parts
+from binlane.verify.definitions.table_options import options_in
 
 MARIADB = """CREATE TABLE `t` (
   `a``b` int(11) NOT NULL AUTO_INCREMENT COMMENT 'AUTO_INCREMENT=5, ENGINE=x',
@@ -59,6 +60,58 @@ def test_mysqls_version_comments_are_options_and_partitions() -> None:
     )
     assert parts["options"] == "/*!50100 TABLESPACE `ts` */"
     assert parts["partitions"] == "/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 3 */"
+
+
+PLAIN = "CREATE TABLE `t` (\n  `a` int NOT NULL,\n  `b` int,\n  PRIMARY KEY (`a`)\n) ENGINE=InnoDB"
+CLAUSES = (
+    "STATS_SAMPLE_PAGES=1,DROP`b`",
+    "STATS_PERSISTENT=1,RENAME`other`.`t`",
+    "COMMENT=1,DROP`b`",
+    "DEFAULT CHARSET=utf8mb4,DROP`b`",
+    "COLLATE=x,DROP`b`",
+    "PARTITION BY HASH (a)",
+    "ROW_FORMAT=DYNAMIC DATA DIRECTORY='/x'",
+)
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+@pytest.mark.parametrize(
+    "tail", ["/* `x`='a {} z' */", "`x`='a {} z'", "COMMENT='a {} z'", "COMMENT='it''s {} z'", "UNION=(`a {} z`)"]
+)
+def test_what_a_value_or_a_comment_says_is_no_option(tail: str, clause: str) -> None:
+    """A repair would run it: whoever may make a table on the source writes it."""
+    text = tail.format(clause.replace("`", "``") if tail.startswith("UNION") else clause.replace("'", "''"))
+    hostile = f"{PLAIN} {text}"
+    for source, target in ((hostile, PLAIN), (PLAIN, hostile)):
+        ours, theirs = parts_of_both(source, target)
+        assert "partitions" not in {*ours, *theirs}
+        differing = [part for part in dict.fromkeys((*ours, *theirs)) if ours.get(part) != theirs.get(part)]
+        mends = [table_mend("`t`", part, ours, theirs) for part in differing]
+        run = [statement for mend in mends if mend.is_run for statement in mend.statements]
+        expected = text if source is hostile else "COMMENT=''"
+        assert run == ([f"ALTER TABLE `t` {expected}"] if tail.startswith("COMMENT") else [])
+
+
+@pytest.mark.parametrize("value", ["1,DROP`b`", "1, DROP COLUMN b", "'a' DROP b", "", "(`a`),DROP`b`"])
+@pytest.mark.parametrize("option", ["STATS_SAMPLE_PAGES", "COMMENT", "COLLATE", "DEFAULT CHARSET", "ENGINE"])
+def test_an_option_takes_one_value(option: str, value: str) -> None:
+    assert table_mend("`t`", f"option {option}", {f"option {option}": value}, {}).statements == ()
+
+
+def test_options_of_the_catalogue_are_none_of_their_values() -> None:
+    given = "row_format=DYNAMIC `x`='a STATS_SAMPLE_PAGES=1,DROP`b` z' stats_persistent=1 partitioned"
+    assert options_in(given) == {"ROW_FORMAT": "DYNAMIC", "STATS_PERSISTENT": "1"}
+    assert options_in("row_format='") == {}
+
+
+def test_folders_are_of_a_server_s_own_machine() -> None:
+    folder, of_partition = "DATA DIRECTORY='/x''y' INDEX DIRECTORY='/z'", "DATA DIRECTORY = '/x' "
+    partitions = "\n PARTITION BY RANGE (`a`)\n(PARTITION `p` VALUES LESS THAN (5) {}ENGINE = InnoDB)"
+    said = "COMMENT='see DATA DIRECTORY=''/x'''"
+    table = f"{PLAIN} {said} {folder}{partitions.format(of_partition)}"
+    other = f"{PLAIN} {said}{partitions.format('')}"
+    assert table_parts(table) == table_parts(other)
+    assert table_parts(table)["option COMMENT"] == said.removeprefix("COMMENT=")
 
 
 FILLS, CONVERTS, ONLY = "the new column has no values", "it may convert or refuse values", "only the target has it"
