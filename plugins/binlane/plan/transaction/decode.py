@@ -53,7 +53,15 @@ from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
 from binlane.sql.parse.engines import LOCAL_ENGINES, engine_places
-from binlane.sql.parse.lexer import NAMES_A_FILE, UNREAD_NAME, Unreadable, names_a_file
+from binlane.sql.parse.lexer import (
+    AMBIGUOUS,
+    BLANK_IN_NAME,
+    LOST_NUMBER,
+    NAMES_A_FILE,
+    UNREAD_NAME,
+    Unreadable,
+    names_a_file,
+)
 from binlane.sql.plain_statement import parted
 from binlane.sql.server_composed import (
     hidden_clause,
@@ -397,8 +405,8 @@ class _Dissection:
                 'a text with ", \\ or || after SET STATEMENT sql_mode, parsed in a mode that the log does not contain,'
             )
             _refuse(event, self.log, what)
-        if facts.reason == UNREAD_NAME:
-            _refuse(event, self.log, f"a statement with {UNREAD_NAME} {_WAY_ON_OF_NAMES},")
+        if facts.reason in AMBIGUOUS:
+            _refuse(event, self.log, f"a statement with {facts.reason} {_WAYS_ON[facts.reason]},")
         if facts.unsafe is not None and _gives_up_locks(query, self.log.format.flavor):
             _refuse(event, self.log, "a statement that releases all locks of its session, also the lane's lease,")
         if query.unknown_status is not None:
@@ -456,9 +464,12 @@ _ENGINE: Final = re.compile(rb"ENGINE", re.IGNORECASE)
 _WAY_ON_OF_ENGINES: Final = (
     "(let the source make it with InnoDB, or leave it out by filter.exclude_tables and make it on the target by hand)"
 )
-_WAY_ON_OF_NAMES: Final = (
-    "(write it behind SET NAMES utf8mb4; for this one, skip it and run on the target what the source has executed)"
-)
+_SKIP: Final = "for this one, skip it and run on the target what the source has executed"
+_WAYS_ON: Final = {
+    UNREAD_NAME: f"(write it behind SET NAMES utf8mb4; {_SKIP})",
+    LOST_NUMBER: f"(write 1.0 or 1e0; {_SKIP})",
+    BLANK_IN_NAME: f"(write a plain blank; {_SKIP})",
+}
 _SHOWN: Final = 200
 """Bytes of a refused statement shown in a message."""
 _BY_HAND: Final = ("of a kind that no server logs", "put it into the log")

