@@ -19,8 +19,11 @@ UNKNOWN_SHARD: Final = "#UNKNOWN"
 """The shard of a transaction whose databases cannot be determined; it is serialized."""
 OWN_SCHEMA: Final = "binlane"
 """The database of binlane's own state on each target. A source has one, too, if it is the target of another channel."""
-FILTERED_SHARD: Final = "#FILTERED"
-"""The shard of transactions that the channel's filter leaves out as a whole: they only move a position."""
+FILTERED_SHARD: Final = "#FILTERED "
+"""The shard of transactions that the channel's filter leaves out as a whole: they only move a position. It stands among
+the names of databases, and no server takes one with a space at its end."""
+SPECIAL_SHARDS: Final = frozenset({GLOBAL_SHARD, UNKNOWN_SHARD, FILTERED_SHARD})
+"""Shards that are no databases."""
 
 _UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 

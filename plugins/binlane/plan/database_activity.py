@@ -12,6 +12,7 @@ from typing import Final
 
 from binlane.json_codec.codec import Codec
 from binlane.lazy_dataclass import dataclass
+from binlane.model import SPECIAL_SHARDS
 from binlane.plan.transaction.parts import Part, RowsPart, StatementPart
 
 
@@ -44,8 +45,8 @@ class WindowActivity:
     databases: dict[str, DatabaseActivity] = field(default_factory=dict)
 
     def add(self, name: str, found: DatabaseActivity) -> None:
-        """Add the next part of the window, in the log's order. Names that begin with # are no database."""
-        if not name.startswith("#"):
+        """Add the next part of the window, in the log's order. Special shards are no databases."""
+        if name not in SPECIAL_SHARDS:
             before = self.databases.get(name)
             self.databases[name] = found if before is None else before.then(found)
 

@@ -12,6 +12,7 @@ from binlane.choices import Assigner
 from binlane.errors import ConfigError
 from binlane.extension import chosen
 from binlane.lazy_dataclass import dataclass
+from binlane.model import SPECIAL_SHARDS
 from binlane.schema.letter_case import LetterCase
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import ShardList, critical_shards
@@ -123,9 +124,9 @@ class Shards:
         ``Partitioner``."""
 
     def shard_of(self, group: str) -> str:
-        """The shard of a database, or of a foreign key group by its representative. Critical groups and those with a
-        ``#`` are their own shard."""
-        if group.startswith("#") or group in self._critical:
+        """The shard of a database, or of a foreign key group by its representative. Critical groups and special
+        shards are their own shard."""
+        if group in SPECIAL_SHARDS or group in self._critical:
             return group
         shard = self._assigner.shard_of(group)
         return self.joined.get(shard, shard)

@@ -17,7 +17,7 @@ from typing import Final
 
 from binlane.errors import ConfigError, PlanError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, plural
+from binlane.model import GLOBAL_SHARD, SPECIAL_SHARDS, UNKNOWN_SHARD, plural
 from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.shards.properties import Property, escape_key, parse_properties
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
@@ -393,7 +393,7 @@ class Partitioner:
 
     def _name(self, shard: str) -> str:
         """The shard's name in the shard list."""
-        name = None if shard.startswith("#") else self._renaming.source(shard)
+        name = None if shard in SPECIAL_SHARDS else self._renaming.source(shard)
         return shard if name is None else self._letter_case.name(name)
 
     def _entry(self, shard: str) -> Entry | None:

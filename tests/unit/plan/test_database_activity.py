@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.errors import PlanError
+from binlane.model import FILTERED_SHARD
 from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.plan.row_accounting import Tally
 from binlane.plan.segment.map import MapSummary
@@ -12,8 +13,8 @@ from binlane.plan.window.mapped import MappedWindow
 
 PARTS = (
     {"a": DatabaseActivity(1, 2, 10, 5, 5.5)},
-    {"a": DatabaseActivity(2, 4, 4, 8, 8.5), "#FILTERED": DatabaseActivity(0, 1, 1, 6, 6.5)},
-    {"a": DatabaseActivity(None, 1, 3, 9, 9.5), "b": DatabaseActivity(0, 1, 1, 7, 7.5)},
+    {"a": DatabaseActivity(2, 4, 4, 8, 8.5), FILTERED_SHARD: DatabaseActivity(0, 1, 1, 6, 6.5)},
+    {"a": DatabaseActivity(None, 1, 3, 9, 9.5), "#b": DatabaseActivity(0, 1, 1, 7, 7.5)},
 )
 
 
@@ -24,7 +25,7 @@ def whole() -> WindowActivity:
 def test_the_last_transaction_counts_and_the_lane_of_the_last_that_has_one() -> None:
     assert whole().databases == {
         "a": DatabaseActivity(2, 7, 17, 9, 9.5),
-        "b": DatabaseActivity(0, 1, 1, 7, 7.5),
+        "#b": DatabaseActivity(0, 1, 1, 7, 7.5),
     }
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from binlane.database_pattern import DatabasePattern
 from binlane.errors import ConfigError
+from binlane.model import FILTERED_SHARD
 from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.shards.assigners import AssignerRules, Shards
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
@@ -41,7 +42,7 @@ def shards(
         ("acme_main\n", "acme_main\n"),
         ("Acme_main", "Acme_main"),
         ("#GLOBAL", "#GLOBAL"),
-        ("#FILTERED", "#FILTERED"),
+        (FILTERED_SHARD, FILTERED_SHARD),
     ],
 )
 def test_a_pattern_has_to_match_the_whole_name(database: str, shard: str) -> None:

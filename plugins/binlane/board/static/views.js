@@ -395,7 +395,7 @@ function transactionRow(each, rows) {
     cell("Commit", "nowrap", moment(each.commit_time)),
     cell("Shard", "mono break", each.shard, each.barrier ? h("div", { class: "faint" }, "at a barrier") : null),
     cell("Changes", "wide",
-      each.shard === "#FILTERED" ? h("span", { class: "faint" }, "left out by the filter") : null,
+      each.shard === "#FILTERED " ? h("span", { class: "faint" }, "left out by the filter") : null,
       each.tables.map((table) => h("div", {}, h("span", { class: "mono" }, table.name), h("span", { class: "quiet" }, ` ${changes(table)}`))),
       each.statements.map((statement) => (statement.text === null
         ? h("div", {}, statement.kind, h("span", { class: "faint" }, " (only for users who may edit the DAG)"))

@@ -12,7 +12,7 @@ from binlane.binlog.wire import Buffer
 from binlane.choices import Assigner, Divide, Reduce
 from binlane.errors import ConfigError
 from binlane.lazy_dataclass import dataclass
-from binlane.model import FILTERED_SHARD, Flavor, TableKey
+from binlane.model import FILTERED_SHARD, SPECIAL_SHARDS, Flavor, TableKey
 from binlane.plan.advice.blocks import BlockCounts, WriteSets
 from binlane.plan.advice.hot_keys import HotKey
 from binlane.plan.advice.table_keys import TableKeys
@@ -280,7 +280,9 @@ class WindowCounter:
             return self._both(manifest, self.settings), ""
         if self.schema is None:
             return none, "the target's keys decide how tables are divided, and they are not in the log"
-        name = next((shard.name for shard in shards if not shard.name.startswith("#") and "+" not in shard.name), None)
+        name = next(
+            (shard.name for shard in shards if shard.name not in SPECIAL_SHARDS and "+" not in shard.name), None
+        )
         if name is None:
             return none, "no shard has transactions of its own"
         changed = _dividing(listed, self.settings.renaming.source(name) or name)
@@ -339,7 +341,7 @@ def _dividing(listed: ShardList, name: str) -> ShardList | None:
         explicit={
             key: entry
             for key, entry in listed.explicit.items()
-            if key != name and not key.startswith("#") and key not in listed.critical
+            if key != name and key not in SPECIAL_SHARDS and key not in listed.critical
         },
         critical=listed.critical - {name},
     )

@@ -8,7 +8,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 
 from binlane.errors import PlanError
-from binlane.model import ANY_TABLE, FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Epoch, RowCounts, TableKey
+from binlane.model import (
+    ANY_TABLE,
+    FILTERED_SHARD,
+    GLOBAL_SHARD,
+    SPECIAL_SHARDS,
+    UNKNOWN_SHARD,
+    Epoch,
+    RowCounts,
+    TableKey,
+)
 from binlane.plan.block.reducible_tables import Exclusions
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.division import Division
@@ -272,7 +281,7 @@ def _renamed(tally: Tally, renaming: Renaming, routes: Mapping[str, Route]) -> d
     of_several = {route.shard for name, route in routes.items() if route.shard != name}
     named = {name for shard in tally.shards for name in shard.split("+")} - of_several | routes.keys()
     named |= {key.database for key in (*tally.tables, *tally.altered, *tally.loaded, *tally.undone - {ANY_TABLE})}
-    named = {name for name in named if not name.startswith("#") and name != EMPTY}
+    named = {name for name in named if name not in SPECIAL_SHARDS and name != EMPTY}
     sources = {name: renaming.source(name) for name in named} if renaming else {}
     return {source: name for name, source in sorted(sources.items()) if source is not None and source != name}
 

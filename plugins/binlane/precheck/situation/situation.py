@@ -20,7 +20,7 @@ from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.lazy_dataclass import dataclass
-from binlane.model import BlockHeader, Item, ItemKind, SessionContext, TableKey
+from binlane.model import SPECIAL_SHARDS, BlockHeader, Item, ItemKind, SessionContext, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.settings import PlanSettings
 from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents, without_triggers
@@ -414,7 +414,7 @@ class Situation(TargetSituation):
             return ()
         plan = self.plan
         tables = (str(key) for key in (*plan.applied_tables, *plan.altered.tables, *plan.undone_tables))
-        shards = (name for shard in plan.shards for name in shard.split("+") if not name.startswith("#"))
+        shards = (name for shard in plan.shards for name in shard.split("+") if name not in SPECIAL_SHARDS)
         databases = (name for name in shards if name != EMPTY)
         return letter_case(self.source_tables, self.tables, [*tables, *databases])
 

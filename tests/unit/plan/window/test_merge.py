@@ -15,7 +15,7 @@ from binlane.plan.routing import Routing, first_appearance
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.window.barrier_rules import UNREAD
 from binlane.plan.window_facts import facts_of
-from binlane.plan.window_plan import WindowPlan, lanes_with_work
+from binlane.plan.window_plan import CROSS_LANE, WindowPlan, lanes_with_work
 from binlane.shards.shard_list import hash_lane
 from tests.unit.plan.logs import EMPTY_SCHEMA, alone, filtered, rows, settings, statements
 
@@ -311,3 +311,17 @@ def test_a_definition_that_is_not_read_may_join_any_databases(sql: str, is_seria
     done = filtered([rows(1, "a"), alone(2, sql), rows(3, "b"), rows(4, "a")], settings(fold_gap=0))
     assert all(any(UNREAD in cause for cause in causes) == is_serial for *_, causes in done.barriers())
     assert [(first, last) for first, last, *_ in done.barriers()] == ([(1, 4)] if is_serial else [(2, 2)])
+
+
+@pytest.mark.parametrize("name", ["#FILTERED", "x#FILTERED", "#x"])
+def test_a_database_may_be_called_as_the_shard_of_what_the_filter_leaves_out(name: str) -> None:
+    """A source's users give databases their names: its transactions with another one must not leave the order."""
+    same, other = (
+        next(each for each in "abcdefgh" if (hash_lane(each, 3) == hash_lane(name, 3)) is here)
+        for here in (True, False)
+    )
+    found = filtered([rows(1, same), rows(2, name, same), rows(3, same), rows(4, other), rows(5, name, other)])
+    lanes = sorted({hash_lane(name, 3), hash_lane(other, 3)})
+    assert found.barriers() == [(5, 5, lanes[0], tuple(lanes), {CROSS_LANE: 1})]
+    together = [lane for lane in range(4) for first, _ in found.seqnos(lane) if first <= 3]
+    assert together == [hash_lane(name, 3)]
