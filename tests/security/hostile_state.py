@@ -48,7 +48,7 @@ HOSTILE: Final[tuple[Any, ...]] = (
 """Values that a column is set to, as far as the server takes them. A line more is an attack on every column."""
 _TEXTS: Final[Mapping[str, Any]] = {
     "state": {
-        "windows": "open", "skips": "requested", "ddl": "intent", "verifications": "clean", "suspects": "drift",
+        "windows": "open", "skips": "requested", "ddl": "asked", "verifications": "clean", "suspects": "drift",
         "repairs": "done", "bootstrap_objects": "planned", "drills": "equal",
     },
     "kind": {"conflicts": "overwritten", "verifications": "full", "bootstrap_objects": "table"},

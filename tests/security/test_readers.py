@@ -27,7 +27,7 @@ STATEMENTS: Final = (
     f"text, at) VALUES ('{CHANNEL}', '{{window}}', 0, 1, 0, '', '', 0, 1062, "
     f"'Duplicate entry {SECRET} for key PRIMARY', NOW(6))",
     "INSERT INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
-    f"VALUES ('{CHANNEL}', 1, 0, 'ALTER TABLE t ALTER c SET DEFAULT ''{SECRET}''', '', 'intent', NOW(6))",
+    f"VALUES ('{CHANNEL}', 1, 0, 'ALTER TABLE t ALTER c SET DEFAULT ''{SECRET}''', '', 'asked', NOW(6))",
     "INSERT INTO binlane.skips (channel, seqno, window_id, lane, gtid, source_file, source_offset, commit_time, "
     "summary, bytes, sha256, reason, by_whom, at, state, state_at) "
     f"VALUES ('{CHANNEL}', 2, '{{window}}', 0, '', '', 0, 0, 'insert ({SECRET})', 1, REPEAT('a', 64), 'r', 'b', "

@@ -20,7 +20,17 @@ from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import UndecidableError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind
-from binlane.state.records.ddl_intents import AGAIN, BEGUN, DONE, INTENT, KEPT, DdlIntent, forget_intent, write_intent
+from binlane.state.records.ddl_intents import (
+    AGAIN,
+    ASKED,
+    BEGUN,
+    DONE,
+    KEPT,
+    TOGETHER,
+    DdlIntent,
+    forget_intent,
+    write_intent,
+)
 
 if TYPE_CHECKING:
     from binlane.apply.ddl.outcome import DdlPlace
@@ -28,9 +38,6 @@ if TYPE_CHECKING:
 
 WHOLE: Final = -1
 """The unit of a note of a whole transaction."""
-TOGETHER: Final = -2
-"""That of a note of all transactions of a barrier that is one transaction on the target. Its temporary tables are made
-by running it: it cannot count as applied by hand."""
 _STARTED: Final = (
     "SELECT CONCAT_WS(' ', @@hostname, @@port, @@server_id, UNIX_TIMESTAMP() - variable_value) "
     "FROM {}.global_status WHERE variable_name = 'uptime'"
@@ -74,7 +81,7 @@ def write_note(
     """Store the note, outside of a transaction."""
     session.own_clock()
     fingerprint = f"{KEPT}:{note.unit}:{note.attempt}:{note.server}"
-    state = INTENT if is_question else note.state
+    state = ASKED if is_question else note.state
     write_intent(session.cursor, place.key.channel, place.seqno, place.lane, described(items), fingerprint, state)
 
 

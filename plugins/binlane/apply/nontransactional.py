@@ -29,6 +29,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, Item, ItemKind, RowCounts
 from binlane.state.records.ddl_intents import (
     AGAIN,
+    ASKED,
     BEGUN,
     DONE,
     HALF_RUN,
@@ -186,7 +187,7 @@ class NontransactionalChanges:
         if self._is_logged(note.unit, note.attempt):
             text = unit[0].payload if unit[0].kind is not ItemKind.ROWS else f"rows event {note.unit + 1}".encode()
             self.session.own_clock()
-            write_intent(self.session.cursor, place.key.channel, place.seqno, place.lane, text, HALF_RUN)
+            write_intent(self.session.cursor, place.key.channel, place.seqno, place.lane, text, HALF_RUN, ASKED)
         elif note.attempt:
             write_note(self.session, place, replace(note, state=AGAIN), unit)
         else:

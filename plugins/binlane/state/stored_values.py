@@ -151,7 +151,7 @@ VALUES: Final[Mapping[str, Mapping[str, Values]]] = {
     },
     "ddl": {
         "channel": _CHANNEL, "seqno": _SEQNO, "lane": _LANE, "statement": _TEXT, "fingerprint": _BEFORE,
-        "state": _words("intent", "begun", "done", "again"), "at": _TIME,
+        "state": _words("intent", "begun", "asked", "done", "again"), "at": _TIME,
     },
     "temporary": {
         "channel": _CHANNEL, "number": _integer(0, 2**31 - 1), "seqno": _SEQNO, "thread_id": _COUNT,

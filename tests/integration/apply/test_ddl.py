@@ -15,7 +15,7 @@ from binlane.apply.lane.runner import run_lane
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.binlog.types.literals import identifier
-from binlane.errors import ApplyError, TargetUnavailableError, UndecidableError
+from binlane.errors import ApplyError, PositionError, TargetUnavailableError, UndecidableError
 from binlane.model import Flavor, SessionContext
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
@@ -265,6 +265,10 @@ def test_a_statement_that_cannot_be_decided_asks_and_goes_by_the_answer(
             crash_after_ddl(patch)
             with pytest.raises(CrashError):
                 run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        assert read_status(pair.engine, "orders").undecided == (), "it may run still"
+        for ran in (True, False):
+            with pytest.raises(PositionError, match=r"no undecided DDL with seqno 1; .* run it first"):
+                decide_ddl(pair.engine, "orders", 1, ran=ran)
         with pytest.raises(UndecidableError, match="RENAME TABLE a TO x"):
             run_lane(pair.engine, window.plan, 2, window.source, QUICK)
         [intent] = read_status(pair.engine, "orders").undecided

@@ -16,9 +16,9 @@ import pytest
 from binlane.apply.lane.runner import run_lane
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
-from binlane.errors import ApplyError, UndecidableError
+from binlane.errors import ApplyError, PositionError, UndecidableError
 from binlane.model import Flavor, Item
-from binlane.state.records.ddl_intents import decide_ddl, write_intent
+from binlane.state.records.ddl_intents import ASKED, KEPT, TOGETHER, decide_ddl, write_intent
 from binlane.state.records.journal import read_status
 from lab.servers import PrivateServer, private_server
 from tests.integration.apply.capture import Captured, Window, ddl_item
@@ -266,6 +266,30 @@ def test_a_note_that_is_no_fingerprint_proves_nothing(
             run_lane(pair.engine, window.plan, 2, window.source, QUICK)
 
 
+def test_no_answer_is_taken_while_a_statement_runs_of_which_was_asked_before(
+    mariadb_source: PrivateServer, target_without_binlog: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fresh_pair(mariadb_source, target_without_binlog) as pair:
+        pair.both(_ONE)
+        window = _killed(pair, monkeypatch, "ALTER TABLE t ADD d INT", committed(pair))
+        [(stored,)] = pair.target.query("SELECT fingerprint FROM binlane.ddl")
+        pair.target.query("UPDATE binlane.ddl SET fingerprint = SHA2('no fingerprint', 256)")
+        with pytest.raises(UndecidableError):
+            run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        assert [each.seqno for each in read_status(pair.engine, "orders").undecided] == [1]
+        pair.target.query("UPDATE binlane.ddl SET fingerprint = %s", (stored,))
+        asked: list[tuple[object, ...]] = []
+
+        def leave(*_: object) -> None:
+            asked.append(read_status(pair.engine, "orders").undecided)
+
+        with monkeypatch.context() as patch:
+            lost(patch, leave)
+            with pytest.raises(CrashError):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        assert asked == [()]
+
+
 _MYISAM: Final = (
     "CREATE TABLE a (id INT, n INT) ENGINE=MyISAM",
     "CREATE TABLE b (id INT, n INT) ENGINE=MyISAM",
@@ -453,11 +477,19 @@ def test_an_answer_from_before_the_target_had_a_log_is_obeyed(mariadb_pair: Pair
     start_window(mariadb_pair.engine, window.plan)
     mariadb_pair.both("INSERT INTO t VALUES (1, 2, 3)")
     with mariadb_pair.target.connect() as connection, connection.cursor() as cursor:
-        write_intent(cursor, "orders", 1, 2, b"TRUNCATE TABLE t", "noted:1")
+        write_intent(cursor, "orders", 1, 2, b"TRUNCATE TABLE t", "noted:1", ASKED)
         connection.commit()
     decide_ddl(mariadb_pair.engine, "orders", 1, ran=True)
     run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
     mariadb_pair.assert_equal("t")
+
+
+def test_what_makes_temporary_tables_by_running_does_not_count_as_run(mariadb_pair: Pair) -> None:
+    with mariadb_pair.target.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        write_intent(cursor, "orders", 1, 2, b"a barrier", f"{KEPT}:{TOGETHER}:0:x", ASKED)
+    with pytest.raises(PositionError, match="answer --not-ran"):
+        decide_ddl(mariadb_pair.engine, "orders", 1, ran=True)
+    decide_ddl(mariadb_pair.engine, "orders", 1, ran=False)
 
 
 @pytest.mark.parametrize(

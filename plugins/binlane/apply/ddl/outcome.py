@@ -14,7 +14,7 @@ from binlane.model import Flavor, Item, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.servers.names import among, folded_values, values_of
 from binlane.state.positions import PlanKey
-from binlane.state.records.ddl_intents import REFUSED, DdlIntent
+from binlane.state.records.ddl_intents import REFUSED, DdlIntent, ask_operator
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
@@ -121,6 +121,7 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
         return item
     if comparable and not changed and _CREATES_TABLE.match(statement):
         return item
+    ask_operator(session.cursor, place.key.channel, place.seqno)
     raise UndecidableError(
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
         "and its outcome is unknown; the definitions on the target have "

@@ -13,9 +13,11 @@ from binlane.apply.ddl.outcome import DdlPlace, after_crash, is_revoked, keeps_d
 from binlane.apply.ddl.text import repeatable, with_condition, with_database
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
+from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
 from binlane.sql.sql_modes import with_unknown_options
 from binlane.state.records.ddl_intents import (
+    ASKED,
     BEGUN,
     DONE,
     INTENT,
@@ -23,6 +25,7 @@ from binlane.state.records.ddl_intents import (
     DdlIntent,
     forget_intent,
     read_intent,
+    resume,
     write_intent,
 )
 
@@ -105,7 +108,7 @@ def _noted(session: LaneSession, item: Item, place: DdlPlace, begun: DdlIntent |
             return None
     now = fingerprint(session, item, with_ids=True)
     if begun is not None:
-        return left_to_run(session, item, begun, now, place)
+        return _resumed(session, left_to_run(session, item, begun, now, place), begun, place)
     write_intent(session.cursor, place.key.channel, place.seqno, place.lane, item.payload, now.stored, INTENT)
     return item
 
@@ -130,14 +133,14 @@ def _by_note(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPl
     if begun is not None and begun.state == DONE:
         return
     # an intent may also be from before the target had a binlog
-    asks = keeps_definitions(item) if begun is None else begun.state == INTENT
+    asks = keeps_definitions(item) if begun is None else begun.state != BEGUN
     now = fingerprint(session, item, with_ids=asks)
     if begun is None:
         state = INTENT if asks else BEGUN
         write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, state)
     else:
         decide = left_to_run if asks else after_crash
-        attempt = decide(session, item, begun, now, place)
+        attempt = _resumed(session, decide(session, item, begun, now, place), begun, place)
         if attempt is None:
             return
         item = attempt
@@ -158,6 +161,16 @@ def _by_note(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPl
         raise
 
 
+def _resumed(session: LaneSession, attempt: Item | None, begun: DdlIntent, place: DdlPlace) -> Item | None:
+    """What is left to run, for which nobody is asked any more. Raises UndecidableError if an answer has just come."""
+    if attempt is not None and begun.state == ASKED and not resume(session.cursor, place.key.channel, place.seqno):
+        raise UndecidableError(
+            f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the question whether the statement "
+            "has run was answered while this run looked for the answer itself; run the lane again, which goes by it"
+        )
+    return attempt
+
+
 def _newest_gtid(session: LaneSession) -> str:
     """The GTID of what this session has logged last."""
     return str(session.value("SELECT @@last_gtid"))
@@ -171,7 +184,9 @@ def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: Ddl
     if stored is None:
         write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.stored, INTENT)
     else:
-        attempt = None if stored.state == DONE else left_to_run(session, item, stored, now, place)
+        if stored.state == DONE:
+            return
+        attempt = _resumed(session, left_to_run(session, item, stored, now, place), stored, place)
         if attempt is None:
             return
         item = attempt

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 INTENT: Final = "intent"
 BEGUN: Final = "begun"
 """As ``INTENT``, on a target that decides by itself."""
+ASKED: Final = "asked"
+"""An operator was asked whether it has run. Nothing runs until the answer, or until the target's state has given one
+after all (``resume``)."""
 DONE: Final = "done"
 HALF_RUN: Final = "half"
 """In place of a fingerprint: the statement failed, and the target keeps a part of its changes."""
@@ -32,6 +35,9 @@ REFUSED: Final = "refused"
 KEPT: Final = "kept"
 """First word of what is in place of a fingerprint before changes of tables without transactions: behind it their
 number, the attempt and the server, with colons between them (``apply.change_notes``)."""
+TOGETHER: Final = -2
+"""The number of a ``KEPT`` note of all transactions of a barrier that is one transaction on the target. Its temporary
+tables are made by running it: it cannot count as applied by hand."""
 AGAIN: Final = "again"
 """``KEPT``, when an operator has answered that the changes have not been made."""
 
@@ -71,6 +77,24 @@ def write_intent(
     )
 
 
+def ask_operator(cursor: Cursor, channel: str, seqno: int) -> None:
+    """Let an operator decide: from now on ``decide_ddl`` takes an answer."""
+    cursor.execute(
+        "UPDATE binlane.ddl SET state = %s WHERE channel = %s AND seqno = %s AND state <> %s",
+        (ASKED, channel, seqno, DONE),
+    )
+
+
+def resume(cursor: Cursor, channel: str, seqno: int) -> bool:
+    """Withdraw the question, since the statement runs again: no answer may come while it does. False if it was answered
+    before."""
+    cursor.execute(
+        "UPDATE binlane.ddl SET state = %s WHERE channel = %s AND seqno = %s AND state = %s",
+        (INTENT, channel, seqno, ASKED),
+    )
+    return cursor.rowcount == 1
+
+
 def forget_intent(cursor: Cursor, channel: str, seqno: int) -> None:
     """Delete the intent, in the transaction that moves the position past the statement, or after it was refused."""
     cursor.execute("DELETE FROM binlane.ddl WHERE channel = %s AND seqno = %s", (channel, seqno))
@@ -86,7 +110,7 @@ def kept_seqnos(cursor: Cursor, channel: str) -> frozenset[tuple[int, int]]:
 
 def read_undecided(connection: Connection, channel: str) -> tuple[DdlIntent, ...]:
     """Intents that wait for an operator's decision."""
-    rows = connection.execute(select(ddl).where(ddl.c.channel == channel, ddl.c.state == INTENT).order_by(ddl.c.seqno))
+    rows = connection.execute(select(ddl).where(ddl.c.channel == channel, ddl.c.state == ASKED).order_by(ddl.c.seqno))
     return tuple(DdlIntent(row.seqno, row.lane, row.statement, row.fingerprint, row.state) for row in rows)
 
 
@@ -96,7 +120,13 @@ def decide_ddl(engine: Engine, channel: str, seqno: int, *, ran: bool) -> None:
     Raises PositionError if no decision is pending for ``seqno``.
     """
     with engine.begin() as connection:
-        this = (ddl.c.channel == channel, ddl.c.seqno == seqno, ddl.c.state == INTENT)
+        this = (ddl.c.channel == channel, ddl.c.seqno == seqno, ddl.c.state == ASKED)
+        is_whole_barrier = ddl.c.fingerprint.like(f"{KEPT}:{TOGETHER}:%")
+        if ran and connection.execute(select(ddl).where(*this, is_whole_barrier)).first():
+            raise PositionError(
+                f"channel {channel}, seqno {seqno}: its temporary tables are made by running it, so it cannot count as "
+                "applied; undo by hand what is there of it and answer --not-ran"
+            )
         if not ran and connection.execute(select(ddl).where(*this, ddl.c.fingerprint == HALF_RUN)).first():
             raise PositionError(
                 f"channel {channel}, seqno {seqno}: a part of the statement has run and cannot be rolled back, so it "
@@ -112,5 +142,6 @@ def decide_ddl(engine: Engine, channel: str, seqno: int, *, ran: bool) -> None:
             answered = connection.execute(delete(ddl).where(*this))
         if answered.rowcount != 1:
             raise PositionError(
-                f"channel {channel}: no undecided DDL with seqno {seqno}; `binlane status {channel}` lists them"
+                f"channel {channel}: no undecided DDL with seqno {seqno}; `binlane status {channel}` lists them. "
+                "Of a statement that may have run, the next run of the channel finds out, or asks: run it first"
             )

@@ -323,7 +323,8 @@ def test_a_stretch_of_open_temporary_tables_that_the_target_keeps_a_part_of_is_a
         assert f"binlane decide {CHANNEL} {asked.seqno} --not-ran" in said
         assert "--ran" not in said
         assert channel.target.query("SELECT n FROM tenant_1.journal ORDER BY n") == [(6,), (7,)]
-        assert channel.cli("decide", CHANNEL, str(asked.seqno), answer) == 0
+        assert channel.cli("decide", CHANNEL, str(asked.seqno), answer) == (answer == "--ran")
+        assert ("cannot count as applied" in capsys.readouterr().err) == (answer == "--ran")
     run_on(channel.target, "DELETE FROM tenant_1.journal WHERE n = 7", log=False)
     assert channel.run() is not None
     channel.assert_equal()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from binlane.apply.block import Applied, BlockPlace, Obstacle, Outcome, undo
-from binlane.apply.change_notes import TOGETHER, ChangeNote, begin_whole, forget_if_undone
+from binlane.apply.change_notes import ChangeNote, begin_whole, forget_if_undone
 from binlane.apply.ddl.outcome import DdlPlace
 from binlane.apply.ddl.run import run_ddl
 from binlane.apply.nontransactional_tables import BlockItems, NontransactionalTables
@@ -25,7 +25,7 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import Barrier, Item, ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.positions import Counted, move_position, settle
-from binlane.state.records.ddl_intents import forget_intent, read_intent
+from binlane.state.records.ddl_intents import TOGETHER, forget_intent, read_intent
 
 if TYPE_CHECKING:
     from binlane.apply.lane.ways.task import BlockTask
