@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import pymysql
 import pytest
 
 from binlane.errors import PrecheckError
-from binlane.model import Flavor
+from binlane.model import Flavor, Item, ItemKind, LogPosition, TableKey
+from binlane.schema.order_proof import is_settled
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.row_order import fed, feeding
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
 from tests.trials.sampling import sampled
@@ -122,6 +128,45 @@ def test_what_passes_the_precheck_is_equal(channel_of: ChannelOf, family: Flavor
     assert lost == []
     assert refused > 5
     assert passed > 2
+
+
+KEYS: Final = ("KEY (v)", "KEY (w)", "KEY (v, w)", "KEY (w, v, x)", "KEY (c(3))", "UNIQUE (x)", "KEY (v), KEY (w, x)")
+LISTS: Final = (
+    *("v", "id", "1", "v, w", "*", "v AS w", "v * w", "s.x", "DISTINCT v", "DISTINCT v, w", "c", "LEFT(c, 2), v"),
+    *("GROUP_CONCAT(v)", "GROUP_CONCAT(v) AS w", "GROUP_CONCAT(v, x)", "GROUP_CONCAT(w) , MAX(v)", "COUNT(*), MAX(w)"),
+    *("JSON_ARRAYAGG(v)", "v, ROW_NUMBER() OVER ()", "x, ROW_NUMBER() OVER ()", "v IS NULL, -w", "COUNT(DISTINCT x)"),
+    *("CASE v WHEN 1 THEN w END", "v + DEFAULT(w)", "CONVERT(v, CHAR), x", "IF(0, w, v)", "v, 0 * x"),
+)
+
+
+@pytest.mark.parametrize("family", list(Flavor))
+def test_a_query_that_is_taken_for_a_scan_by_the_primary_key_is_one(channel_of: ChannelOf, family: Flavor) -> None:
+    """By the servers' own EXPLAIN, for tables with secondary indexes of each kind."""
+    channel, scans = channel_of(family, family), 0
+    server, source = channel.source, channel.endpoints.source
+    explain = "EXPLAIN" if family is Flavor.MARIADB else "EXPLAIN FORMAT=TRADITIONAL"
+    assert source is not None
+    for keys in KEYS:
+        columns = "v INT, w INT DEFAULT 5, x INT, c VARCHAR(9)"
+        values = ", ".join(f"({n}, {n % 3}, {n * 7 % 11}, {9 - n}, 'c{n}')" for n in range(9))
+        create = f"CREATE TABLE s (id INT PRIMARY KEY, {columns}, {keys})"
+        rows = f"INSERT INTO s VALUES {values}"
+        run_on(server, "CREATE DATABASE IF NOT EXISTS a", "USE a", "DROP TABLE IF EXISTS s", create, rows)
+        run_on(server, "ANALYZE TABLE a.s")
+        with engine_of(source).connect() as connection:
+            table = read_schema(connection, ["a"]).tables[TableKey("a", "s")]
+        for chosen in LISTS:
+            item = Item(ItemKind.STATEMENT, f"INSERT INTO t SELECT {chosen} FROM s".encode())
+            text = LoggedText.of(1, LogPosition("log.000001", 4), item, family)
+            assert text is not None
+            [block] = feeding(text.tokens_with_places, "a")
+            # every column is of use: no other proof than by the scan
+            if not is_settled(replace(fed(block), used=None, needed=None, by_items=False), {table.key: table}.get):
+                continue
+            scans += 1
+            [row] = server.query(f"{explain} SELECT {chosen} FROM a.s")
+            assert "ALL" in row, (keys, chosen, row)
+    assert scans > len(KEYS)
 
 
 def _made(case: Case, name: str, rows: Sequence[str]) -> Iterator[str]:

@@ -11,9 +11,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from binlane.model import TableKey
 from binlane.schema.model import Column as Definition
-from binlane.schema.model import Key, Table
-from binlane.sql.parse.lexer import TokenKind
-from binlane.sql.parse.query_blocks import Block, Column, Source
+from binlane.schema.model import Key, KeyColumn, Table
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token, TokenKind
+from binlane.sql.parse.query_blocks import Block, Column, Source, own_tokens
 from binlane.sql.parse.row_order import COMPUTED, FLOATS, TEXT, OrderedPart, Proof
 
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year", "bit"})
@@ -29,6 +30,12 @@ _STRINGS: Final = frozenset(
 )
 _SORTED_OCTETS: Final = 1024
 """The servers' default of ``max_sort_length``: strings that begin with so many equal bytes are equal to a sort."""
+_NO_COLUMNS: Final = frozenset(
+    {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND", "DATE", "TIME", "DATETIME"}
+    | {"TIMESTAMP", "CHAR", "NCHAR", "BINARY", "SIGNED", "UNSIGNED", "INTEGER", "DECIMAL", "DOUBLE", "FLOAT", "REAL"}
+    | {"JSON", "BOTH", "LEADING", "TRAILING"}
+)
+"""Words in place of an argument: units, types, and sides."""
 UNKNOWN_CHARSET: Final = ""
 """The character set of a text whose collation is not known."""
 
@@ -79,7 +86,51 @@ def _is_one_scan(block: Block, tables: _Tables) -> bool:
     """Whether there is one table, and one index to read it by."""
     if len(tables) != 1 or (table := tables[0][1]) is None or not _has_key(table):
         return False
-    return "WHERE" not in block.clauses or len(table.keys) == 1
+    if len(table.keys) == 1:
+        return True
+    if block.verb != "SELECT":
+        return "WHERE" not in block.clauses
+    # a query is read by any index that has all of its columns
+    return block.clauses.keys() <= {"SELECT", "FROM"} and _needs_rows(block, tables[0][0], table)
+
+
+def _needs_rows(block: Block, source: Source, table: Table) -> bool:
+    """Whether no secondary index has all columns that the select list takes for certain."""
+    taken = frozenset(_taken(own_tokens(block.clauses["SELECT"]), source, table))
+    primary = {_name(part) for key in table.keys if key.primary for part in key.columns}
+    secondary = (key for key in table.keys if not key.primary)
+    return all(not taken <= primary.union(map(_name, key.columns)) for key in secondary)
+
+
+def _taken(chosen: Sequence[Token], source: Source, table: Table) -> Iterator[str]:
+    """The columns that a select list certainly reads. A name that may be another one, an alias for example, is left
+    out."""
+    if any(token.upper == "DEFAULT" for token in chosen):
+        return
+    names = {column.name.lower() for column in table.columns}
+    for at, token in enumerate(chosen):
+        before = chosen[at - 1] if at else None
+        if before is not None and (before.kind is not TokenKind.SYMBOL or is_symbol(before, ")", ".")):
+            continue
+        last = at
+        if at + 2 < len(chosen) and is_symbol(chosen[at + 1], ".") and token.text.lower() == source.alias:
+            last = at + 2
+        behind = chosen[last + 1] if last + 1 < len(chosen) else None
+        if (
+            is_symbol(chosen[last], "*")
+            and (before is None or last > at)
+            and (behind is None or is_symbol(behind, ","))
+        ):
+            yield from names
+        is_name = chosen[last].kind in (TokenKind.WORD, TokenKind.NAME)
+        is_other = last == at and token.upper in _NO_COLUMNS
+        if is_name and not is_other and not (behind is not None and is_symbol(behind, "(", ".")):
+            yield from {chosen[last].text.lower()} & names
+
+
+def _name(part: KeyColumn) -> str:
+    """The column that an index has in full."""
+    return "" if part.name is None or part.prefix is not None else part.name.lower()
 
 
 def _feels_nothing(part: OrderedPart, tables: _Tables) -> bool:

@@ -290,13 +290,23 @@ class RowOrder:
                     return None
                 return max(made, key=lambda each: len(each.columns))
             target = situation.tables.table(key)
-            if target is not None and not situation.plan.altered.before(key, seqno):
-                return target
             source = None if situation.source_tables is None else situation.source_tables.table(key)
+            if target is not None and not situation.plan.altered.before(key, seqno):
+                return target if source is None else _of_both(target, source)
             # altered on the way: what it has at both ends it has had in between
             return source if target is None or source is None or _has_same_keys(source, target) else None
 
         return found
+
+
+def _of_both(target: Table, source: Table) -> Table:
+    """The target's table with each index by which one of the servers may read it; unique are those of both."""
+    known = {(key.primary, key.unique, key.columns) for key in source.keys}
+    both = {key for key in target.keys if (key.primary, key.unique, key.columns) in known}
+    if len(both) == len(target.keys) == len(source.keys):
+        return target
+    plain = (replace(key, unique=False, primary=False) for key in (*target.keys, *source.keys) if key not in both)
+    return replace(target, keys=(*(key for key in target.keys if key in both), *plain))
 
 
 def _any_case(key: TableKey) -> tuple[str, str]:

@@ -162,6 +162,17 @@ def test_the_columns_of_a_view_that_the_window_makes_and_drops_have_the_names_of
     assert "UPDATE starred SET own = further: expected rows in an order" in str(refused.value)
 
 
+def test_an_index_of_the_source_alone_gives_its_rows_in_an_order_of_its_own(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    made(channel)
+    run_on(channel.source, "USE tenant_1", "ALTER TABLE p ADD KEY w (w)", log=False)
+    refused, exact = "INSERT INTO given SELECT 1, GROUP_CONCAT(w) FROM p", "UPDATE k SET v = (SELECT MAX(w) FROM p)"
+    run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", "SET sql_mode = ''", exact, refused)
+    with pytest.raises(PrecheckError, match=r"GROUP_CONCAT\(w\) FROM p: expected rows in an order") as raised:
+        channel.run()
+    assert "MAX(w)" not in str(raised.value)
+
+
 @requires_mysql
 def test_a_table_statement_is_a_query_of_its_rows(channel_of: ChannelOf) -> None:
     channel = channel_of("mysql", "mysql")
