@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from binlane.lazy_dataclass import dataclass
-from binlane.model import Flavor, Item, LogPosition, SessionContext
+from binlane.model import Flavor, Item, LogPosition, SessionContext, TableKey
 from binlane.sql.accounts import StatementAccounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.analyze import analyze
-from binlane.sql.parse.facts import StatementFacts
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, is_floating, lex
 from binlane.sql.parse.set_statement import clause_of
 
@@ -114,6 +115,18 @@ class LoggedText:
         return self._plain_words[2:5] == ("IF", "NOT", "EXISTS")
 
     @property
+    def made_if_missing(self) -> TableKey | None:
+        """The table of CREATE TABLE IF NOT EXISTS."""
+        words = self._plain_words
+        return self.facts.first if words[:1] == ("CREATE",) and ("TABLE", "IF") in pairwise(words[:8]) else None
+
+    @property
+    def is_of_new_table(self) -> bool:
+        """CREATE TABLE."""
+        words = self._plain_words
+        return words[:1] == ("CREATE",) and "TABLE" in words[1:4]
+
+    @property
     def _plain_words(self) -> tuple[str, ...]:
         """Without MariaDB's ``SET STATEMENT ... FOR`` in front."""
         try:
@@ -149,6 +162,32 @@ class LoggedText:
     def where(self) -> str:
         """The beginning of a finding."""
         return f"{self.source}: statement of seqno {self.seqno}, {shown(self.sql)}"
+
+
+def first_made(texts: Iterable[LoggedText], tables: Iterable[TableKey]) -> dict[str, int | None]:
+    """Of each table, in lower case, that CREATE TABLE IF NOT EXISTS names: the first seqno at which such a statement
+    may make it; None if the table is there each time. ``tables``: those that are there before the statements."""
+    there, found = {str(key).lower() for key in tables}, dict[str, int | None]()
+    for text in texts:
+        facts = text.facts
+        if facts.kind is StatementKind.UNKNOWN:
+            there.clear()
+            continue
+        if facts.temporary or text.context.error_code:
+            continue
+        gone = {str(key).lower() for key in facts.dropped}
+        databases = {f"{name.lower()}." for name in text.dropped_databases}
+        there = {name for name in there - gone if name[: name.index(".") + 1] not in databases}
+        for old, new in facts.renames:
+            there.discard(str(old).lower())
+            there.add(str(new).lower())
+        missing = text.made_if_missing
+        name = "" if missing is None else str(missing).lower()
+        if missing is not None and found.setdefault(name, None) is None and name not in there:
+            found[name] = text.seqno
+        if text.is_of_new_table and facts.first is not None:
+            there.add(str(facts.first).lower())
+    return found
 
 
 def shown(sql: str) -> str:

@@ -55,11 +55,11 @@ from binlane.servers.programs import read_program_names, read_programs, read_tri
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
-from binlane.sql.logged_statement import LoggedText
+from binlane.sql.logged_statement import LoggedText, first_made
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import QUALIFIER
 from binlane.sql.programs.known import ProgramSet
-from binlane.sql.requirements import COMPUTED_ZONE
+from binlane.sql.requirements import COMPUTED_ZONE, Requirement
 from binlane.state.records.databases import other_writers
 from binlane.state.window_folders import WindowFolders
 from binlane.state.windows import read_window
@@ -277,6 +277,19 @@ class Situation(TargetSituation):
     def dropped_databases(self) -> frozenset[str]:
         """The databases that the window drops, in lower case."""
         return frozenset(lower(name) for text in self.every_text for name in text.dropped_databases)
+
+    def made_at(self, requirement: Requirement, seqno: int) -> int | None:
+        """Where a statement of ``seqno``, or a later one like it, asks for what its text needs: CREATE TABLE IF NOT
+        EXISTS asks for nothing where the table is there. None: nowhere."""
+        name = requirement.unless.lower()
+        if not name:
+            return seqno
+        made = self._first_made.get(name, seqno)
+        return None if made is None else max(made, seqno)
+
+    @cached_property
+    def _first_made(self) -> Mapping[str, int | None]:
+        return first_made(self.every_text, self.tables.tables)
 
     def may_have_dropped(self, key: TableKey) -> bool:
         """Whether the window has begun, and a table is not there because it may have dropped its database already.

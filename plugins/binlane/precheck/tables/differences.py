@@ -273,11 +273,10 @@ def check_default_collations(situation: Situation) -> Iterator[Finding]:
     default that the target does not know (another family's) the log is told only. An archive tells of none.
     """
     plan, target = situation.plan, situation.tables
-    there = {str(key).lower() for key in target.tables}
     asked = {
         requirement.subject: seqno
-        for requirement, seqno in plan.requirements.items()
-        if requirement.feature == DATABASE_DEFAULT and requirement.unless.lower() not in there
+        for requirement, first in plan.requirements.items()
+        if requirement.feature == DATABASE_DEFAULT and (seqno := situation.made_at(requirement, first)) is not None
     }
     for requirement in plan.requirements:
         if requirement.feature == DATABASE_SET:

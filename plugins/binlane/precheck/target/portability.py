@@ -75,20 +75,16 @@ class Feature(NamedTuple):
 def check_features(situation: Situation) -> Iterator[Finding]:
     """Types, collations, engines, plugins and syntax that the window uses and the target does not have.
 
-    CREATE TABLE IF NOT EXISTS of a table that is there before the window asks for nothing, nor of one that an earlier
-    statement of the window names.
+    CREATE TABLE IF NOT EXISTS of a table that is there asks for nothing.
     """
     plan, tables = situation.plan, situation.tables
-    there = {str(key).lower(): 0 for key in tables.tables}
-    for key, seqnos in plan.altered.tables.items():
-        there.setdefault(str(key).lower(), seqnos[0])
     written = tuple(f"{key}." for key in situation.by_sql)
-    for requirement, seqno in plan.requirements.items():
+    for requirement, first in plan.requirements.items():
         if requirement.feature in OF_OTHERS or (
             requirement.feature in _OF_ROWS and not requirement.subject.startswith(written)
         ):
             continue
-        if there.get(requirement.unless.lower(), seqno) < seqno:
+        if (seqno := situation.made_at(requirement, first)) is None:
             continue
         missing = unsupported(requirement, situation.target, situation.plan.flavor, situation.tables.collations)
         if missing is None and requirement.feature == ENGINE and not situation.allow_nontransactional:
