@@ -72,6 +72,9 @@ class Rules:
     """The channel accepts that rows in non-transactional tables stay after a block's rollback (invariant 2)."""
     collations: Mapping[str, str] = field(default_factory=dict)
     """The channel's ``[collations]``: the target's collation by the source's."""
+    by_statements: Collection[TableKey] = ()
+    """Tables whose rows statements change on the target: their unique keys decide which rows INSERT IGNORE, REPLACE and
+    ON DUPLICATE KEY UPDATE meet."""
     converts_temporal: bool = False
     """Rows in MariaDB's old format of TIME, DATETIME and TIMESTAMP go to columns in today's: both servers are
     MariaDB."""
@@ -84,6 +87,7 @@ def rules_for(
     complete_images: bool = True,
     allow_non_transactional: bool = False,
     collations: Mapping[str, str] | None = None,
+    by_statements: Collection[TableKey] = (),
 ) -> Rules:
     """The rules by the settings of the two servers."""
     return Rules(
@@ -94,6 +98,7 @@ def rules_for(
         complete_images=complete_images,
         allow_non_transactional=allow_non_transactional,
         collations=collations or {},
+        by_statements=by_statements,
     )
 
 
@@ -389,15 +394,25 @@ def _compare_keys(source: Table, target: Table, rules: Rules) -> Iterator[Differ
     ours, theirs = (_key_texts([key for key in table.keys if key.unique]) for table in (source, target))
     if ours != theirs:
         primary_differs = {text for text in ours ^ theirs if text.startswith("PRIMARY")}
-        severity = Severity.FATAL if primary_differs and not rules.complete_images else Severity.NOT_REDUCED
+        is_met = target.key in rules.by_statements and _named_keys(source) != _named_keys(target)
+        is_fatal = is_met or (primary_differs and not rules.complete_images)
+        severity = Severity.FATAL if is_fatal else Severity.NOT_REDUCED
         hint = "changes are applied one by one; ALTER TABLE on the target to have them reduced"
-        if severity is Severity.FATAL:
+        if is_met:
+            hint = "statements that meet a key would change other rows: ALTER TABLE on the target"
+        elif is_fatal:
             hint = "partial row images hold the source's primary key only: ALTER TABLE on the target"
         yield Difference(severity, target.key, None, "unique keys", _listed(ours), _listed(theirs), hint)
     plain = [_key_texts([key for key in table.keys if not key.unique]) for table in (source, target)]
     if plain[0] != plain[1]:
         hint = "only speed depends on it"
         yield Difference(Severity.INFO, target.key, None, "keys", _listed(plain[0]), _listed(plain[1]), hint)
+
+
+def _named_keys(table: Table) -> frozenset[str]:
+    """The unique keys of columns alone: expressions are spelled by each server in its own way."""
+    plain = (each for each in table.keys if each.unique and all(part.name is not None for part in each.columns))
+    return _key_texts(list(plain))
 
 
 def _key_texts(keys: Sequence[Key]) -> frozenset[str]:

@@ -317,8 +317,7 @@ def make_plan(
     """
     mapped.tally.undone.update(of_one_kind)
     tally, lanes = mapped.tally, range(routing.lanes + 1)
-    temporary = tally.names_of_temporary()
-    only_temporary = temporary.difference(known)
+    only_temporary = tally.names_of_temporary().difference(known)
     files = _lane_files(mapped, lanes, folded)
     plan = WindowPlan(
         channel=manifest.channel,
@@ -343,7 +342,7 @@ def make_plan(
             {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
         ),
         loaded=frozenset(tally.loaded - only_temporary),
-        written=frozenset(tally.written - temporary),
+        written=frozenset(tally.written - only_temporary),
         unsafe=dict(sorted({**tally.unsafe, **routing.unseen.unsafe}.items())),
         undone=frozenset(tally.undone - only_temporary),
         time_zones=frozenset(tally.time_zones),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -46,7 +47,7 @@ from binlane.precheck.situation.parser import ParserAnswers, ask_parser
 from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
 from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
-from binlane.schema.model import Schema
+from binlane.schema.model import Schema, Table
 from binlane.schema.programs import Program
 from binlane.server_proof import ServerProof
 from binlane.servers.catalog import read_databases, read_schema
@@ -55,6 +56,7 @@ from binlane.servers.programs import read_program_names, read_programs, read_tri
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
+from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText, first_made
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import QUALIFIER
@@ -67,6 +69,17 @@ from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import LaneStatement, every_ddl, every_statement, first_rows, first_statement
 from binlane.work.plan_inputs import Inputs
 from binlane.work.planned import PlannedLanes
+
+_WORD: Final = re.compile(r"[\w$]+")
+_ANY: Final = re.compile(b"")
+
+
+def _is_named(key: TableKey, words: Collection[str], texts: Collection[str]) -> bool:
+    """Whether the names are in the texts, which have these words."""
+    names = lower(key.database), lower(key.table)
+    return all(
+        name in words or (_WORD.fullmatch(name) is None and any(name in text for text in texts)) for name in names
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +252,21 @@ class Situation(TargetSituation):
     def touched(self) -> frozenset[TableKey]:
         """The tables whose definitions decide whether the window arrives."""
         loaded = (key for key in self.plan.loaded if key not in self.tables.views)
-        return frozenset({*self.plan.applied_tables, *self.plan.undone_tables, *loaded})
+        # of others, which no rows show, a statement may mean a temporary table
+        written = (key for key in self.plan.written if self.tables.table(key) is not None)
+        return frozenset({*self.plan.applied_tables, *self.plan.undone_tables, *loaded, *written})
+
+    @cached_property
+    def unread_tables(self) -> Mapping[TableKey, Table]:
+        """The target's tables whose names are in the text of a statement that changes rows and is not read."""
+        texts = list[str]()
+        for logged, _ in self.transactions_with(_ANY) if StatementKind.UNKNOWN in self.plan.kinds else ():
+            item, context = logged.item, logged.item.context or SessionContext()
+            if statement_facts(item.payload, context, self.plan.flavor).kind is StatementKind.UNKNOWN:
+                texts.append(lower(f"{context.database or ''} {decoded(item.payload, context)}"))
+        words = frozenset(_WORD.findall(" ".join(texts)))
+        tables = self.target.ask(read_schema).tables if texts else {}
+        return {key: each for key, each in tables.items() if _is_named(key, words, texts)}
 
     @cached_property
     def asked(self) -> ParserAnswers:
@@ -359,6 +386,7 @@ class Situation(TargetSituation):
             complete_images=plan.complete_images,
             allow_non_transactional=self.allow_nontransactional,
             collations=Collations(self.channel.collations).given,
+            by_statements=plan.written,
         )
         # where rows fire triggers, those that the window drops are in the way until then
         dropped = Alterations() if rules.row_triggers_fire else self._dropped(*behind)

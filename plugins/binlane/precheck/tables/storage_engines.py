@@ -238,8 +238,9 @@ def check_gtid_consistency(situation: Situation) -> Iterator[Finding]:
         return
     gtids_are_on = situation.target.flavor is Flavor.MYSQL and situation.target.value("gtid_mode") == "ON"
     by_gtid = situation.allow_nontransactional and gtids_are_on
-    for key in sorted({*plan.applied_tables, *plan.undone_tables, *plan.written}, key=str):
-        table = target.table(key)
+    named = {*plan.applied_tables, *plan.undone_tables, *plan.written}
+    for key in sorted(named | situation.unread_tables.keys(), key=str):
+        table = target.table(key) or situation.unread_tables.get(key)
         if table is not None and not table.transactional and (not by_gtid or key in situation.by_sql):
             todo = (
                 "such a target takes no change of it beside the lane's position (1785): ALTER TABLE .. ENGINE=InnoDB, "
@@ -250,18 +251,16 @@ def check_gtid_consistency(situation: Situation) -> Iterator[Finding]:
 
 
 def check_statement_engines(situation: Situation) -> Iterator[Finding]:
-    """Non-transactional tables that only statements write.
+    """Non-transactional tables that a statement which is not read may write.
 
     Their changes cannot commit with the lane's position.
     """
-    plan = situation.plan
-    judged = {*plan.applied_tables, *plan.undone_tables, *plan.loaded}
-    for key in sorted(plan.written - judged, key=str):
-        table = situation.tables.table(key)
-        if table is not None and not table.transactional and not situation.allow_nontransactional:
+    unread = {} if situation.allow_nontransactional else situation.unread_tables
+    for key, table in sorted(unread.items(), key=str):
+        if not table.transactional and key not in situation.touched:
             todo = (
-                "ALTER TABLE .. ENGINE=InnoDB on the target, or apply.allow_nontransactional = true in the channel's "
-                "file"
+                "a statement that is not read names it: ALTER TABLE .. ENGINE=InnoDB on the target, or "
+                "apply.allow_nontransactional = true in the channel's file"
             )
             yield Finding(Severity.FATAL, f"{key}: engine", "a transactional one", table.engine, todo)
 
