@@ -304,9 +304,36 @@ def test_a_run_asks_for_its_interval_or_for_what_its_form_says(
     run_type: str, params: dict[str, Any], expected: WindowRequest
 ) -> None:
     run = SimpleNamespace(run_type=run_type, data_interval_end=INTERVAL_END, run_after=INTERVAL_END, conf=params)
+    run.logical_date = run.start_date = None
     form = {"until": None, "lanes": None, "resume": False}
     context: Any = {"dag": SimpleNamespace(params=form), "dag_run": run, "params": {**form, **params}}
     assert replicate_dag._request(context) == expected
+
+
+HOUR = dt.timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("run_after", "logical_date", "start_date", "expected"),
+    [
+        pytest.param(0, None, 1, 0, id="a run that waits for a slot, or is cleared"),
+        pytest.param(-1, 0, 1, 0, id="Airflow 3.1, with a logical date"),
+        pytest.param(9, 9, 0, 0, id="times of the future"),
+        pytest.param(0, -9, 1, 0, id="a logical date of the past"),
+    ],
+)
+def test_a_run_cancels_no_stop_that_may_be_younger_than_its_trigger(
+    run_after: int, logical_date: int | None, start_date: int, expected: int
+) -> None:
+    run = SimpleNamespace(
+        run_type="manual",
+        run_after=INTERVAL_END + run_after * HOUR,
+        logical_date=None if logical_date is None else INTERVAL_END + logical_date * HOUR,
+        start_date=INTERVAL_END + start_date * HOUR,
+        conf={"resume": True},
+    )
+    context: Any = {"dag": SimpleNamespace(params=run.conf), "dag_run": run, "params": run.conf}
+    assert replicate_dag._request(context).resume_before == INTERVAL_END + expected * HOUR
 
 
 def test_a_template_gives_each_of_its_channels_dags_and_a_wrong_one_costs_no_other(tmp_path: Path) -> None:

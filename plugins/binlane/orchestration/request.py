@@ -31,12 +31,15 @@ def gtid_of(text: str) -> str | None:
 
 
 def time_of(text: str) -> dt.datetime | None:
-    """The place of a log that a person names, if it is a time; in UTC if it names no zone. None for anything else."""
+    """The place of a log that a person names, if it is a time; in UTC if it names no zone. None for anything else, and
+    for a time that is out of the calendar in UTC, in which times are shown."""
     try:
         time = dt.datetime.fromisoformat(text)
-    except ValueError:
+        time = time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
+        time.astimezone(dt.UTC)
+    except (ValueError, OverflowError):
         return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
+    return time
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.servers.engines import engine_at
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.upgrade import create
+from binlane.state.orders import stops
 from binlane.state.orders.orders import begin_ddl, end_ddl
 from binlane.state.orders.stops import clear_stop, request_stop, settle_stop
 from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle
@@ -424,18 +426,21 @@ def test_a_stop_is_the_highest_position_a_ddl_under_way_included_and_can_be_take
     assert (status.low_water, status.high_water) == (10, 17)
 
 
-def test_a_stop_that_is_younger_than_an_order_to_resume_stays(engine: Engine, planned: Window) -> None:
-    """A run of the DAG says when it was asked for: its task may be tried again much later."""
+@pytest.mark.parametrize("ahead", [0, 300, -300])
+def test_a_stop_that_is_younger_than_an_order_to_resume_stays(
+    engine: Engine, planned: Window, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    """A run of the DAG says when it was asked for: its task may be tried again much later, by a clock of its own."""
+    monkeypatch.setattr(stops, "time", SimpleNamespace(time=lambda: time.time() + ahead))
     request_stop(engine, "c", by="alice")
-    with engine.connect() as connection:
-        given: dt.datetime = connection.scalar(text("SELECT stopped_at FROM binlane.channels"))
-    moment = given.replace(tzinfo=dt.UTC)
-    clear_stop(engine, "c", moment - dt.timedelta(microseconds=1))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE binlane.channels SET stopped_at = stopped_at - INTERVAL 100 SECOND"))
+    now = dt.datetime.now(dt.timezone(dt.timedelta(hours=-7))) + dt.timedelta(seconds=ahead)
+    clear_stop(engine, "c", now - dt.timedelta(seconds=200))
     assert read_status(engine, "c").channel.stopped is not None
-    # the same moment, as a clock elsewhere shows it
-    clear_stop(engine, "c", moment.astimezone(dt.timezone(dt.timedelta(hours=-7))))
+    clear_stop(engine, "c", now - dt.timedelta(seconds=50))
     assert read_status(engine, "c").channel.stopped is None
-    clear_stop(engine, "c", moment)
+    clear_stop(engine, "c", now)
 
 
 def test_a_stop_settles_where_all_lanes_stand_and_the_window_ends_from_there(engine: Engine, planned: Window) -> None:

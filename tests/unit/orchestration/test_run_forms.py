@@ -43,6 +43,8 @@ def test_a_request_ends_at_exactly_one_thing(
     ("values", "message"),
     [
         ({"until": "yesterday"}, 'until: expected "now", a time such as'),
+        ({"until": "9999-12-31T23:59:59-10:00"}, 'until: expected "now", a time such as'),
+        ({"until": "0001-01-01T00:00+10:00"}, 'until: expected "now", a time such as'),
         ({"lanes": 0}, "lanes: expected an integer 1..256, got 0"),
         ({"lanes": 257}, "lanes: expected an integer 1..256, got 257"),
         ({"block_transactions": 0}, "block_transactions: expected an integer 1..1,000,000, got 0"),

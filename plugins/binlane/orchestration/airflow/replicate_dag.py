@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions._internal.node import DAGNode
     from airflow.sdk.definitions.deadline import DeadlineAlert
     from airflow.sdk.definitions.mappedoperator import MappedOperator
-    from airflow.sdk.types import RuntimeTaskInstanceProtocol
+    from airflow.sdk.types import DagRunProtocol, RuntimeTaskInstanceProtocol
 
     from binlane.config import ChannelConfig
     from binlane.orchestration.airflow.releases import CronDataIntervalTimetable
@@ -188,7 +188,17 @@ def _request(context: Context) -> WindowRequest:
     run = context["dag_run"]
     # a triggered run has the last interval that is over
     interval_end = run.data_interval_end if run.run_type in _OF_INTERVALS else None
-    return request_of(_form(context), interval_end, run.run_after, author_of(context))
+    return request_of(_form(context), interval_end, _triggered_at(run), author_of(context))
+
+
+def _triggered_at(run: DagRunProtocol) -> dt.datetime:
+    """When the run was triggered, or a moment before: Airflow does not say it.
+
+    ``run_after`` is the end of an interval before it, where Airflow 3.1 triggers with a logical date, which is the
+    moment then; a client may give both, of the future, too, but not when the run begins.
+    """
+    named = max(run.run_after, run.logical_date or run.run_after)
+    return min(named, run.start_date or named)
 
 
 def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:

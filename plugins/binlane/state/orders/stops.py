@@ -6,7 +6,8 @@ position at that moment is where all lanes stop (docs/invariants.md, 11).
 
 from __future__ import annotations
 
-import datetime as dt
+import time
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, Update, func, select, text, update
 
@@ -18,6 +19,9 @@ from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.positions import lane_positions
 from binlane.state.tables import NOW, UTC_NOW, channels, positions, windows
 from binlane.state.windows import Window, check_lanes, move_watermark, read_open_window, required_window
+
+if TYPE_CHECKING:
+    import datetime as dt
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +90,17 @@ def _check_place(channel: str, window: Window, reached: int, seqno: int) -> None
 def clear_stop(engine: Engine, channel: str, given_before: dt.datetime | None = None) -> None:
     """Cancel a stop request, so that the next run resumes.
 
-    ``given_before``: only a request older than this time, UTC by the target's clock. Raises as ``giving_order``.
+    ``given_before``: only a request older than this moment, by the clock of this machine. It and the target's clock
+    may differ, so ages are compared; a request of the same moment stays. Raises as ``giving_order``.
     """
     with giving_order(engine, channel) as connection:
         read_channel(connection, channel, for_update=True)
         if given_before is not None:
-            moment = given_before.astimezone(dt.UTC).replace(tzinfo=None)
-            younger = select(channels.c.channel).where(channels.c.channel == channel, channels.c.stopped_at > moment)
-            if connection.execute(younger).first() is not None:
+            age = text(f"TIMESTAMPDIFF(MICROSECOND, stopped_at, {UTC_NOW})")
+            stop_age = connection.execute(select(age).where(channels.c.channel == channel)).scalar_one()
+            # read afterwards: a slow answer keeps a stop rather than cancelling a younger one
+            order_age = time.time() - given_before.timestamp()
+            if stop_age is not None and stop_age / 1e6 <= order_age:
                 return
         window = read_open_window(connection, channel, for_update=True)
         if window is not None:
