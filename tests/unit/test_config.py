@@ -24,6 +24,7 @@ from binlane.config.by_name import all_keys
 from binlane.config.declaration import REQUIRED, Key, PerChannel
 from binlane.config.kinds import CONNECTION, Table
 from binlane.config.node import Node
+from binlane.config.rules_digest import rules_digest
 from binlane.errors import ConfigError
 from binlane.model import Flavor
 from binlane.orchestration.effective_rules import selection_of
@@ -491,3 +492,18 @@ def test_no_error_shows_a_value_that_may_be_a_secret(tmp_path: Path, text: str) 
     with pytest.raises(ConfigError) as refused:
         load_channel(file, {})
     assert "s3cret" not in str(refused.value)
+
+
+def test_what_a_verification_compares_is_in_the_digest_of_its_rules(tmp_path: Path) -> None:
+    def digest(text: str) -> str:
+        return rules_digest(channel(tmp_path, MINIMAL + text))
+
+    keys = [
+        '[filter]\nexclude_databases = ["a"]\n',
+        '[rename]\na = "b"\n',
+        '[collations]\nutf8mb4_0900_ai_ci = "utf8mb4_unicode_ci"\n',
+        '[apply]\nallow_unseen = ["a"]\n',
+    ]
+    assert len({digest(text) for text in ("", *keys)}) == 5
+    assert digest("[apply]\nallow_unseen = []\n") == digest("[lanes]\ncount = 3\n") == digest("")
+    assert digest('[apply]\nallow_unseen = ["b", "a"]\n') == digest('[apply]\nallow_unseen = ["a", "b"]\n')

@@ -140,6 +140,12 @@ def test_the_printed_channel_is_a_file_of_the_same_channel(tmp_path: Path) -> No
     assert replace(alone, file="") == replace(instance, file="")
 
 
+def test_the_printed_channel_shows_no_argument_of_the_command_that_announces(tmp_path: Path) -> None:
+    command = '["curl", "-H", "Authorization: Bearer s3cret", "https://hooks.example.com/s3cret"]'
+    written(tmp_path, TEMPLATE + f"[announce]\ncommand = {command}\n")
+    assert '\nannounce.command = ["curl", "***", "***", "***"]\n' in config("shop_us", tmp_path)
+
+
 def test_a_literal_dollar_brace_and_what_is_no_variable_stay(tmp_path: Path) -> None:
     text = TEMPLATE.replace("Shops of ${region}", "$${region} ${env:HOME} $5")
     assert load_channel(find_channel("shop_eu", written(tmp_path, text)), {}).description == "${region} ${env:HOME} $5"

@@ -79,6 +79,8 @@ def verify(
     options = Options(
         full, chunk_rows, rows_per_second, seconds, max_threads_running, scope, accounts=accounts, anew=anew
     )
+    if plan is not None and (full or scope.words):
+        raise ConfigError("--plan: expected without --full, --database, --table and --shard: the plan names its rows")
     if not (repair or plan is not None or yes):
         _compare(channel, tag, channels, options)
     elif channel is None or tag is not None:
@@ -96,7 +98,7 @@ def _compare(channel: str | None, tag: str | None, channels: Path, options: Opti
 
     def compare(one: DeclaredChannel) -> str:
         outcome = verification.verify(one, channels, options)
-        if outcome.of_state("drift") or outcome.state == "incomplete":
+        if outcome.of_state("drift") or not outcome.is_complete:
             drifted.append(one.name)
         return verification.outcome_text(outcome)
 
@@ -106,12 +108,13 @@ def _compare(channel: str | None, tag: str | None, channels: Path, options: Opti
 
 
 def _repair(channel: str, channels: Path, options: Options, plan: str | None, *, repair: bool, yes: bool) -> None:
-    """Exit code 0 if no drifted row is left."""
+    """Exit code 0 if no drifted row is left, and everything was compared or the plan was made before."""
     from binlane.orchestration.commands import repair as repairing
     from binlane.orchestration.commands import verify as verification
 
     if not repair:
         raise ConfigError("--plan, --yes: expected only together with --repair")
+    outcome = None
     if plan is None:
         outcome, stored = repairing.make_plan(channel, channels, options)
         out.print(verification.outcome_text(outcome))
@@ -137,6 +140,8 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
     if stored.plan.left:
         if stored.plan.is_needed:
             out.print(repairing.left_text(stored.plan))
+        raise typer.Exit(1)
+    if outcome is not None and not outcome.is_complete:
         raise typer.Exit(1)
 
 

@@ -18,8 +18,9 @@ _MOST_BYTES: Final = 4 << 20
 _DEEPEST: Final = 8
 _LONGEST: Final = 400
 """Characters of a key, and of a value that an error quotes."""
-_SECRETS: Final = ("announce.command", "spark.conf")
-"""Keys whose values, or those below them, may be secrets: errors do not show them."""
+SECRETS: Final = ("announce.command", "spark.conf")
+"""Keys whose values, or those below them, may be secrets: errors do not show them, nor does `binlane config` what may
+be one."""
 
 
 def _refuse_bombs(tables: Mapping[str, Any], file: Path) -> None:
@@ -97,7 +98,7 @@ class Node:
 
     def _is_secret(self, key: str) -> bool:
         path = self.at(key)
-        return any(path == each or path.startswith(f"{each}.") for each in _SECRETS)
+        return any(path == each or path.startswith(f"{each}.") for each in SECRETS)
 
     def only(self, known: Collection[str]) -> None:
         """Refuse unknown keys."""

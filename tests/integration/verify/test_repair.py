@@ -169,6 +169,8 @@ def test_repair_asks_first_and_compares_rows_again_that_changed_since(
     run_on(drifted.source, "UPDATE tenant_1.t SET note = 'later' WHERE id = 7")
     run_on(drifted.target, "DELETE FROM tenant_1.p WHERE name = 'gone'", log=False)
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    for chosen in (("--full",), ("--database", "a"), ("--table", "a.t"), ("--shard", "a")):
+        assert drifted.cli("verify", CHANNEL, "--repair", "--plan", str(file), *chosen) == 2
     assert drifted.cli("verify", CHANNEL, "--repair", "--plan", str(file)) == 1
     assert "1 were already right; 1 not repaired, because the source has changed them since" in capsys.readouterr().out
     assert drifted.run() is not None

@@ -38,7 +38,6 @@ from binlane.state.records.databases import known_databases
 from binlane.state.records.verifications import (
     AS_BEFORE,
     DRIFT,
-    INCOMPLETE,
     PENDING,
     RUNNING,
     Suspect,
@@ -166,7 +165,8 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str, *, acc
             f"{channel.name}{' --full' if kind == VerifyScope.FULL else ''} --repair` shows the changes that "
             "would correct them"
         )
-    if last.state == INCOMPLETE:
+    # drift of a part is known to the next one, and what an account does not see is not
+    if not all(outcome.is_complete for outcome in outcomes):
         raise PrecheckError(f"{text}\nThe window stays applied. {_INCOMPLETE}")
     log.info("%s", text)
     return {
@@ -224,7 +224,7 @@ def outcome_text(outcome: Outcome) -> str:
         lines += [f"  {one_line(text)}" for text in _drift_texts(outcome, drift[:_SHOWN])]
     if len(drift) > _SHOWN:
         lines.append(f"  and {len(drift) - _SHOWN:,} more, in binlane.suspects on the target")
-    if outcome.state == INCOMPLETE:
+    if not outcome.is_complete:
         lines.append(_INCOMPLETE)
     if outcome.unseen:
         lines.append(f"{len(outcome.unseen):,} not compared:")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from binlane.errors import PrecheckError
-from binlane.orchestration.commands.verify import outcome_text, verify_channel
+from binlane.orchestration.commands.verify import outcome_text, verify_after, verify_channel
 from binlane.verify.outcome import Options, Outcome
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
@@ -150,6 +151,12 @@ def test_the_channel_s_file_accepts_databases_by_name(channel_of: ChannelOf, fam
     outcome = full(channel)
     assert (outcome.state, outcome.counts.tables) == ("clean", 1)
     assert "database tenant_1: the source's account lacks SELECT on `tenant_1`.*" in outcome_text(outcome)
+    # what was left out counts as compared as long as it is accepted
+    assert outcome.covered.full_through == outcome.through_seqno
+    run_on(channel.source, f"GRANT {SEES} ON tenant_1.* TO test_reader@'%'", log=False)
+    channel.write_channel("")
+    assert verify_channel(channel.config, channel.endpoints, Options()).covered.full_through is None
+    assert full(channel).covered.full_through == outcome.through_seqno
 
 
 @FAMILIES
@@ -212,6 +219,11 @@ def test_what_a_verification_does_not_see_is_neither_equal_nor_forgotten(
     outcome = full(channel)
     assert (outcome.state, outcome.suspects) == ("incomplete", ())
     assert channel.cli("verify", CHANNEL, "--full") == 1
+    assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1
+    # the slice behind it is not finished
+    config = replace(channel.config, verify=replace(channel.config.verify, slice_seconds=0))
+    with pytest.raises(PrecheckError, match="an account does not see everything"):
+        verify_after(config, channel.endpoints, "slice")
 
 
 @FAMILIES
