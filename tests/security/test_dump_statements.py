@@ -141,6 +141,7 @@ WRITTEN: Final = (
 
 def _load(flavor: Flavor) -> DumpLoad:
     load = DumpLoad(Session(None, flavor, None), VERSIONS[flavor], "dump.sql", {"shop": "back"})
+    load.statement(b"SET TIME_ZONE='+00:00'")
     assert load.statement(b"USE `shop`") == b"USE `back`"
     return load
 

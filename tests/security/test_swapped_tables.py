@@ -159,7 +159,7 @@ def test_a_dump_that_is_loaded_calls_no_function_that_changes_anything(family: s
     rows = b"INSERT INTO `t` VALUES (1)"
 
     def dump() -> Iterator[bytes]:
-        yield from (b"USE `shop`", b"CREATE TABLE `t` (n INT PRIMARY KEY)", rows)
+        yield from (b"SET TIME_ZONE='+00:00'", b"USE `shop`", b"CREATE TABLE `t` (n INT PRIMARY KEY)", rows)
         assert channel.target.query("SELECT n FROM app.t") == [(1,)]
         run_on(channel.target, SWAP[0], CHECKED, log=False)
         yield rows

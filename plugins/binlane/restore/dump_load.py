@@ -100,9 +100,11 @@ _ASSIGNMENTS: Final = re.compile(rb"\s*(?:" + _ASSIGNMENT + rb")\s*(?:,|\Z)", re
 _SET: Final = re.compile(rb"SET(?=[\s@])", re.IGNORECASE)
 _CLIENT: Final = b"CHARACTER_SET_CLIENT"
 _MODE: Final = b"SQL_MODE"
+_ZONE: Final = b"TIME_ZONE"
+_UTC: Final = "'+00:00'"
 _SESSION: Final = frozenset(
     {
-        *(_CLIENT, b"CHARACTER_SET_RESULTS", b"COLLATION_CONNECTION", b"TIME_ZONE", _MODE, b"SQL_NOTES"),
+        *(_CLIENT, b"CHARACTER_SET_RESULTS", b"COLLATION_CONNECTION", _ZONE, _MODE, b"SQL_NOTES"),
         *(b"UNIQUE_CHECKS", b"FOREIGN_KEY_CHECKS", b"NOTE_VERBOSITY"),
     }
 )
@@ -145,6 +147,8 @@ class DumpLoad:
     _is_header: bool = True
     _client: str = _UTF8MB4
     _modes: str = "''"
+    _zone: str = ""
+    """The dump's time zone, in quotes; empty: it has not said."""
     _saved: dict[bytes, tuple[bytes, str]] = field(default_factory=dict)
     """What a user variable was read from, and the value, if it decides how texts are read."""
     _closed: set[TableKey] = field(default_factory=set)
@@ -298,6 +302,12 @@ class DumpLoad:
         name = self._text(into[1])
         if self.tables and name not in self.tables:
             return None
+        if self._zone != _UTC:
+            raise self._unknown(
+                statement,
+                "behind SET TIME_ZONE='+00:00', without which nobody knows the time zone of its TIMESTAMPs: dump "
+                "without --skip-tz-utc",
+            )
         table = TableKey(self._current.lower(), name.lower())
         if table in self._closed:
             raise self._unknown(statement, "of rows in front of the table's triggers, and none of a view")
@@ -335,11 +345,11 @@ class DumpLoad:
         """Follow the variables that decide how texts are read. Raises ConfigError for a value that is not known."""
         if each["own"] is not None:
             read = each["read"].upper()
-            value = {_CLIENT: self._client, _MODE: self._modes}.get(read, "")
+            value = {_CLIENT: self._client, _MODE: self._modes, _ZONE: self._zone}.get(read, "")
             self._saved[each["own"].lower()] = read, value
             return
         variable = _CLIENT if each["names"] is not None else each["variable"].upper()
-        if variable not in (_CLIENT, _MODE):
+        if variable not in (_CLIENT, _MODE, _ZONE):
             return
         value = (each["names"] or each["value"]).decode("utf-8", "replace")
         if value.startswith("@"):
@@ -350,6 +360,8 @@ class DumpLoad:
             raise self._unknown(each.group(), "with names of modes in quotes")
         if variable == _MODE:
             self._modes = value
+        elif variable == _ZONE:
+            self._zone = value
         else:
             self._client = value.strip("'").lower()
 

@@ -26,7 +26,7 @@ from binlane.restore.logged_transactions import LoggedTransaction, RowTransactio
 from binlane.restore.ruled_out import Passage, RuledOut
 from binlane.source.end_position import first_of
 from binlane.source.identity import Start
-from binlane.source.protocol import EventSource, file_number
+from binlane.source.protocol import EventSource
 
 BEFORE: Final = 10
 AFTER: Final = 3
@@ -71,22 +71,21 @@ def scan(
     end: End,
     *,
     finds_begin: bool,
+    was_absent: bool = False,
     ruled_out: RuledOut | None = None,
 ) -> LogScan:
     """Read from ``start`` to the end of the restore and a little behind it.
 
     ``ruled_out``: the files that need not be read; None: all are. ``finds_begin``: the databases begin with their
-    CREATE DATABASE in the log. Raises PlanError for an end that the log does not have, WindowOpenError for one that it
-    does not reach, and as ``proved``.
+    CREATE DATABASE in the log. ``was_absent``: somebody has said that at ``start`` none of them was there. Raises
+    PlanError for an end that the log does not have, WindowOpenError for one that it does not reach, and as ``proved``.
     """
     found = LogScan(start.position, start.position)
     if isinstance(end, EndTime) and start.time >= end.time:
         raise PlanError(f"--until {end.text}: expected a time behind the base, which is of {_moment(start.time)}")
     if isinstance(end, EndPosition) and order(end.position) < order(start.position):
         raise PlanError(f"--until {end.text}: expected a place behind the base, which is at {start.position}")
-    run = _Run(
-        found, end, databases, _Begins(databases, file_number(start.position.file) == 1) if finds_begin else None
-    )
+    run = _Run(found, end, databases, _Begins(databases, was_absent) if finds_begin else None)
     at: Start | None = start
     while at is not None:
         at = _read(source, at, run, ruled_out)
@@ -317,8 +316,9 @@ class _Begins:
     """Finds where databases begin in the log itself."""
 
     databases: frozenset[str]
-    is_whole: bool
-    """The log begins with the server's first file."""
+    was_absent: bool
+    """Where the log is read from, none of the databases was there. The log itself does not say so: a server with data
+    begins with file 1, too, where log_bin is set later, its logs are reset, or it was made from a copy."""
     _begun: dict[str, LogPosition] = field(default_factory=dict)
     _dropped: set[str] = field(default_factory=set)
     _older: dict[str, LogPosition] = field(default_factory=dict)
@@ -336,7 +336,7 @@ class _Begins:
                 self._begun.pop(name, None)
                 self._older.pop(name, None)
                 self._dropped.add(name)
-            is_new = not change.is_only_if_missing or name in self._dropped or self.is_whole
+            is_new = not change.is_only_if_missing or name in self._dropped or self.was_absent
             if change.is_made and name not in self._begun and name not in self._older and is_new:
                 is_first = not self._begun
                 self._begun[name] = before
@@ -350,8 +350,9 @@ class _Begins:
         """Raises PlanError for a database that does not begin in the log."""
         for name in sorted(self.databases - self._begun.keys()):
             raise PlanError(
-                f"--from log: expected CREATE DATABASE {name} in {log}, found none before the end that makes it anew: "
-                "the log begins behind it; take a dump as --from"
+                f"--from log: expected CREATE DATABASE {name} in {log}, found none before the end that makes it anew "
+                "(CREATE DATABASE IF NOT EXISTS may have met an older one): take a dump as --from; or, if you know a "
+                "place in the log at which no database of this name was there, name it: --at FILE:OFFSET"
             )
         if len(set(self._begun.values())) > 1 and self._dropped:
             raise PlanError(

@@ -82,7 +82,7 @@ def test_a_database_that_is_dropped_before_the_end_is_not_there(name: str, text:
     ],
 )
 def test_a_log_that_begins_late_has_the_whole_database_only_if_it_makes_it(text: str, is_made: bool) -> None:
-    begins, place = _Begins(frozenset({"shop"}), is_whole=False), LogPosition(_FILE, len(HEAD))
+    begins, place = _Begins(frozenset({"shop"}), was_absent=False), LogPosition(_FILE, len(HEAD))
     [one] = read("shop", text)
     assert begins.begun_at(one, place) == (place if is_made else None)
     if is_made:
@@ -93,7 +93,7 @@ def test_a_log_that_begins_late_has_the_whole_database_only_if_it_makes_it(text:
 
 
 def test_a_replaced_database_begins_again() -> None:
-    begins = _Begins(frozenset({"shop"}), is_whole=False)
+    begins = _Begins(frozenset({"shop"}), was_absent=False)
     old, new = read("shop", "CREATE DATABASE shop", "CREATE OR REPLACE DATABASE shop")
     assert begins.begun_at(old, old.start) == old.start
     assert begins.begun_at(new, new.start) == new.start
@@ -114,3 +114,10 @@ def test_an_end_before_a_statement_is_before_what_its_server_has_executed(
 ) -> None:
     [one] = read("shop", logged)
     assert (spelled(asked) in map(spelled, one.statements)) is is_same
+
+
+def test_a_database_begins_with_if_not_exists_where_somebody_knows_that_it_was_absent() -> None:
+    begins = _Begins(frozenset({"shop"}), was_absent=True)
+    [one] = read("shop", "CREATE DATABASE IF NOT EXISTS shop")
+    assert begins.begun_at(one, one.start) == one.start
+    begins.require_begun("log")

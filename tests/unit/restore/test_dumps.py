@@ -102,6 +102,7 @@ def load() -> DumpLoad:
 
 def made(*statements: bytes) -> list[bytes]:
     loading = load()
+    loading.statement(b"SET TIME_ZONE='+00:00'")
     return [each for each in map(loading.statement, statements) if each is not None]
 
 
@@ -140,6 +141,7 @@ def made(*statements: bytes) -> list[bytes]:
 )  # fmt: skip
 def test_each_statement_runs_under_the_new_name_or_not_at_all(statement: bytes, expected: bytes | str | None) -> None:
     loading = load()
+    loading.statement(b"SET TIME_ZONE='+00:00'")
     assert loading.statement(b"USE `shop`") == b"USE `back`"
     if isinstance(expected, str):
         with pytest.raises((ConfigError, PlanError), match=expected):
@@ -158,3 +160,25 @@ def test_other_databases_are_passed_over() -> None:
 def test_what_no_dump_program_writes_in_front_of_a_database_is_refused() -> None:
     with pytest.raises(ConfigError, match="behind USE of a database"):
         load().statement(b"CREATE TABLE `t` (`id` int)")
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        pytest.param((), id="--skip-tz-utc"),
+        pytest.param((b"SET TIME_ZONE='SYSTEM'",), id="another zone"),
+        pytest.param((b"SET @OLD=@@TIME_ZONE", b"SET TIME_ZONE='+00:00'", b"SET TIME_ZONE=@OLD"), id="behind its end"),
+        pytest.param((b"SET TIME_ZONE='+00:00'", b"SET NAMES utf8mb4, TIME_ZONE='Europe/Berlin'"), id="in a list"),
+    ],
+)
+def test_rows_are_loaded_in_utc_or_not_at_all(zone: tuple[bytes, ...]) -> None:
+    loading = load()
+    for statement in (*zone, b"USE `shop`"):
+        loading.statement(statement)
+    with pytest.raises(ConfigError, match="dump without --skip-tz-utc"):
+        loading.statement(b"INSERT INTO `t` VALUES ('2026-11-29 12:00:00')")
+
+
+def test_the_zone_of_an_event_is_over_behind_it() -> None:
+    zones = (b"SET TIME_ZONE='+00:00'", b"SET @save=@@TIME_ZONE", b"SET time_zone='SYSTEM'", b"SET time_zone=@save")
+    assert made(*zones, b"USE `shop`", b"INSERT INTO `t` VALUES (1)")[-1] == b"INSERT INTO `t` VALUES (1)"

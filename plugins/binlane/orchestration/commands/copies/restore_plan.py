@@ -200,7 +200,8 @@ def plan_restore(request: RestoreRequest, channels: Path, resolve: Resolver | No
     databases = frozenset(old for old, _ in names)
     with doing("reading the log for the plan"):
         ruled_out = RuledOut(source, databases)
-        found = scan(source, start, databases, end, finds_begin=recorded is None, ruled_out=ruled_out)
+        begins = {"finds_begin": recorded is None, "was_absent": request.at is not None}
+        found = scan(source, start, databases, end, **begins, ruled_out=ruled_out)
     _require_room(channel, found)
     definition = RestoreDefinition(
         base=_of_base(dump)[0],
@@ -472,7 +473,7 @@ def _require_room(channel: ChannelConfig, scanned: LogScan) -> None:
 
 def _start(source: EventSource, request: RestoreRequest, recorded: DumpPlace | None) -> Start:
     if recorded is None:
-        return begin(source, OLDEST)
+        return begin(source, request.at or OLDEST)
     place = request.at or recorded.position or recorded.gtid_set
     if not place:
         raise ConfigError(
