@@ -214,6 +214,7 @@ class _Map:
         )
         self._writers: dict[int, RunWriter] = {}
         self._routes: dict[int, Route] = {}
+        self._queues = np.array([routing.queue_of(lane) for lane in range(routing.lanes + 1)], np.int64)
 
     def run(self) -> MapSummary:
         for step in self._columns.walk():
@@ -287,15 +288,16 @@ class _Map:
         self._activity.add_transaction(route.shard, lane, routed.parts, step.seqno, step.transaction.commit_time)
 
     def _run(self, run: Run) -> None:
-        home = np.array([self._route(int(number)).lane for number in range(len(self._columns.databases))], np.int64)
+        databases: Ints
+        databases, places = np.unique(run.database.astype(np.int64), return_inverse=True)
+        home = np.array([self._route(number).lane for number in databases.tolist()], np.int64)
         seqnos = run.seqno + np.arange(run.size, dtype=np.int64)
-        lanes = self._router.barriers.lanes(seqnos, home[run.database])
-        queues = np.array([self._routing.queue_of(lane) for lane in range(self._routing.lanes + 1)], np.int64)[lanes]
+        queues = self._queues[self._router.barriers.lanes(seqnos, home[places])]
         for queue in distinct(queues).tolist():
             self._writer(queue).add_run(run, np.flatnonzero(queues == queue))
         for requirement, seqno in () if self._modes is None else self._modes.asked_by(run):
             self._tally.add_requirement(requirement, seqno)
-        self._count(run)
+        self._count(run, databases, places)
 
     def _lane_alone(self, route: Route) -> int | None:
         """The lane of a database; None if its tables are divided over several."""
@@ -308,14 +310,15 @@ class _Map:
             self._routes[database] = self._routing.find(described) or Route("", 0)
         return self._routes[database]
 
-    def _count(self, run: Run) -> None:
-        """Add a run to the tally, table by table."""
+    def _count(self, run: Run, databases: Ints, places: Ints) -> None:
+        """Add a run to the tally, table by table; ``databases``: those of its transactions, ``places``: each one's
+        among them. A segment may have as many runs as DDL, so a run must not cost anything for the other databases."""
         columns, tally = self._columns, self._tally
         events = np.arange(int(run.first[0]), int(run.end[-1]))
         self._count_filtered(events)
         events = events[columns.role[events] != NONE]
-        numbers, places = first_appearances(columns.number[events], len(columns.tables))
-        seqnos = run.seqno + np.searchsorted(run.first, events[places], "right") - 1
+        numbers, earliest = first_appearances(columns.number[events], len(columns.tables))
+        seqnos = run.seqno + np.searchsorted(run.first, events[earliest], "right") - 1
         for one, seqno in zip(numbers.tolist(), seqnos.tolist(), strict=True):
             table = columns.tables[one]
             body = definition(columns.frames, int(columns.index.first[one]), table)
@@ -327,17 +330,22 @@ class _Map:
             table = columns.tables[at]
             tally.add_table(TableKey(table.database, table.table), counts)
         self._measure(run, events, number)
-        changed = np.bincount(columns.database_of_table[number], rows, minlength=len(columns.databases))
-        last = np.zeros(len(columns.databases), np.int64)
-        last[run.database] = np.arange(run.size)
-        times = columns.commit_times(run.first[last])
-        for database, count in enumerate(np.bincount(run.database, minlength=len(columns.databases)).tolist()):
-            if count:
-                route, rows = self._route(database), int(changed[database])
-                tally.add_shard(route.shard, route.lane, count, rows)
-                seqno = run.seqno + int(last[database])
-                activity = DatabaseActivity(self._lane_alone(route), count, rows, seqno, float(times[database]))
-                self._activity.add(columns.databases[database], activity)
+        changed = np.bincount(columns.database_of_table[number], rows, minlength=len(columns.databases))[databases]
+        last = np.zeros(databases.size, np.int64)
+        last[places] = np.arange(run.size)
+        of_each = zip(
+            databases.tolist(),
+            np.bincount(places).tolist(),
+            changed.astype(np.int64).tolist(),
+            (run.seqno + last).tolist(),
+            columns.commit_times(run.first[last]).tolist(),
+            strict=True,
+        )
+        for database, count, changes, seqno, time in of_each:
+            route = self._route(database)
+            tally.add_shard(route.shard, route.lane, count, changes)
+            activity = DatabaseActivity(self._lane_alone(route), count, changes, seqno, time)
+            self._activity.add(columns.databases[database], activity)
         filtered = 0 if columns.filter is None else int((run.database == len(columns.databases) - 1).sum())
         if run.size > filtered:
             tally.kinds[ROWS_ONLY] += run.size - filtered
