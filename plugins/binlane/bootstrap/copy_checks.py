@@ -92,15 +92,23 @@ def check_functions(definitions: Sequence[Definition], others: Iterable[str], ta
         )
 
 
-def check_empty(found: Collection[SchemaObject], own: Collection[SchemaObject], endpoint: Endpoint) -> None:
+EMPTY: Final = "the chosen databases to be empty"
+"""What a first copy expects of the target; ``foreign_objects`` is what was found, and ``NOT_EMPTY`` what to do then."""
+NOT_EMPTY: Final = (
+    "drop them yourself, or use --replace (in Airflow *Replace* in the form of the run), which drops these databases"
+)
+
+
+def foreign_objects(foreign: Collection[SchemaObject]) -> str:
+    """How many objects are there that no earlier attempt has created."""
+    return f"{plural(len(foreign), 'object')} that no first copy of this channel has created"
+
+
+def check_empty(there: Collection[SchemaObject], own: Collection[SchemaObject], endpoint: Endpoint) -> None:
     """Raises PrecheckError if the databases on the target contain an object that no earlier attempt has created."""
-    foreign = sorted(str(obj) for obj in set(found) - set(own))
-    if foreign:
-        raise PrecheckError(
-            f"{endpoint}: expected the chosen databases to be empty, found {plural(len(foreign), 'object')} "
-            "that no first copy of this channel has created; drop them yourself, or use --replace (in Airflow "
-            f"*Replace* in the form of the run), which drops these databases:\n{_list(foreign)}"
-        )
+    if foreign := set(there) - set(own):
+        names = _list(sorted(map(str, foreign)))
+        raise PrecheckError(f"{endpoint}: expected {EMPTY}, found {foreign_objects(foreign)}; {NOT_EMPTY}:\n{names}")
 
 
 def _list(lines: Sequence[str]) -> str:

@@ -51,7 +51,9 @@ COPY_CHECKS: Final[Mapping[str, Check]] = {
     "source-version": servers.check_source_version,
     "letter-case": servers.check_letter_case,
     "prepared-transactions": servers.check_prepared,
+    "copied-databases": held.check_copied_databases,
     "copied-tables": servers.check_copied_tables,
+    "invoker-routines": held.check_invoker_routines,
     "definers": held.check_definers,
     "accounts": held.check_accounts,
     "programs": held.check_programs,
@@ -74,6 +76,8 @@ OTHER_CHECKS: Final[Mapping[str, Check]] = {
 }
 """Of `binlane doctor` alone: advice, and what `init` brings up or does not use."""
 
+COPY_ALONE: Final = frozenset({"copied-databases"})
+"""The checks that stand in the way of a first copy, and not of a channel that begins without one."""
 ON_SOURCE: Final = frozenset({"source-connection", "source-privileges", "row-format"})
 """The checks whose statements (``Finding.mend``) are for the source; those of all others are for the target."""
 

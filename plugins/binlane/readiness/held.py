@@ -10,6 +10,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from binlane.bootstrap.copy_checks import EMPTY, NOT_EMPTY, check_functions, foreign_objects
+from binlane.bootstrap.definition_copy import contents
 from binlane.bootstrap.rehearsal import OLD_FORMAT, READ_ONLY, rehearse
 from binlane.bootstrap.sessions import write_session
 from binlane.bootstrap.spatial_references import lacking_references
@@ -24,6 +26,7 @@ from binlane.precheck.target.portability import OF_OTHERS, trust, unsupported, u
 from binlane.precheck.target.server import check_time_zones
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
+from binlane.servers.catalog import read_databases
 from binlane.servers.stored_bodies import asking
 from binlane.sql.accounts import shown_accounts
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
@@ -58,6 +61,34 @@ _OF_CODES: Final[Mapping[int, str]] = {
 }
 """By the server's error."""
 _TRUSTED: Final = frozenset({TRUSTED_FUNCTION, TRUSTED_MAKER})
+
+
+def check_copied_databases(situation: Readiness) -> Iterator[Finding]:
+    """No database to copy, or objects on the target in those that are copied. Where the channel may also begin without
+    a copy, as over a restored backup, that is advice."""
+    if situation.source is None or situation.finds_its_own or situation.exists:
+        return
+    severity = Severity.INFO if situation.asked.may_begin else Severity.FATAL
+    if not situation.databases:
+        yield Finding(severity, "source: databases", "one to copy", "none", "use `binlane init CHANNEL`")
+        return
+    with contextlib.closing(write_session(situation.endpoint)) as session:
+        there = contents(session, situation.databases)
+    if there:
+        names = sorted(map(str, there))
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        found = f"{foreign_objects(there)}: {', '.join(names[:_SHOWN])}{more}"
+        todo = f"{NOT_EMPTY}; over a restored backup `binlane init CHANNEL --start` with its place begins the channel"
+        yield Finding(severity, situation.place, EMPTY, found, todo)
+
+
+def check_invoker_routines(situation: Readiness) -> Iterator[Finding]:
+    """Routines that MariaDB may call as the target's account to make a view. Raises PrecheckError, which names them."""
+    source, target = situation.source, situation.target
+    if source is not None and target.flavor is Flavor.MARIADB:
+        others = frozenset(target.ask(read_databases)).difference(situation.databases)
+        check_functions(situation.programs, others, situation.endpoint, source.flavor)
+    yield from ()
 
 
 def check_definers(situation: Readiness) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.analyze import analyze
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.requirements import Requirement, requirements_of
+from binlane.state.channels import has_channel
 from binlane.state.records.bootstraps import has_bootstrap
 
 _Question = ParamSpec("_Question")
@@ -48,6 +49,8 @@ class ReadinessRequest:
 
     copies: bool = True
     """For a first copy."""
+    may_begin: bool = False
+    """The channel may also begin without it, over data that the target has."""
     windows: bool = True
     """For everything that may be in a window; else for what is in every one."""
     users: bool = False
@@ -199,6 +202,11 @@ class Readiness:
     def finds_its_own(self) -> bool:
         """The target already holds what this copy writes, or drops: it goes on with an earlier attempt, or replaces."""
         return self.asked.replaces or self.target.ask(has_bootstrap, self.channel.name)
+
+    @cached_property
+    def exists(self) -> bool:
+        """The channel has begun on this target."""
+        return self.target.ask(has_channel, self.channel.name)
 
     @cached_property
     def accounts(self) -> Accounts:

@@ -9,11 +9,11 @@ import pytest
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer
-from tests.integration.bootstrap.conftest import clean_servers, either, fresh
+from tests.integration.bootstrap.conftest import clean_servers, either, fresh, mariadb
 from tests.integration.bootstrap.test_bootstrap import make_objects
 from tests.integration.window.conftest import Channel, run_on
 
-__all__ = ["clean_servers", "either", "limited"]
+__all__ = ["clean_servers", "either", "limited", "mariadb"]
 
 SOURCE, TARGET = "test_source", "test_target"
 

@@ -201,3 +201,71 @@ def test_an_object_that_the_target_refuses_later_is_named(
     assert limited.cli("bootstrap", CHANNEL, "--users") == 1
     said = capsys.readouterr().err
     assert re.search(r"function shop\.twice: the server says: .*\(1419\); SET GLOBAL log_bin_trust_function", said)
+
+
+def test_what_the_target_has_in_the_databases_of_a_first_copy_is_said_before_and_has_a_way_out(
+    either: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(either.source, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    run_on(
+        either.target,
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.mine (id INT PRIMARY KEY)",
+        "CREATE VIEW shop.seen AS SELECT id FROM shop.mine",
+        "CREATE PROCEDURE shop.p () SELECT 1",
+    )
+    seen = (
+        "expected the chosen databases to be empty, found 3 objects that no first copy of this channel has created: "
+        "procedure shop.p, table shop.mine, view shop.seen"
+    )
+    code, said = doctor(either, capsys)
+    noted = next(line for line in said.splitlines() if "copied-databases" in line)
+    assert (code, noted.split(":")[0], seen in noted) == (0, "note  copied-databases", True), said
+    step = "drop them yourself, or use --replace"
+    assert step in said
+    assert f"channel {CHANNEL}: ready for `binlane init {CHANNEL}`, not for `binlane bootstrap {CHANNEL}`: " in said
+    assert either.cli("bootstrap", CHANNEL) == 1
+    refused = capsys.readouterr().err
+    assert seen in refused
+    assert step in refused
+    assert either.target.query("SHOW DATABASES LIKE 'binlane'") == []
+    assert either.cli("bootstrap", CHANNEL, "--replace") == 0
+    either.assert_equal()
+    assert re.search(rf"^channel {CHANNEL}: ready: ", doctor(either, capsys)[1], re.MULTILINE)
+
+
+def test_a_first_copy_without_a_database_is_said_before(either: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = doctor(either, capsys)
+    assert (code, "copied-databases: source: databases: expected one to copy, found none" in said) == (0, True), said
+    assert either.cli("bootstrap", CHANNEL) == 1
+    assert f"use `binlane init {CHANNEL}`" in capsys.readouterr().err
+    assert either.cli("init", CHANNEL) == 0
+    assert re.search(rf"^channel {CHANNEL}: ready: ", doctor(either, capsys)[1], re.MULTILINE)
+
+
+def test_a_routine_that_mariadb_may_call_to_make_a_view_is_said_before(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(mariadb.target, "CREATE DATABASE test_other", "CREATE TABLE test_other.t (id INT PRIMARY KEY)")
+    run_on(
+        mariadb.source,
+        "CREATE DATABASE shop",
+        "CREATE DATABASE test_other",
+        "CREATE TABLE test_other.t (id INT PRIMARY KEY)",
+        "CREATE FUNCTION shop.f () RETURNS INT READS SQL DATA SQL SECURITY INVOKER "
+        "RETURN (SELECT COUNT(*) FROM test_other.t)",
+        "CREATE VIEW shop.v AS SELECT 1 AS a",
+    )
+    mariadb.write_channel('[filter]\nexclude_databases = ["test_other"]')
+    code, said = doctor(mariadb, capsys)
+    assert (code, "invoker-routines: " in said, "function shop.f: it has a table of test_other" in said) == (
+        1,
+        True,
+        True,
+    ), said
+    assert mariadb.cli("bootstrap", CHANNEL) == 1
+    assert "make them SQL SECURITY DEFINER on the source" in capsys.readouterr().err
+    assert mariadb.target.query("SHOW DATABASES LIKE 'binlane'") == []
+    run_on(mariadb.source, "ALTER FUNCTION shop.f SQL SECURITY DEFINER")
+    assert doctor(mariadb, capsys)[0] == 0
+    assert mariadb.cli("bootstrap", CHANNEL) == 0

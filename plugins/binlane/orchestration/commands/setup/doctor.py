@@ -25,6 +25,7 @@ from binlane.precheck.account.privileges import Order
 from binlane.precheck.situation.finding import Finding
 from binlane.readiness.checks import (
     CHANNEL_CHECKS,
+    COPY_ALONE,
     COPY_CHECKS,
     ON_SOURCE,
     OTHER_CHECKS,
@@ -72,11 +73,14 @@ def doctor(
     channel = load_channel(find_channel(name, folder))
     connections, asked = connections_of(channel, load_stores, asks=asks_airflow)
     failed = total = 0
+    only_begins = False
     for each in itertools.chain(asked, _answers(channel, connections, copies_users)):
         total += 1
         failed += not each.is_ok
+        only_begins |= each.check in COPY_ALONE and bool(each.findings)
         _show(each, out)
-    text = f"not ready: {failed} of {plural(total, 'check')} failed" if failed else f"ready: {plural(total, 'check')}"
+    ready = f"ready for `binlane init {name}`, not for `binlane bootstrap {name}`" if only_begins else "ready"
+    text = f"not ready: {failed} of {plural(total, 'check')} failed" if failed else f"{ready}: {plural(total, 'check')}"
     out.line((f"channel {name}: {text}", "bold red" if failed else "bold"))
     return not failed
 
@@ -95,7 +99,7 @@ def _answers(channel: ChannelConfig, connections: Connections, copies_users: boo
         return
     copies = _may_copy(channel, endpoints)
     users = applies_accounts(channel) or (copies and copies_users)
-    asked = ReadinessRequest(copies=copies, users=users, connections=_JOBS if copies else 0)
+    asked = ReadinessRequest(copies=copies, may_begin=copies, users=users, connections=_JOBS if copies else 0)
     checks: dict[str, Check] = {**CHANNEL_CHECKS, **(COPY_CHECKS if copies else {}), **OTHER_CHECKS}
     checks = {name: checks[name] for name in sorted(checks, key=lambda name: name not in _FIRST)}
     left, is_blind = dict(checks), False
