@@ -266,6 +266,42 @@ def test_a_note_that_is_no_fingerprint_proves_nothing(
             run_lane(pair.engine, window.plan, 2, window.source, QUICK)
 
 
+@pytest.mark.parametrize("target", ["mariadb_target", "target_without_binlog"])
+@pytest.mark.parametrize("has_run", [True, False])
+@pytest.mark.paired
+def test_a_note_of_another_version_proves_nothing(
+    mariadb_source: PrivateServer,
+    target: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    has_run: bool,
+) -> None:
+    """A newer server may show the same definition in other words."""
+    statement = "ALTER TABLE t ADD KEY (b)"
+    with fresh_pair(mariadb_source, request.getfixturevalue(target)) as pair:
+        pair.both(_ONE)
+        window = _killed(pair, monkeypatch, statement, committed(pair, *[statement] * has_run))
+        pair.target.query("UPDATE binlane.ddl SET fingerprint = CONCAT(fingerprint, ' of before')")
+        for _ in range(2):
+            with pytest.raises(UndecidableError, match=r"noted on a server of version .* of before, and this one is"):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        decide_ddl(pair.engine, "orders", 1, ran=has_run)
+        run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        shown = f"SHOW CREATE TABLE {DATABASE}.t"
+        assert pair.rows(shown) == pair.source.query(shown)
+
+
+def test_a_note_is_read_in_another_time_zone_of_the_server(mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    mariadb_pair.both("CREATE TABLE t (b INT, at TIMESTAMP NOT NULL DEFAULT '2026-01-02 03:04:05')")
+    window = _killed(mariadb_pair, monkeypatch, "ALTER TABLE t ADD KEY (b)", committed(mariadb_pair))
+    mariadb_pair.target.query("SET GLOBAL time_zone = '+05:00'")
+    try:
+        run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
+    finally:
+        mariadb_pair.target.query("SET GLOBAL time_zone = 'SYSTEM'")
+    assert mariadb_pair.rows(f"SHOW INDEX FROM {DATABASE}.t") != []
+
+
 def test_no_answer_is_taken_while_a_statement_runs_of_which_was_asked_before(
     mariadb_source: PrivateServer, target_without_binlog: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pymysql
 
@@ -41,6 +41,12 @@ _ENGINE: Final = re.compile(r"\bENGINE\s*=?\s*['\"`]?(\w+)", re.I)
 """An engine that a statement names; any other word behind ENGINE counts as one, too."""
 _MAKES_TABLE: Final = re.compile(r"\bCREATE\s+TABLE\b(?!.*\bENGINE\b)", re.I | re.S)
 _DROPS_DATABASE: Final = re.compile(r"\bDROP\s+(?:DATABASE|SCHEMA)\b", re.I)
+_STORED: Final = re.compile(r"([0-9a-f]{32}):([0-9]{1,9}):([0-9a-f]{32}|):(.*)")
+_SHOWN: Final = "VERSION()"
+_MARIADB_SHOWN: Final = "CONCAT_WS(' ', VERSION(), NULLIF(@@old_mode, ''))"
+"""With UTF8_IS_UTF8MB3 the same character set has another name."""
+_LONGEST_VERSION: Final = 50
+"""Characters that the column has room for."""
 _SYSTEM: Final = ("information_schema", "performance_schema", "sys")
 
 
@@ -106,6 +112,9 @@ class Fingerprint:
     """Number of tables and views."""
     ids: str | None
     """Digest of the ids of its tables, which a swap of two tables changes; None if they are not known."""
+    version: str
+    """The server's version, and its modes in which definitions are shown: another one may spell the same definition in
+    other words."""
     is_whole: bool
     """All its tables are InnoDB's, which alone have ids, and are found by their names."""
     unreadable: bool
@@ -115,17 +124,45 @@ class Fingerprint:
     @property
     def stored(self) -> str:
         """As it is kept beside the statement."""
-        return ":".join((self.digest, str(self.tables), *(() if self.ids is None else (self.ids,))))
+        return ":".join((self.digest, str(self.tables), self.ids or "", self.version))
 
-    def has_changed(self, stored: str) -> bool:
-        """Whether anything that both have is another than in what was kept."""
-        digest, _, rest = stored.partition(":")
-        ids = rest.partition(":")[2]
-        return digest != self.digest or bool(ids and self.ids is not None and ids != self.ids)
+    def has_changed(self, stored: str) -> bool | None:
+        """Whether anything that both have is another than in what was kept; None if they cannot be compared: it is no
+        fingerprint, or one that a server of another version has shown."""
+        noted = _Noted.parse(stored)
+        if noted is None or noted.version != self.version:
+            return None
+        return noted.digest != self.digest or bool(noted.ids and self.ids is not None and noted.ids != self.ids)
 
     def shows_swaps(self, stored: str) -> bool:
         """Whether a swap of two tables has changed it."""
-        return self.is_whole and self.ids is not None and stored.count(":") > 1
+        noted = _Noted.parse(stored)
+        return self.is_whole and self.ids is not None and noted is not None and noted.ids != ""
+
+    def has_fewer_tables(self, stored: str) -> bool:
+        """Whether there were more tables in what was kept."""
+        noted = _Noted.parse(stored)
+        return noted is not None and self.tables < noted.tables
+
+
+class _Noted(NamedTuple):
+    """What was kept of a fingerprint."""
+
+    digest: str
+    tables: int
+    ids: str
+    version: str
+
+    @classmethod
+    def parse(cls, stored: str) -> _Noted | None:
+        match = _STORED.fullmatch(stored)
+        return None if match is None else cls(match[1], int(match[2]), match[3], match[4])
+
+
+def version_of(stored: str) -> str | None:
+    """The version of the server that has shown what was kept; None if it is no fingerprint."""
+    noted = _Noted.parse(stored)
+    return None if noted is None else noted.version
 
 
 _VIEW: Final = (
@@ -143,6 +180,16 @@ def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerpr
     one would. A statement whose databases cannot be read is applied while no other lane moves, so that all databases
     are looked at.
     """
+    # literals of TIMESTAMP, and times of programs, are shown in the session's
+    session.execute("SET SESSION time_zone = '+00:00'")
+    try:
+        return _fingerprint(session, item, with_ids=with_ids)
+    finally:
+        if session.connection.open:
+            session.execute("SET SESSION time_zone = DEFAULT")
+
+
+def _fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerprint:
     text = decoded(item.payload, item.context or SessionContext())
     names, databases = _named(session, item)
     digest = hashlib.sha256()
@@ -162,7 +209,13 @@ def fingerprint(session: LaneSession, item: Item, *, with_ids: bool) -> Fingerpr
     is_whole = "\ufffd" not in text and all(
         str(engine).lower() == _INNODB for _, _, kind, engine in tables if "VIEW" not in str(kind)
     )
-    return Fingerprint(digest.hexdigest(), len(tables), ids, is_whole, unreadable)
+    return Fingerprint(digest.hexdigest()[:32], len(tables), ids, _version(session), is_whole, unreadable)
+
+
+def _version(session: LaneSession) -> str:
+    shown = _MARIADB_SHOWN if session.flavor is Flavor.MARIADB else _SHOWN
+    # a server with a log says so in its version
+    return str(session.value(f"SELECT {shown}")).replace("-log", "")[:_LONGEST_VERSION]
 
 
 def is_atomic(session: LaneSession, item: Item) -> bool:

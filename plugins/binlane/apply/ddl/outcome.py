@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.ddl.fingerprint import Fingerprint
+from binlane.apply.ddl.fingerprint import Fingerprint, version_of
 from binlane.apply.ddl.text import in_parts, repeated
 from binlane.errors import UndecidableError
 from binlane.lazy_dataclass import dataclass
@@ -91,14 +91,16 @@ def after_crash(session: LaneSession, item: Item, begun: DdlIntent, now: Fingerp
     before they are durable. What has left the definitions as they were may run again: ``keeps_definitions`` has the
     others.
     """
-    del place
     if begun.fingerprint == REFUSED:
         return repeated(item)
-    unchanged, (_, statement) = not now.has_changed(begun.fingerprint), in_parts(item)
-    if _CREATES_DATABASE.match(statement) is not None and not unchanged:
+    changed, (_, statement) = now.has_changed(begun.fingerprint), in_parts(item)
+    if _CREATES_DATABASE.match(statement) is not None and changed is not False:
         return _replacing_database(session, item)
-    again = unchanged or _HARMLESS.match(statement) or _is_damaged(statement, begun, now)
-    return repeated(item) if again else None
+    if changed is False or _HARMLESS.match(statement) or _is_damaged(statement, begun, now):
+        return repeated(item)
+    if changed is None:
+        raise _question(session, statement, begun, now, place)
+    return None
 
 
 def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Fingerprint, place: DdlPlace) -> Item | None:
@@ -106,26 +108,35 @@ def left_to_run(session: LaneSession, item: Item, stored: DdlIntent, now: Finger
     is unknown."""
     _, statement = in_parts(item)
     changed, shows_swaps = now.has_changed(stored.fingerprint), now.shows_swaps(stored.fingerprint)
-    # a text of another form is no fingerprint, and proves nothing
-    comparable = ":" in stored.fingerprint
-    if comparable and changed and _CREATES_DATABASE.match(statement) is not None:
+    if changed and _CREATES_DATABASE.match(statement) is not None:
         return _replacing_database(session, item)
     divides = session.flavor is Flavor.MYSQL and not shows_swaps
-    fills_in_part = divides and changed and _FILLS.match(statement) is not None
+    fills_in_part = divides and changed is not False and _FILLS.match(statement) is not None
     if _HARMLESS.match(statement) and not fills_in_part:
         return item
     in_part = fills_in_part or _SEVERAL.match(statement) or (divides and _RENAMES_SEVERAL.match(statement))
-    if comparable and changed and not in_part:
+    if changed and not in_part:
         return item if _is_damaged(statement, stored, now) else None
-    if not changed and shows_swaps and _VISIBLE.match(statement) and not _MOVES_COLUMNS.match(statement):
+    if changed is False and shows_swaps and _VISIBLE.match(statement) and not _MOVES_COLUMNS.match(statement):
         return item
-    if comparable and not changed and _CREATES_TABLE.match(statement):
+    if changed is False and _CREATES_TABLE.match(statement):
         return item
+    raise _question(session, statement, stored, now, place)
+
+
+def _question(
+    session: LaneSession, statement: bytes, stored: DdlIntent, now: Fingerprint, place: DdlPlace
+) -> UndecidableError:
     ask_operator(session.cursor, place.key.channel, place.seqno)
-    raise UndecidableError(
+    changed, version = now.has_changed(stored.fingerprint), version_of(stored.fingerprint)
+    seen = f"have {'changed' if changed else 'not changed'} since"
+    if changed is None:
+        seen = f"were noted on a server of version {version}, and this one is {now.version}"
+        seen = "were not noted" if version is None else seen
+    return UndecidableError(
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
-        "and its outcome is unknown; the definitions on the target have "
-        f"{'changed' if changed else 'not changed'} since, which proves neither outcome. Look at the target, "
+        "and its outcome is unknown; the definitions on the target "
+        f"{seen}, which proves neither outcome. Look at the target, "
         f"record whether the statement has run (`binlane decide {place.key.channel} {place.seqno} --ran`, or "
         "--not-run), and run the lane again (a target with a binlog, on MySQL with GTIDs, shows the outcome of most "
         "statements on tables of InnoDB by itself; so do its tables' ids, for which the account needs PROCESS):\n"
@@ -150,7 +161,7 @@ def _is_damaged(statement: bytes, begun: DdlIntent, now: Fingerprint) -> bool:
     again."""
     if _ALTERS_TABLE.match(statement) is None:
         return False
-    return now.unreadable or now.tables < int(begun.fingerprint.partition(":")[2].partition(":")[0] or 0)
+    return now.unreadable or now.has_fewer_tables(begun.fingerprint)
 
 
 def _is_empty(session: LaneSession, item: Item) -> bool:
