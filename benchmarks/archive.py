@@ -35,7 +35,6 @@ from benchmarks.channel import Channel, open_channel
 from benchmarks.fresh import in_fresh_process
 from benchmarks.private import Lab, TrafficWriter, make_base, start_source
 from benchmarks.workloads import WORKLOADS
-from binlane.binlog.reader import LogReader
 from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, EventType
 from binlane.model import Flavor
@@ -115,8 +114,7 @@ def repeated(base: Archive, folder: Path, size: int) -> Archive:
 
 def _renumber(data: bytearray, segment: Segment, shift: int) -> None:
     """Add ``shift`` to the number in every GTID and XID event, and compute their checksums again."""
-    log = LogReader(memoryview(bytes(data)), segment.name, verify=False).format
-    frames = frame(bytes(data), _LOG_START, CHECKSUM_LENGTH, log.header_length)
+    frames = frame(bytes(data), _LOG_START, CHECKSUM_LENGTH)
     numbered = np.isin(frames.type_code, [EventType.MARIADB_GTID, EventType.XID])
     for offset, length in zip(frames.offset[numbered].tolist(), frames.size[numbered].tolist(), strict=True):
         at, end = offset + HEADER.size, offset + length - CHECKSUM_LENGTH

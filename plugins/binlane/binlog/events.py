@@ -337,8 +337,7 @@ def parse_event(
     """
     header = read_header(data, at, name)
     is_format = header.type_code == EventType.FORMAT_DESCRIPTION
-    start = at + (HEADER.size if is_format else log_format.header_length)
-    body = data[start : at + header.event_size]
+    body = data[at + HEADER.size : at + header.event_size]
     tail = own_checksum_length(body) if is_format else log_format.checksum.length
     if len(body) < tail:
         raise BinlogError(

@@ -83,7 +83,6 @@ class FormatDescription:
     """The format of later events, and the server that wrote them."""
 
     server_version: str
-    header_length: int = HEADER.size
     post_header_lengths: bytes = _POST_HEADER_LENGTHS
     """One byte per type, type 1 first."""
     checksum: ChecksumAlgorithm = ChecksumAlgorithm.NONE
@@ -101,8 +100,11 @@ class FormatDescription:
             )
         if _PERMUTED_TYPES.match(server_version) is not None:
             raise UnsupportedEventError(f"{server_version} is a pre-release with event types of its own")
-        if header_length < HEADER.size:
-            raise ValueError(f"header length {header_length}, expected {HEADER.size} or more")
+        if header_length != HEADER.size:
+            raise ValueError(
+                f"header length {header_length}, expected {HEADER.size} as all servers write it: the file is damaged "
+                "here, or somebody has changed it; fetch it again from the server"
+            )
         lengths = bytes(body[_FIXED.size :])
         checksum = ChecksumAlgorithm.NONE
         if has_checksum_fields(server_version):
@@ -116,7 +118,7 @@ class FormatDescription:
                 f"{server_version!r} is a version without checksums, but {len(lengths)} lengths or more are those of a "
                 "newer one: the version is damaged"
             )
-        return cls(server_version, header_length, lengths, checksum, created)
+        return cls(server_version, lengths, checksum, created)
 
     @property
     def version(self) -> tuple[int, int, int]:

@@ -108,7 +108,7 @@ class LogReader:
         unpack, crc32, format_type = HEADER.unpack_from, zlib.crc32, int(EventType.FORMAT_DESCRIPTION)
         # tuple.__new__ instead of EventHeader(...) and RawEvent(...), whose calls take a third of the loop's time
         make = tuple.__new__
-        length, tail = self.format.header_length, self.format.checksum.length
+        length, tail = HEADER.size, self.format.checksum.length
         end, at = len(data), int(start)
         while at < end:
             self.position = at
@@ -121,7 +121,7 @@ class LogReader:
             code = header.type_code
             if code == format_type:
                 self.format = self._read_format(header)
-                length, tail = self.format.header_length, self.format.checksum.length
+                tail = self.format.checksum.length
                 body = data[at + HEADER.size : after]
                 yield RawEvent(BufferOffset(at), header, body[: len(body) - own_checksum_length(body)])
                 at = after

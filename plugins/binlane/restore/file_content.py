@@ -21,7 +21,7 @@ from binlane.binlog.vector import frames as vector
 from binlane.binlog.vector.arrays import Flags, Ints
 from binlane.binlog.vector.frames import Frames, frame
 from binlane.binlog.vector.inflated_segment import inflated
-from binlane.binlog.wire import EventType, RawEvent
+from binlane.binlog.wire import HEADER, EventType, RawEvent
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.plan.transaction.decode import statement_facts
@@ -104,7 +104,7 @@ class FileContent:
             return
         carried = self._maps
         data = b"".join((*carried, chunk.data)) if carried else chunk.data
-        frames = frame(data, 0, self._format.checksum.length, self._format.header_length)
+        frames = frame(data, 0, self._format.checksum.length)
         frames.check(self._name)
         if frames.offset.size == len(carried):
             return
@@ -112,7 +112,7 @@ class FileContent:
         self._maps = _maps_of_open_statement(frames)
         if (laid_out := inflated(frames)) is not None:
             # the maps in front are no compressed events, and stay there
-            frames = frame(laid_out.data, 0, frames.checksum_length, frames.header_length)
+            frames = frame(laid_out.data, 0, frames.checksum_length)
         self.of_any += int(np.count_nonzero(~_KNOWN[frames.type_code]))
         for event in self._statements(frames).tolist():
             self._query(frames.raw(event))
@@ -203,7 +203,7 @@ def ddl_databases(query: Query, event: RawEvent, flavor: Flavor) -> frozenset[st
 def _is_frame(frames: Frames, events: Ints) -> Flags:
     """Whether QUERY events are BEGIN or COMMIT as servers write them."""
     data, found = frames.data, np.zeros(events.size, np.bool_)
-    body = frames.offset[events] + frames.header_length
+    body = frames.offset[events] + HEADER.size
     end = frames.offset[events] + frames.size[events].astype(np.int64) - frames.checksum_length
     plain = np.flatnonzero((frames.type_code[events] == _T.QUERY) & (end - body >= _QUERY_HEAD))
     body, end = body[plain], end[plain]

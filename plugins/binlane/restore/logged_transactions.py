@@ -27,7 +27,7 @@ from binlane.binlog.vector.arrays import Flags, Ints
 from binlane.binlog.vector.decompress import open_payloads
 from binlane.binlog.vector.frames import Frames, frame
 from binlane.binlog.vector.simple_transactions import numbered
-from binlane.binlog.wire import EventType, RawEvent
+from binlane.binlog.wire import HEADER, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Item, ItemKind, LogPosition, SessionContext
@@ -149,7 +149,7 @@ class TransactionReader:
             self._format = described(chunk.data, self._name)
             self._boundaries = Boundaries(self._format, self._name)
             return
-        frames = frame(chunk.data, 0, self._format.checksum.length, self._format.header_length)
+        frames = frame(chunk.data, 0, self._format.checksum.length)
         frames.check(self._name)
         simple = _Simple.of(frames, self._format, self._name, self._databases)
         index = 0
@@ -252,8 +252,8 @@ def _maps_of(frames: Frames, databases: Collection[str]) -> Flags:
     """Whether an event is a TABLE_MAP of one of the databases."""
     found = np.zeros(frames.offset.size, np.bool_)
     maps = np.flatnonzero(frames.type_code == _T.TABLE_MAP)
-    body = frames.offset[maps] + frames.header_length
-    room = frames.size[maps].astype(np.int64) - frames.header_length - frames.checksum_length - _NAME_AT - 1
+    body = frames.offset[maps] + HEADER.size
+    room = frames.size[maps].astype(np.int64) - HEADER.size - frames.checksum_length - _NAME_AT - 1
     maps, body, room = maps[room >= 0], body[room >= 0], room[room >= 0]
     length = frames.data[body + _NAME_AT].astype(np.int64)
     for name in {each.encode() for each in databases}:
@@ -307,7 +307,7 @@ def _numbers(frames: Frames, first: Ints) -> NDArray[np.uint64]:
     found = np.zeros(first.size, np.uint64)
     for kind, at in _NUMBER_AT.items():
         gtids = np.flatnonzero(frames.type_code[first] == kind)
-        places = (frames.offset[first[gtids]] + frames.header_length + at)[:, None] + np.arange(8)
+        places = (frames.offset[first[gtids]] + HEADER.size + at)[:, None] + np.arange(8)
         found[gtids] = frames.data[places].view("<u8").ravel()
     return found
 

@@ -94,7 +94,7 @@ def _statements(
             if limit is not None and read > limit:
                 yield None
                 return
-            frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
+            frames = frame(chunk.data, 0, log_format.checksum.length)
             frames.check(name)
             for index in np.flatnonzero(np.isin(frames.type_code, _STATEMENTS)).tolist():
                 yield frames.raw(index, chunk.offset), log_format, chunk.file

@@ -310,7 +310,7 @@ class Extraction:
     def _frames(self, chunk: LogChunk) -> Frames:
         """The chunk's events, their sizes and checksums verified."""
         name = self._boundaries.name
-        frames = frame(chunk.data, 0, self._format.checksum.length, self._format.header_length)
+        frames = frame(chunk.data, 0, self._format.checksum.length)
         if frames.error != framing.OK:
             raise BinlogError(
                 f"{where(name, chunk.offset + frames.end)}event_size is smaller than the smallest possible "

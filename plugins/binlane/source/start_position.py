@@ -152,7 +152,7 @@ def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | N
         chunk = next(chunks, None)
         if chunk is None or chunk.file != file:
             return None
-        frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
+        frames = frame(chunk.data, 0, log_format.checksum.length)
         for index, code in enumerate(frames.type_code[:4].tolist()):
             if code in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
                 head = gtids_in(frames.raw(index, chunk.offset), log_format, f"{source.name}/{file}")

@@ -220,7 +220,7 @@ class ChangeReader:
                 if chunk.offset == LOG_START:
                     log_format = described(chunk.data, name)
                     continue
-                frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
+                frames = frame(chunk.data, 0, log_format.checksum.length)
                 frames.check(name)
                 for index in range(frames.offset.size):
                     self._take(frames.raw(index, chunk.offset), log_format, name)
@@ -249,7 +249,7 @@ class ChangeReader:
         # the arrays keep the pages
         with segment.opened() as data:
             log_format = LogReader(data, name, verify=False).format
-            frames = frame(data, LOG_BEGIN, log_format.checksum.length, log_format.header_length)
+            frames = frame(data, LOG_BEGIN, log_format.checksum.length)
         frames.check(name)
         if not can_read(frames):
             return None

@@ -16,7 +16,7 @@ from binlane.binlog.types.readers import Reader
 from binlane.binlog.types.type_codes import LengthRule
 from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.binlog.vector.frames import Frames, TableIndex, row_images, table_layouts
-from binlane.binlog.wire import EventType
+from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import UnsupportedEventError
 from binlane.kernels.rows import value_ranges
 from binlane.lazy_dataclass import dataclass
@@ -95,7 +95,7 @@ def statements(frames: Frames, post_header: int) -> Ints:
     events = np.flatnonzero(_TOLD[frames.type_code])
     if post_header <= _STATUS_AT + 1:
         return events  # of a server before MySQL 5.0
-    body = frames.offset[events] + frames.header_length
+    body = frames.offset[events] + HEADER.size
     end = frames.offset[events] + frames.size[events] - frames.checksum_length
     queries = np.flatnonzero((frames.type_code[events] == EventType.QUERY) & (end - body > post_header))
     head = body[queries]

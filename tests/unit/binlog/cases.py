@@ -68,7 +68,7 @@ def format_event(log_format: FormatDescription, flags: int = 0) -> bytes:
     header = HEADER.unpack_from(bare)
     body = bytearray(bare[HEADER.size : -4])
     body[-1] = log_format.checksum
-    body[52:57] = struct.pack("<IB", log_format.created, log_format.header_length)
+    body[52:56] = struct.pack("<I", log_format.created)
     event = HEADER.pack(*header) + body
     return event[:17] + bytes((flags,)) + event[18:] + zlib.crc32(event).to_bytes(4, "little")
 

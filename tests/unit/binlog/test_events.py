@@ -172,12 +172,12 @@ def test_an_old_format_has_neither_algorithm_nor_checksum() -> None:
     assert parse_event(memoryview(event), 0)[1] == old
 
 
-def test_a_format_without_checksum_announces_plain_headers_and_no_start() -> None:
-    source = FormatDescription("10.11.19-MariaDB", 27, b"\x38\x0d", ChecksumAlgorithm.CRC32, created=1_700_000_000)
+def test_a_format_without_checksum_announces_no_start() -> None:
+    source = FormatDescription("10.11.19-MariaDB", b"\x38\x0d", ChecksumAlgorithm.CRC32, created=1_700_000_000)
 
     told = parse_event(memoryview(source.without_checksum()), 0)[1]
 
-    assert told == FormatDescription("10.11.19-MariaDB", 19, b"\x38\x0d", ChecksumAlgorithm.NONE, created=0)
+    assert told == FormatDescription("10.11.19-MariaDB", b"\x38\x0d", ChecksumAlgorithm.NONE, created=0)
 
 
 @pytest.mark.parametrize(
@@ -198,11 +198,13 @@ def test_another_binlog_version_is_refused() -> None:
         parse_event(memoryview(data), 0)
 
 
-def test_a_header_length_below_19_is_refused() -> None:
+@pytest.mark.parametrize("length", [0, 18, 20, 27])
+def test_a_header_length_other_than_19_is_refused(length: int) -> None:
+    """No server writes one; limits of sizes are looked for behind 19 bytes."""
     data = bytearray(BARE_FORMAT.without_checksum())
-    data[19 + 56] = 18
+    data[19 + 56] = length
 
-    with pytest.raises(BinlogError, match="header length 18"):
+    with pytest.raises(BinlogError, match=f"header length {length}, expected 19"):
         parse_event(memoryview(data), 0)
 
 

@@ -74,25 +74,6 @@ def test_a_damaged_version_does_not_turn_checksums_off() -> None:
         read(bytes(data))
 
 
-def test_a_format_with_longer_headers_is_honoured() -> None:
-    longer = replace(OLD, header_length=27)
-    stretched = HEADER.pack(0, T.XID, 1, 27 + 8, 0, 0) + bytes(8) + XID[19:]
-    described = bytearray(longer.without_checksum())
-    described[19 + 56] = 27
-
-    events = read(MAGIC + described + stretched + stretched)
-
-    assert [bytes(event.body) for event in events[1:]] == [XID[19:], XID[19:]]
-
-
-def test_a_size_below_the_longer_header_is_refused() -> None:
-    described = bytearray(OLD.without_checksum())
-    described[19 + 56] = 31
-
-    with pytest.raises(BinlogError, match=r"XID: event_size 27 is smaller than a header \(31 bytes\)"):
-        read(MAGIC + described + XID + bytes(8))
-
-
 def test_the_algorithm_is_read_again_at_every_format() -> None:
     with_crc = format_event(replace(MYSQL, checksum=ChecksumAlgorithm.CRC32))
     without = format_event(replace(MYSQL, checksum=ChecksumAlgorithm.NONE))

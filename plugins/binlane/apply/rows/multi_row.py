@@ -27,7 +27,7 @@ from binlane.binlog.vector.arrays import Bytes, Ints, distinct
 from binlane.binlog.vector.column_literals import ColumnLiterals, values_of
 from binlane.binlog.vector.frames import Frames, TableIndex, row_images, table_layouts
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, row_counts
-from binlane.binlog.wire import EventType
+from binlane.binlog.wire import HEADER, EventType
 from binlane.garbage import uncollected
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, RowCounts, TableKey
@@ -273,7 +273,7 @@ def stretches(
     """A payload's rows events in order. ``maps`` and ``tables``: by number of the table; None: to be written event by
     event. Raises as ``row_images``."""
     events = np.flatnonzero((index.number >= 0) & (frames.type_code != EventType.TABLE_MAP))
-    flags = frames.data[frames.offset[events] + frames.header_length + FLAGS_IN_BODY]
+    flags = frames.data[frames.offset[events] + HEADER.size + FLAGS_IN_BODY]
     may = np.array([table is not None for table in tables], np.bool_)[index.number[events]]
     may &= (flags & CHECKS_OFF == 0) & (_KIND[frames.type_code[events]] >= 0)
     images, first = np.empty((0, 4), np.int64), np.zeros(events.size + 1, np.int64)

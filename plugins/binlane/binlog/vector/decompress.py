@@ -59,7 +59,7 @@ def open_payloads(frames: Frames, most: int, budget: int) -> Opened | None:
         return None
     found = np.empty((count, 4), np.int64)
     used = payloads.payload_heads(
-        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+        frames.data, frames.offset, frames.type_code, frames.size, HEADER.size, frames.checksum_length,
         most, budget, found,
     )  # fmt: skip
     found = found[:used]
@@ -90,7 +90,7 @@ def _unzipped(data: Bytes, found: Ints) -> list[bytes]:
 def open_rows(frames: Frames, most: int, budget: int) -> Opened | None:
     """As ``open_payloads``, for MariaDB's compressed rows events, each of which becomes one uncompressed event."""
     count = int(np.count_nonzero(_BITMAPS[frames.type_code]))
-    if count == 0 or frames.header_length != _HEADER:
+    if count == 0:
         return None
     found = np.empty((count, 5), np.int64)
     used = payloads.rows_heads(
@@ -128,11 +128,11 @@ def largest_inflated(frames: Frames) -> tuple[int, int]:
     used = 0
     if found.size:
         used = payloads.payload_heads(
-            frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+            frames.data, frames.offset, frames.type_code, frames.size, HEADER.size, frames.checksum_length,
             _ANY, _ANY, found,
         )  # fmt: skip
     rows = np.empty((int(np.count_nonzero(_BITMAPS[frames.type_code])), 5), np.int64)
-    if rows.size and frames.header_length == _HEADER:
+    if rows.size:
         used = payloads.rows_heads(
             frames.data,
             frames.offset,

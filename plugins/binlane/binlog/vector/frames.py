@@ -69,7 +69,6 @@ class Frames:
     """The events of one buffer, one array entry each, up to the buffer's end or the first invalid event."""
 
     data: Bytes
-    header_length: int
     checksum_length: int
     offset: BufferOffsets
     type_code: NDArray[np.uint8]
@@ -113,7 +112,7 @@ class Frames:
         """The body of one event: between header and checksum."""
         start = int(self.offset[event])
         end = start + int(self.size[event]) - self.checksum_length
-        return self.data.data[start + self.header_length : end]
+        return self.data.data[start + HEADER.size : end]
 
     def ends_statement(self, events: Ints) -> NDArray[np.bool_]:
         """Whether each of these TABLE_MAP or rows events has STMT_END_F."""
@@ -121,7 +120,7 @@ class Frames:
 
     def have_flag(self, events: Ints, flag: plain.RowsFlag) -> NDArray[np.bool_]:
         """Whether each of these rows events has a flag."""
-        flags: NDArray[np.uint8] = self.data[self.offset[events] + self.header_length + FLAGS_IN_BODY]
+        flags: NDArray[np.uint8] = self.data[self.offset[events] + HEADER.size + FLAGS_IN_BODY]
         return (flags & flag).astype(np.bool_)
 
 
@@ -155,21 +154,20 @@ def as_array(data: Buffer | Bytes) -> Bytes:
     return view
 
 
-def frame(data: Buffer | Bytes, start: int, checksum_length: int, header_length: int = HEADER.size) -> Frames:
+def frame(data: Buffer | Bytes, start: int, checksum_length: int) -> Frames:
     """The events from byte ``start`` on. Damage stops framing and sets ``Frames.error``: see ``Frames.check``."""
     array = as_array(data)
-    if header_length < HEADER.size or checksum_length not in (0, CHECKSUM_LENGTH) or not 0 <= start <= array.size:
-        raise ValueError(f"start {start}, checksum length {checksum_length}, header length {header_length}")
-    room = (array.size - start) // (header_length + checksum_length)
+    if checksum_length not in (0, CHECKSUM_LENGTH) or not 0 <= start <= array.size:
+        raise ValueError(f"start {start}, checksum length {checksum_length}")
+    room = (array.size - start) // (HEADER.size + checksum_length)
     # np.empty does not touch memory, so unused parts of the arrays cost nothing
     offset, kind, size = np.empty(room, np.int64), np.empty(room, np.uint8), np.empty(room, np.uint32)
     time, flags = np.empty(room, np.uint32), np.empty(room, np.uint16)
     count, error, end = framing.frame(
-        array, start, header_length, checksum_length, offset, kind, size, time, flags
+        array, start, HEADER.size, checksum_length, offset, kind, size, time, flags
     )  # fmt: skip
     return Frames(
         data=array,
-        header_length=header_length,
         checksum_length=checksum_length,
         offset=BufferOffsets(offset[:count].copy()),
         type_code=kind[:count].copy(),
@@ -201,7 +199,7 @@ def index_rows(frames: Frames, name: str) -> TableIndex:
     # a power of two, at most half full, so that a probe always ends at a free slot
     capacity = 1 << (2 * maps + 1).bit_length()
     count, code, event = framing.index(
-        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+        frames.data, frames.offset, frames.type_code, frames.size, HEADER.size, frames.checksum_length,
         number, first,
         np.full(capacity, -1, np.int32), np.empty(maps, np.uint64), np.empty((maps, 2), np.int64),
         np.full(capacity, -1, np.int64), np.empty(capacity, np.int32), np.empty(capacity, np.int64),
@@ -217,7 +215,7 @@ def table_maps(frames: Frames, index: TableIndex, name: str, flavor: Flavor = Fl
     """
     begins = frames.offset[index.first]
     ends = begins + frames.size[index.first] - frames.checksum_length
-    view, head = frames.data.data, frames.header_length
+    view, head = frames.data.data, HEADER.size
     return tuple(
         TableMap.parse(view[begin + head : end], where(name, begin), flavor)
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
@@ -299,7 +297,7 @@ def _counted(
 ) -> tuple[Ints, NDArray[np.bool_]]:
     counts, lacking = np.empty(frames.offset.size, np.int64), np.empty(frames.offset.size, np.bool_)
     code, event = row_kernels.count(
-        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+        frames.data, frames.offset, frames.type_code, frames.size, HEADER.size, frames.checksum_length,
         number, layouts.tables, layouts.rule, layouts.length, counts, images, lacking,
     )  # fmt: skip
     _raise_at(code, frames, event, name)
@@ -337,10 +335,9 @@ def strip_events(frames: Frames, events: Ints) -> bytes:
     wanted = np.ascontiguousarray(events, np.int64)
     if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < frames.offset.size:
         raise ValueError(f"event numbers {wanted.min()} to {wanted.max()} of {frames.offset.size} events")
-    surplus = frames.header_length - HEADER.size + frames.checksum_length
-    out = np.empty(int(frames.size[wanted].sum(dtype=np.int64)) - surplus * wanted.size, np.uint8)
+    out = np.empty(int(frames.size[wanted].sum(dtype=np.int64)) - frames.checksum_length * wanted.size, np.uint8)
     copying.strip(
-        frames.data, frames.offset, frames.size, wanted, frames.header_length, frames.checksum_length, out
+        frames.data, frames.offset, frames.size, wanted, HEADER.size, frames.checksum_length, out
     )  # fmt: skip
     return out.tobytes()
 

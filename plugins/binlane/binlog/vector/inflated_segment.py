@@ -13,7 +13,7 @@ import numpy as np
 
 from binlane.binlog.vector.decompress import lay_out, open_payloads, open_rows
 from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets
-from binlane.binlog.wire import HEADER, BufferOffset, EventType, SegmentOffset
+from binlane.binlog.wire import BufferOffset, EventType, SegmentOffset
 from binlane.kernels import payloads
 from binlane.lazy_dataclass import dataclass
 
@@ -50,8 +50,6 @@ class Inflated:
 
 def inflated(frames: Frames) -> Inflated | None:
     """The segment of these frames with decompressed payloads and rows; None if nothing can be decompressed."""
-    if frames.header_length != HEADER.size:
-        return None
     # a log has only one of the two, by its server's family
     if (opened := open_payloads(frames, _MOST, _BUDGET)) is not None:
         wanted = np.empty(opened.event.size, np.bool_)

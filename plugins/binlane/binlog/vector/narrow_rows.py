@@ -31,7 +31,7 @@ def narrowed(frames: Frames, number: Numbers, layouts: TableLayouts, keys: Seque
     table's primary key, from 0 and ascending; empty for a table whose events are copied. Events whose bytes are no
     rows of their table are copied, too. Raises ValueError for events with checksums.
     """
-    if frames.checksum_length or frames.header_length != _HEADER:
+    if frames.checksum_length:
         raise ValueError("expected events as in a BINLOG statement, without checksums")
     counts = np.array([len(key) for key in keys], np.int64)
     columns = np.array([column for key in keys for column in key], np.int64)

@@ -38,7 +38,7 @@ class NewNames:
         self.longer = np.zeros(self._which.size, np.int64)
         """Bytes that each event grows by."""
         events = np.flatnonzero(self._which >= 0)
-        old = frames.data[frames.offset[events].astype(np.int64) + frames.header_length + NAME_AT].astype(np.int64)
+        old = frames.data[frames.offset[events].astype(np.int64) + HEADER.size + NAME_AT].astype(np.int64)
         self.longer[events] = np.diff(self._edges)[self._which[events]] - old
 
     def strip(self, events: Ints) -> bytes:
@@ -46,11 +46,10 @@ class NewNames:
         frames, wanted = self._frames, np.ascontiguousarray(events, np.int64)
         if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < frames.offset.size:
             raise ValueError(f"event numbers {wanted.min()} to {wanted.max()} of {frames.offset.size} events")
-        surplus = frames.header_length - HEADER.size + frames.checksum_length
-        size = int(frames.size[wanted].sum(dtype=np.int64)) - surplus * wanted.size
+        size = int(frames.size[wanted].sum(dtype=np.int64)) - frames.checksum_length * wanted.size
         out = np.empty(size + int(self.longer[wanted].sum()), np.uint8)
         copying.strip_renamed(
-            *(frames.data, frames.offset, frames.size, wanted, frames.header_length, frames.checksum_length),
+            *(frames.data, frames.offset, frames.size, wanted, HEADER.size, frames.checksum_length),
             *(self._which, self._data, self._edges, out),
         )
         return out.tobytes()

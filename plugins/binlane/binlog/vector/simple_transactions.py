@@ -119,7 +119,7 @@ def numbered(frames: Frames, query_head: int, *, looks_inside: bool = True) -> N
     # one more: a transaction that has begun writes here before its end is seen
     time, line = np.empty(room + 1, np.int64), np.empty((room + 1, 4), np.uint64)
     count = kernels.find_numbered(
-        frames.data, frames.offset, frames.type_code, frames.size, _ROLES, frames.header_length, frames.checksum_length,
+        frames.data, frames.offset, frames.type_code, frames.size, _ROLES, HEADER.size, frames.checksum_length,
         query_head == _QUERY_HEAD, is_whole, first, last, time, line,
     )  # fmt: skip
     first, last, time, line = first[:count], last[:count], time[:count], line[:count]
@@ -138,7 +138,7 @@ def of_one_database(
 
     ``number``: each event's table; ``database_of_table``: each table's database.
     """
-    room = int(np.count_nonzero(frames.type_code == _T.XID)) if frames.header_length == HEADER.size else 0
+    room = int(np.count_nonzero(frames.type_code == _T.XID))
     first, last, database = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32)
     count = 0
     if room:

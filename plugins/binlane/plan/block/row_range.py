@@ -21,7 +21,6 @@ from binlane.binlog.vector.frames import (
     table_layouts,
 )
 from binlane.binlog.vector.frames import table_maps as parsed_maps
-from binlane.binlog.wire import HEADER
 from binlane.kernels import folding
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
@@ -140,8 +139,7 @@ class RowRange:
     def lengths(self) -> Ints:
         """Bytes of each event in a BINLOG payload, which has the shortest header and no checksum."""
         frames = self.tables.frames
-        surplus = frames.header_length - HEADER.size + frames.checksum_length
-        return frames.size[self.events].astype(np.int64) - surplus
+        return frames.size[self.events].astype(np.int64) - frames.checksum_length
 
     def payload(self) -> bytes:
         """The events as a BINLOG payload."""

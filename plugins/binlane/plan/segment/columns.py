@@ -28,7 +28,7 @@ from binlane.binlog.vector.frames import (
 from binlane.binlog.vector.inflated_segment import Inflated, inflated
 from binlane.binlog.vector.rename_table_maps import NewNames
 from binlane.binlog.vector.simple_transactions import IS_BETWEEN, of_one_database
-from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventType
+from binlane.binlog.wire import MAGIC, Buffer, EventType
 from binlane.errors import BinlogError
 from binlane.kernels import framing
 from binlane.lazy_dataclass import dataclass
@@ -181,8 +181,7 @@ class SegmentColumns:
     @cached_property
     def stripped(self) -> Ints:
         """Bytes of each event in a BINLOG statement; 0 for events that are not sent."""
-        surplus = self.frames.header_length - HEADER.size + self.frames.checksum_length
-        size = self.frames.size.astype(np.int64) - surplus
+        size = self.frames.size.astype(np.int64) - self.frames.checksum_length
         if self.new_names is not None:
             size += self.new_names.longer
         return np.where(self.role != NONE, size, 0)
@@ -273,4 +272,4 @@ def segment_columns(data: Buffer, segment: Segment, settings: PlanSettings) -> S
 
 def _framed(data: Buffer, segment: Segment) -> tuple[LogReader, Frames]:
     reader = LogReader(data, segment.source_file, verify=False)
-    return reader, frame(data, len(MAGIC), reader.format.checksum.length, reader.format.header_length)
+    return reader, frame(data, len(MAGIC), reader.format.checksum.length)

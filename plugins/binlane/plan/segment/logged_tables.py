@@ -8,7 +8,7 @@ import numpy as np
 
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.vector.arrays import Flags
-from binlane.binlog.wire import EventType
+from binlane.binlog.wire import HEADER, EventType
 from binlane.kernels import rows as row_kernels
 from binlane.lazy_dataclass import dataclass
 from binlane.model import TableKey
@@ -52,7 +52,7 @@ def lack_columns(columns: SegmentColumns) -> Flags:
     frames = columns.frames
     partial = np.zeros(len(columns.tables), np.bool_)
     row_kernels.find_partial(
-        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+        frames.data, frames.offset, frames.type_code, frames.size, HEADER.size, frames.checksum_length,
         columns.number, np.array([len(table.column_types) for table in columns.tables], np.int64), partial,
     )  # fmt: skip
     return partial

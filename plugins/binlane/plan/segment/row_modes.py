@@ -15,7 +15,7 @@ import numpy as np
 
 from binlane.binlog.events import Query, parse_body
 from binlane.binlog.vector.arrays import Ints, distinct
-from binlane.binlog.wire import EventType
+from binlane.binlog.wire import HEADER, EventType
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, TableKey
 from binlane.plan.block.computed_modes import LOCALE, ZONE, ModeRules, Session
@@ -132,7 +132,7 @@ def _found(columns: SegmentColumns, wanted: int) -> tuple[Ints, Ints]:
     if head < _POST_HEADER:
         return nothing, nothing
     events = np.flatnonzero(frames.type_code == EventType.QUERY)
-    at = frames.offset[events] + frames.header_length + head
+    at = frames.offset[events] + HEADER.size + head
     fits = at + _HEAD + 8 <= frames.offset[events] + frames.size[events]
     events, at = events[fits], at[fits]
     data = frames.data

@@ -63,7 +63,7 @@ def outcome(path: Path, version: Any, *, reduce: bool, seconds: int = 0, damaged
 
 def rules_of(data: bytes, reader: LogReader, name: str) -> dict[TableKey, TableRule]:
     """Each table by its first column, right or wrong: a wrong key makes its changes not fit each other."""
-    frames = frame(data, len(MAGIC), reader.format.checksum.length, reader.format.header_length)
+    frames = frame(data, len(MAGIC), reader.format.checksum.length)
     found = table_maps(frames, index_rows(frames, name), name)
     return {TableKey(table.database, table.table): TableRule(table.width, (0,), (0,)) for table in found}
 
