@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor, SessionContext
 from binlane.schema.model import TRANSACTIONAL_ENGINES
+from binlane.sql.parse.cursor import called_name
 from binlane.sql.parse.lexer import Token, TokenKind
 
 
@@ -95,8 +96,12 @@ def is_lax(context: SessionContext) -> bool:
 
 
 def plain(tokens: Sequence[Token]) -> str:
-    """A text as words in capitals and symbols, with ``?`` for each literal, variable and quoted name."""
-    return " ".join(token.upper or (token.text if token.kind is TokenKind.SYMBOL else "?") for token in tokens)
+    """A text as words in capitals and symbols, with ``?`` for each literal, variable and quoted name that is none of a
+    function."""
+    return " ".join(
+        token.upper or called_name(tokens, at) or (token.text if token.kind is TokenKind.SYMBOL else "?")
+        for at, token in enumerate(tokens)
+    )
 
 
 def _matching(pattern: str, hint: str, **changes: bool) -> Sight:

@@ -20,6 +20,7 @@ PATH, TIME, FORMAT, ADDRESS = (part.what for part in PARTS)
         ("SELECT JSON_SET(j, '$.a', 'x[last]'), '$.a[last]'", set()),
         ("SELECT FROM_UNIXTIME(2147483648)", {TIME}),
         ("SELECT FROM_UNIXTIME('2.2e9', '%Y')", {TIME}),
+        ("SELECT `from_unixtime`(2147483648)", {TIME}),
         ("SELECT FROM_UNIXTIME(2000000000), 2147483648", set()),
         ("SELECT UNIX_TIMESTAMP(TIMESTAMP'2039-01-01 00:00:00')", {TIME}),
         ("SELECT UNIX_TIMESTAMP(20400101)", {TIME}),

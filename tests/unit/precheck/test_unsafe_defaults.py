@@ -12,6 +12,8 @@ from binlane.plan.window_plan import TableCounts
 from binlane.precheck.situation.situation import Needs
 from binlane.schema.model import Column, Generated, Table
 from binlane.schema.normalize import expression_sql, mariadb_default, mysql_default
+from binlane.sql.parse.lexer import Dialect, Token, lex
+from binlane.sql.parse.unsafe import fills_by_default
 from binlane.work.logged_statements import LaneStatement
 from tests.unit.precheck.situations import PLAN, said, schema, situation, target_of
 
@@ -52,6 +54,30 @@ def test_a_default_is_read_as_its_server_means_it(flavor: Flavor, shown: str, fo
     )
     texts = said(made, "unsafe-bodies")
     assert [found is not None and found in text for text in texts] == ([] if found is None else [True]), texts
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_left"),
+    [
+        ("INSERT INTO t VALUES ()", True),
+        ("INSERT t VALUE ( )", True),
+        ("INSERT INTO t VALUES (), ()", True),
+        ("INSERT INTO t () VALUES ()", True),
+        ("INSERT INTO t VALUES (1, NOW())", False),
+        ("INSERT INTO t VALUES (1, 'x')", False),
+        ("INSERT INTO t SET id = c", True),
+        ("INSERT INTO t SET id = 1 ON DUPLICATE KEY UPDATE id = 2, c = 3", True),
+        ("INSERT INTO t SET id = 1, t.c = 3", False),
+        ("LOAD DATA INFILE 'f' INTO TABLE t", True),
+        ("LOAD DATA INFILE 'f' INTO TABLE t CHARACTER SET utf8mb4 FIELDS TERMINATED BY ';'", True),
+        ("LOAD DATA INFILE 'f' INTO TABLE t (id, c)", False),
+        ("LOAD DATA INFILE 'f' INTO TABLE t CHARACTER SET utf8mb4 (id, c)", False),
+    ],
+)
+def test_a_column_without_a_value_is_left_to_its_default(sql: str, is_left: bool) -> None:
+    tokens = list[Token]()
+    lex(sql, Dialect(Flavor.MARIADB), tokens)
+    assert fills_by_default(tokens, sql, "C") is is_left
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ def seen(name: str, sql: str) -> bool:
         ("max_sort_length", "DELETE FROM t ORDER BY s LIMIT 1", True),
         ("max_sort_length", "DELETE FROM `order` WHERE id = 1", False),
         ("block_encryption_mode", "UPDATE t SET s = AES_DECRYPT(s, 'k')", True),
+        ("block_encryption_mode", "UPDATE t SET s = `aes_decrypt` (s, 'k')", True),
+        ("block_encryption_mode", "UPDATE t SET s = `aes_decrypt`", False),
         ("default_regex_flags", "DELETE FROM t WHERE s RLIKE 'a'", True),
         ("old_mode", "CREATE TABLE t (s TEXT CHARSET utf8)", True),
         ("old_mode", "INSERT INTO t VALUES (_utf8'a')", True),

@@ -19,7 +19,7 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import Generated
 from binlane.sql.charset import dialect_in, dialect_of
 from binlane.sql.logged_statement import LoggedText, shown
-from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.cursor import called_name, is_symbol
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.query_blocks import items
 from binlane.sql.programs.comparison import as_difference
@@ -52,8 +52,8 @@ _Arguments = Sequence[Sequence[Token]]
 
 def _calls(tokens: Sequence[Token], is_name: Callable[[str], bool]) -> Iterator[_Arguments]:
     """The arguments of each call of a function."""
-    for at, token in enumerate(tokens[:-1]):
-        if token.kind is TokenKind.WORD and is_name(token.upper) and is_symbol(tokens[at + 1], "("):
+    for at in range(len(tokens)):
+        if (name := called_name(tokens, at)) and is_name(name):
             end, depth = at + 1, 0
             for end in range(at + 1, len(tokens)):
                 depth += is_symbol(tokens[end], "(") - is_symbol(tokens[end], ")")

@@ -36,6 +36,13 @@ def is_name(token: Token) -> bool:
     return token.kind is TokenKind.NAME or (token.kind is TokenKind.WORD and token.upper not in _RESERVED)
 
 
+def called_name(tokens: Sequence[Token], at: int) -> str:
+    """The name in capitals, if a parenthesis follows: a function that is no word of the grammar may be quoted. Else
+    empty."""
+    is_called = at + 1 < len(tokens) and is_symbol(tokens[at + 1], "(")
+    return tokens[at].text.upper() if is_called and tokens[at].kind in (TokenKind.WORD, TokenKind.NAME) else ""
+
+
 def group_end(tokens: Sequence[Token], at: int) -> int:
     """The index behind the parenthesis that closes the one at ``at``. Raises Unreadable if none does."""
     depth = 0

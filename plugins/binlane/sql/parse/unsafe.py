@@ -16,7 +16,7 @@ from typing import Final
 
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
-from binlane.sql.parse.cursor import group_end, is_symbol
+from binlane.sql.parse.cursor import find_word, group_end, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.sql.parse.set_statement import clause_of
@@ -295,14 +295,32 @@ def fills_by_default(tokens: Sequence[Token], sql: str, column: str) -> bool:
         return False
     words = [token.upper for token in tokens]
     at = words.index("INTO") + 1 if "INTO" in words else 1
-    while at < len(tokens) and not is_symbol(tokens[at], "(") and words[at] not in ("SET", "SELECT", "VALUES", "VALUE"):
+    while at < len(tokens) and not is_symbol(tokens[at], "("):
+        is_charset = words[at] == "SET" and words[at - 1] in ("CHARACTER", "CHAR")
+        if words[at] in ("SET", "SELECT", "VALUES", "VALUE") and not is_charset:
+            break
         at += 3 if words[at] == "PARTITION" else 1
     if at < len(tokens) and words[at] == "SET":
-        return column.lower() not in {token.text.lower() for token in tokens[at:]}
+        # few statements need it
+        from binlane.sql.parse.query_blocks import items
+
+        assigned = items(tokens[at + 1 : find_word(tokens, "ON", start=at)])
+        return column.lower() not in {_assigned_name(each) for each in assigned}
     if at < len(tokens) and is_symbol(tokens[at], "(") and tokens[at + 1].upper not in ("SELECT", "WITH"):
         named = {token.text.lower() for token in tokens[at : group_end(tokens, at)]}
         return column.lower() not in named
-    return False
+    # rows of a file may have fewer fields than the table
+    if verb == "LOAD":
+        return True
+    return words[at : at + 1] in (["VALUES"], ["VALUE"]) and [each.text for each in tokens[at + 1 : at + 3]] == [
+        "(",
+        ")",
+    ]
+
+
+def _assigned_name(item: Sequence[Token]) -> str:
+    end = next((at for at, token in enumerate(item) if is_symbol(token, "=", ":=")), len(item))
+    return item[end - 1].text.lower() if end else ""
 
 
 _DEFAULT: Final = re.compile(r"\bDEFAULT\b", re.IGNORECASE)
