@@ -40,6 +40,7 @@ from binlane.precheck.tables import storage_engines as engines
 from binlane.precheck.target import definers, encryption, grants, open_transactions, portability, server, sql_writer
 from binlane.schema.compare import Severity
 from binlane.shards.selection import Selection
+from binlane.sql.parse.lexer import Unreadable
 from binlane.work.files import Digests, WorkFolder
 from binlane.work.plan_inputs import Inputs
 
@@ -47,6 +48,11 @@ log = logging.getLogger(__name__)
 
 _Looked = TypeVar("_Looked", bound=TargetSituation)
 _ACCOUNT: Final = " TO the account"
+_TEXTS: Final = "the window's statements, and the definitions behind them"
+_UNREAD: Final = (
+    "if it is a statement that the target does not take, another finding names it; else leave its table out, or bring "
+    "its change over by hand: docs/filters.md#what-is-refused"
+)
 _WRITTEN_BY: Final = {False: "BINLOG statements", True: "INSERT, UPDATE and DELETE"}
 
 TARGET_CHECKS: Final[Mapping[str, Callable[[TargetSituation], Iterable[Finding]]]] = {
@@ -166,5 +172,10 @@ def run_checks(situation: _Looked, checks: Mapping[str, Callable[[_Looked], Iter
     found: list[Finding] = []
     for name, check in checks.items():
         with doing(f"check {name}"):
-            found += (replace(finding, check=name) for finding in check(situation))
+            try:
+                found += (replace(finding, check=name) for finding in check(situation))
+            except Unreadable as unreadable:
+                found.append(
+                    Finding(Severity.FATAL, _TEXTS, "texts that binlane reads", str(unreadable), _UNREAD, check=name)
+                )
     return tuple(found)

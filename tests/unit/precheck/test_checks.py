@@ -28,6 +28,7 @@ from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, 
 from binlane.schema.programs import Program
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.sql.logged_statement import LoggedText
+from binlane.sql.parse.lexer import Unreadable
 from binlane.sql.requirements import CASCADE_TRIGGERS, COMPUTED_MODE, DEFINER, PRIVILEGE, UNLOGGED_LENGTH, Requirement
 from binlane.work.logged_statements import LaneStatement
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
@@ -434,6 +435,16 @@ def test_settings_that_lanes_with_shares_cannot_have_count_as_unset_in_a_divided
         assert run_checks(together, checks) == ()
         [finding] = run_checks(replace(together, plan=divided), checks)
         assert finding.severity is Severity.FATAL
+
+
+def test_a_text_that_is_not_read_is_a_finding_of_the_check_that_has_met_it() -> None:
+    def check(_: Situation) -> Sequence[Finding]:
+        raise Unreadable("a parenthesis without an end")
+
+    found = run_checks(situation(facts()), {"row-order": check})
+
+    with pytest.raises(PrecheckError, match=r"found a parenthesis without an end; .* \[row-order\]"):
+        raise_if_fatal(found)
 
 
 def test_a_server_with_nothing_wrong_has_no_findings() -> None:
