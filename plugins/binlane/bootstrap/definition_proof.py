@@ -16,6 +16,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.lazy_dataclass import dataclass
 from binlane.sql.charset import definition_context, dialect_in, masked
+from binlane.sql.logged_statement import shown
 from binlane.sql.parse.cursor import Cursor, is_name, is_symbol
 from binlane.sql.parse.engines import engine_elsewhere
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
@@ -30,8 +31,6 @@ _OF_ROWS: Final = frozenset({"TABLE", "SEQUENCE"})
 _PROGRAMS: Final = frozenset({"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "PACKAGE BODY"})
 _SONAME: Final = 3
 """Words between the name of a function of a library and its file, at most."""
-_SHOWN: Final = 60
-"""Characters of a statement that a message shows."""
 
 
 def foreign_part(definition: Definition, session: Session) -> str | None:
@@ -56,7 +55,7 @@ def foreign_part(definition: Definition, session: Session) -> str | None:
         is_own = definition.statement == _removal(definition) or _Head.of(definition, session).is_of_program()
     else:
         return f"an object of the kind {definition.kind}"
-    return None if is_own else f"another statement: {definition.statement[:_SHOWN].decode('utf-8', 'replace')!r}"
+    return None if is_own else f"another statement: {shown(definition.statement.decode('utf-8', 'replace'))!r}"
 
 
 def shown_engine(definition: Definition, session: Session) -> str:

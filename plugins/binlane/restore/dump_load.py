@@ -37,6 +37,7 @@ from binlane.restore.local_tables import local_table
 from binlane.servers.names import is_named
 from binlane.shards.renaming import Renaming
 from binlane.sql.charset import MODES_OF_TEXT, client_charset, dialect_of, multibyte_form
+from binlane.sql.logged_statement import shown
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.plain_statement import plain
 from binlane.sql.scheduled_event import disabled
@@ -466,4 +467,4 @@ def renamed(
 
 
 def _shown(statement: bytes) -> str:
-    return repr(b" ".join(statement[:_HEAD].split())[:90].decode("utf-8", "replace"))
+    return repr(shown(statement[:_HEAD].decode("utf-8", "replace"))[:90])

@@ -16,8 +16,8 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, is_floating, lex
 from binlane.sql.parse.set_statement import clause_of
 
-_SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
-_LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
+_SECRET: Final = re.compile(r"(?<![a-z])(?:IDENTIFIED|PASSWORD|SERVER)(?![a-z])", re.I)
+_QUOTE: Final = re.compile(r"['\"]")
 _DATABASE: Final = frozenset({"DATABASE", "SCHEMA"})
 _SHOWN: Final = 120
 """Characters of a statement in a message."""
@@ -191,10 +191,12 @@ def first_made(texts: Iterable[LoggedText], tables: Iterable[TableKey]) -> dict[
 
 
 def shown(sql: str) -> str:
-    """The beginning of a statement in one line, cut before anything that may be a password."""
+    """The beginning of a statement in one line, cut before anything that may be a password: where a literal ends is
+    told by the session's modes, not by the text."""
     text = " ".join(sql[: 4 * _SHOWN].split())
-    if hides_secrets(text):
-        text = _LITERAL.sub("'...'", text)
+    if (secret := _SECRET.search(text)) is not None:
+        quote = _QUOTE.search(text, 0, secret.end())
+        return f"{text[: min(_SHOWN, secret.end() if quote is None else quote.start())]} ..."
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

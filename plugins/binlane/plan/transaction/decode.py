@@ -49,6 +49,7 @@ from binlane.sql.charset import decoded, dialect_of, is_read
 from binlane.sql.invoker import as_invoked
 from binlane.sql.logged_kinds import SYSTEM_TABLES, not_logged
 from binlane.sql.logged_query import executed_query
+from binlane.sql.logged_statement import shown
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.analyze import StatementFacts, StatementKind, analyze
 from binlane.sql.parse.cursor import NAMES_NO_DATABASE, is_symbol
@@ -351,7 +352,7 @@ class _Dissection:
         try:
             return decide(self.log.selection, query, facts, context, self.log.format.flavor)
         except Undecided as undecided:
-            raise self._undecided(event, f"{undecided}: {decoded(query.sql[:_SHOWN], context)!r}") from None
+            raise self._undecided(event, f"{undecided}: {shown(decoded(query.sql, context))!r}") from None
 
     def _undecided(self, event: RawEvent, why: str) -> UnsupportedEventError:
         return UnsupportedEventError(
@@ -372,7 +373,7 @@ class _Dissection:
             found, who = _OWN_TABLES if kind == SYSTEM_TABLES else _BY_HAND
             raise UnsupportedEventError(
                 f"{self.log.where(event)}{type_name(event.header.type_code)}: a statement {found} ({kind}): "
-                f"{text[:_SHOWN]!r}; nothing of the window was written; find out who {who}; if it is intended, set "
+                f"{shown(text)!r}; nothing of the window was written; find out who {who}; if it is intended, set "
                 f'filter.allow_statements = ["{kind}"] in the channel\'s file; see '
                 "docs/security.md#statements-that-no-server-logs"
             )
@@ -470,8 +471,6 @@ _WAYS_ON: Final = {
     LOST_NUMBER: f"(write 1.0 or 1e0; {_SKIP})",
     BLANK_IN_NAME: f"(write a plain blank; {_SKIP})",
 }
-_SHOWN: Final = 200
-"""Bytes of a refused statement shown in a message."""
 _BY_HAND: Final = ("of a kind that no server logs", "put it into the log")
 _OWN_TABLES: Final = ("that changes the server's own tables", "changed them on the source")
 """What a refused statement is, and whom to look for."""

@@ -47,6 +47,7 @@ from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.identity import Start
 from binlane.source.protocol import EventSource
 from binlane.source.start_position import OLDEST, begin
+from binlane.sql.logged_statement import shown
 from binlane.state.channels import Channel, has_channel
 from binlane.state.records.databases import forgetting, writers_of
 from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, RestoreDefinition, has_restore, restores_of
@@ -556,7 +557,7 @@ def _culprit(scanned: LogScan) -> str:
 
 def _said(one: LoggedTransaction) -> str:
     rows = [f"{table} {count}" for table, count in one.rows]
-    said = "; ".join([*(" ".join(each.split())[:_SHOWN] for each in one.statements), *rows])
+    said = "; ".join([*(shown(each)[:_SHOWN] for each in one.statements), *rows])
     return said or "other databases"
 
 
