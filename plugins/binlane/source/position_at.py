@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.gtids import Gtid, MariadbGtid
+from binlane.binlog.payload import MAX_UNCOMPRESSED
 from binlane.binlog.wire import HEADER, Buffer, EventHeader
 from binlane.errors import PlanError
 from binlane.model import LogPosition
@@ -52,7 +53,9 @@ def place_of(folder: WorkFolder, manifest: Manifest, start: Start, seqno: int) -
     # a file without transactions of the window has no segment
     at = LogPosition(first.source_file, first.start_offset)
     begin = Start(start.seqno, at, start.gtid_set, start.time, start.identity, start.fingerprint)
-    run = Extraction(folder.uri, state, begin, UntilLogEnd(), Nowhere(), bound=_AfterSeqno(seqno - start.seqno))
+    bound = _AfterSeqno(seqno - start.seqno)
+    # the window's digests prove what its extraction has accepted
+    run = Extraction(folder.uri, state, begin, UntilLogEnd(), Nowhere(), bound=bound, event_bytes=MAX_UNCOMPRESSED)
     with contextlib.closing(_chunks(folder, manifest)) as chunks:
         for chunk in chunks:
             if run.take(chunk):
