@@ -27,6 +27,7 @@ from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC, type_name
 from binlane.errors import (
     BinlogError,
     MissingLogError,
+    PrecheckError,
     SourceError,
     SourceIdentityError,
     SourceUnavailableError,
@@ -176,8 +177,14 @@ class ArchiveSource:
                 f"{self.name}: expected a folder of binlog files, found no such folder; give the archive's (a channel "
                 "has it as source.archive)"
             ) from None
-        except OSError as exc:
-            raise SourceUnavailableError(f"{self.name}: cannot be listed: {exc}; the step can be run again") from exc
+        except PermissionError as exc:
+            raise _refused(self.name, exc) from exc
+        except Exception as exc:
+            # a storage's own package has errors of its own
+            raise SourceUnavailableError(
+                f"{self.name}: cannot be listed: {exc}; if the storage is an object store, compare its address and "
+                "this machine's credentials for it; then the step can be run again"
+            ) from exc
         found: dict[str, list[str]] = {}
         for path in paths:
             if match := _BINLOG.fullmatch(posixpath.basename(path)):
@@ -271,8 +278,17 @@ class ArchiveSource:
                 f"{posixpath.dirname(where)}/{posixpath.basename(exc.filename)}: {exc.strerror}; put the file there, "
                 "or remove this from the archive"
             ) from exc
+        except PermissionError as exc:
+            raise _refused(where, exc) from exc
         except OSError as exc:
             raise SourceUnavailableError(f"{where}: cannot be read: {exc}; the step can be run again") from exc
+
+
+def _refused(where: str, exc: PermissionError) -> PrecheckError:
+    return PrecheckError(
+        f"{where}: cannot be read: {exc}; let the account that runs binlane, or its credentials for the storage, list "
+        "the archive's folder and read its files, then run again"
+    )
 
 
 def check_gap(where: str, before: str, after: str) -> None:

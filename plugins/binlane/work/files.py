@@ -79,14 +79,25 @@ def digest_of(data: bytes) -> str:
 
 
 def file_system(uri: str) -> tuple[Any, str]:
-    """fsspec's file system of a folder, and the folder's path in it. Raises ConfigError for a URI with a password."""
+    """fsspec's file system of a folder, and the folder's path in it. Raises ConfigError for a URI with a password, and
+    for one of a storage that is not known or not installed."""
     if has_password(uri):
         raise ConfigError(
             f"{without_accounts(uri)}: expected a folder's URI without a password, which errors and notes would show: "
             "give it to the storage's own configuration on each machine (variables such as AWS_SECRET_ACCESS_KEY, or "
             "fsspec's files in ~/.config/fsspec), and change it, since it may have been shown"
         )
-    filesystem, path = fsspec.core.url_to_fs(uri)
+    try:
+        filesystem, path = fsspec.core.url_to_fs(uri)
+    except ImportError as exc:
+        raise ConfigError(
+            f"{uri}: expected a storage whose package is installed: {exc}; install it into binlane's Python "
+            "environment on each machine, then run again"
+        ) from exc
+    except ValueError as exc:
+        raise ConfigError(
+            f"{uri}: expected a folder, or the URI of a storage that fsspec knows, such as s3://bucket/folder: {exc}"
+        ) from exc
     return filesystem, path
 
 

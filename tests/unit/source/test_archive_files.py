@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fsspec
 import pytest
+from fsspec import AbstractFileSystem
 
-from binlane.errors import MissingLogError, SourceError
+from binlane.errors import (
+    BinlaneError,
+    ConfigError,
+    MissingLogError,
+    PrecheckError,
+    SourceError,
+    SourceUnavailableError,
+)
 from binlane.source.archive import ArchiveSource
 from tests.unit.binlog.cases import log
+
+
+class Refusing(AbstractFileSystem):  # type: ignore[misc]
+    """A storage that refuses to be listed: by the name of its folder."""
+
+    protocol = "refusing"
+
+    def ls(self, path: str, detail: bool = True, **arguments: object) -> list[str]:
+        if "credentials" in path:
+            # of the storage's own package, as botocore's
+            raise RuntimeError("Unable to locate credentials")
+        raise PermissionError("Access Denied")
+
+
+fsspec.register_implementation("refusing", Refusing, clobber=True)
 
 
 def files(folder: Path, names: str, index: str | None) -> tuple[str, ...]:
@@ -53,3 +77,21 @@ def test_the_files_of_two_logs_need_an_index(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="the files of one log, found binlog, other"):
         files(tmp_path, "1 2", None)
     assert files(tmp_path, "1 2", "1") == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("uri", "error", "message"),
+    [
+        (
+            "nope://bucket/x",
+            ConfigError,
+            "nope://bucket/x: expected a folder, or the URI of a storage that fsspec knows",
+        ),
+        ("gs://bucket/x", ConfigError, "gs://bucket/x: expected a storage whose package is installed: .*gcsfs"),
+        ("refusing://bucket", PrecheckError, "refusing://bucket: cannot be read: Access Denied; let the account"),
+        ("refusing://credentials", SourceUnavailableError, "cannot be listed: Unable to locate credentials; if the"),
+    ],
+)
+def test_a_storage_that_cannot_be_listed_is_an_error_by_name(uri: str, error: type[BinlaneError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ArchiveSource(uri).state()
