@@ -22,8 +22,9 @@ def lost_sessions(source: EventSource, manifest: Manifest, tracker: TemporaryTra
     window has neither their DROP nor a statement that uses them. Raises SourceError, as reading the log does."""
     ended, there = tracker.named_ends(), source.open_sessions()
     if there is not None:
-        own = {server_id for server_id, _ in there}
-        ended = (ended | {each for each in tracker.owners() if each[0] in own}) - there
+        own, newest = {server_id for server_id, _ in there}, source.newest_session()
+        # a higher number was set (pseudo_thread_id): nobody can tell whether that connection is there
+        ended = (ended | {each for each in tracker.owners() if each[0] in own and each[1] <= newest}) - there
     if not ended:
         return frozenset()
     # a connection's DROP is logged before it leaves the list of connections

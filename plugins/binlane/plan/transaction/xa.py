@@ -268,7 +268,8 @@ def _name(text: str) -> XaName:
 
 
 def find(name: XaName, known: Iterable[XaName]) -> XaName | None:
-    """The open XID that a statement means. MySQL 5.7 and older compare XIDs without their format id."""
+    """The open XID that a statement means. MariaDB, and MySQL 5.7 and older, compare XIDs without their format id; no
+    server has two that differ in it alone (tried on MariaDB 10.11 and MySQL 9.7)."""
     names = list(known)
     if name in names:
         return name

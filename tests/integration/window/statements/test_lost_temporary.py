@@ -21,8 +21,8 @@ FAMILIES = pytest.mark.parametrize("family", list(Flavor))
 OPENED = ("SET binlog_format = STATEMENT", "CREATE TEMPORARY TABLE tmp (v INT)", "INSERT INTO tmp VALUES (1)")
 
 
-def opened(server: PrivateServer, database: str) -> tuple[Callable[..., None], Callable[[], None]]:
-    """A connection with an open temporary table: runs statements, and ends."""
+def opened(server: PrivateServer, database: str, *before: str) -> tuple[Callable[..., None], Callable[[], None]]:
+    """A connection with an open temporary table: runs statements, those ``before`` it first, and ends."""
     connection = server.connect(autocommit=True, database=database)
 
     def run(*statements: str) -> None:
@@ -35,7 +35,7 @@ def opened(server: PrivateServer, database: str) -> tuple[Callable[..., None], C
         while any(row[0] == number for row in server.query("SHOW PROCESSLIST")):
             time.sleep(0.02)
 
-    run(*OPENED)
+    run(*before, *OPENED)
     with connection.cursor() as cursor:
         cursor.execute("SELECT CONNECTION_ID()")
         [number] = cursor.fetchone() or (0,)
@@ -91,6 +91,21 @@ def test_one_of_a_database_that_the_channel_leaves_out_holds_nothing(channel_of:
     run_on(channel.source, "INSERT INTO tenant_1.t VALUES (2, 2)")
     assert channel.run() is not None
     assert channel.target.query("SELECT id FROM tenant_1.t") == [(2,)]
+    end()
+
+
+@FAMILIES
+def test_one_that_logs_a_number_which_no_connection_has_is_not_taken_for_ended(
+    channel_of: ChannelOf, family: Flavor
+) -> None:
+    """As the programs do that apply a log to the source."""
+    channel = begun(channel_of, family)
+    run, end = opened(channel.source, "tenant_1", "SET pseudo_thread_id = 99999999")
+    with pytest.raises(WindowOpenError, match=r"the temporary table tenant_1\.tmp of connection 99999999"):
+        channel.run()
+    run("INSERT INTO t SELECT 1, v FROM tmp", "DROP TEMPORARY TABLE tmp")
+    assert channel.run() is not None
+    channel.assert_equal()
     end()
 
 
