@@ -16,8 +16,9 @@ import pymysql
 
 from binlane.apply.change_notes import ChangeNote, begin_whole, forget_if_undone
 from binlane.apply.ddl.outcome import DdlPlace
-from binlane.apply.ddl.run import run_ddl
+from binlane.apply.ddl.run import may_have_run, run_ddl
 from binlane.apply.nontransactional import NontransactionalChanges, takes_gtids
+from binlane.errors import BinlaneError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
@@ -321,8 +322,8 @@ class _Task:
         if has_ddl and note is None:
             try:
                 run_ddl(session, self.writer, item, ddl_place, lock_wait_timeout)
-            except pymysql.err.MySQLError:
-                self._ddl_failed()
+            except (pymysql.err.MySQLError, BinlaneError) as exc:
+                self._ddl_failed(ddl_place, exc)
                 raise
         elif not has_ddl:
             rest = chain((item,), rest)
@@ -330,9 +331,7 @@ class _Task:
             return self.transaction(rest, ddl_place)
         if not takes_gtids(session):
             return self._noted(tuple(rest), ddl_place, note, has_ddl=has_ddl)
-        written = self._nontransactional(
-            NontransactionalChanges.of(session, self.writer, rest, ddl_place, self.may_change), has_ddl=has_ddl
-        )
+        written = self._nontransactional(rest, ddl_place, has_ddl=has_ddl)
         return replace(self, rewrite=lambda: written).transaction(iter(()), ddl_place)
 
     def _noted(self, items: tuple[Item, ...], place: DdlPlace, note: ChangeNote | None, *, has_ddl: bool) -> Outcome:
@@ -343,7 +342,7 @@ class _Task:
 
         def undone() -> None:
             if forget_if_undone(self.session, place) and not has_ddl:
-                self._ddl_failed()
+                self._withdraw()
 
         applied = self.transaction(iter(items), place, undone)
         if applied is None:
@@ -351,15 +350,22 @@ class _Task:
             forget_intent(self.session.cursor, place.key.channel, place.seqno)
         return applied
 
-    def _nontransactional(self, changes: NontransactionalChanges, *, has_ddl: bool) -> RowCounts:
+    def _nontransactional(self, items: Iterator[Item], place: DdlPlace, *, has_ddl: bool) -> RowCounts:
+        changes: NontransactionalChanges | None = None
         try:
+            changes = NontransactionalChanges.of(self.session, self.writer, items, place, self.may_change)
             return changes.write()
-        except pymysql.err.MySQLError:
-            if not has_ddl and not changes.has_begun():
-                self._ddl_failed()
+        except (pymysql.err.MySQLError, BinlaneError) as exc:
+            if not has_ddl and (changes is None or not changes.has_begun()):
+                self._ddl_failed(place, exc)
             raise
 
-    def _ddl_failed(self) -> None:
+    def _ddl_failed(self, place: DdlPlace, error: Exception) -> None:
+        """The target has refused the statement, or nothing was sent to it, unless a note says that it may have run."""
+        if isinstance(error, pymysql.err.MySQLError) or not may_have_run(self.session, place):
+            self._withdraw()
+
+    def _withdraw(self) -> None:
         """Let orders stop in front of the DDL again; if the connection is lost, the next attempt does so."""
         try:
             end_ddl(self.session.cursor, self.place.key, self.place.lanes, self.block.header.last_seqno)

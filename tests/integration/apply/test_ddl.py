@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
+import pymysql
 import pytest
 
 from binlane.apply import block as block_module
@@ -302,6 +303,27 @@ def test_a_ddl_that_the_server_refuses_leaves_no_question_behind(any_pair: Pair)
         with pytest.raises(ApplyError, match="1050"):
             run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
     any_pair.target.query(f"DROP TABLE {DATABASE}.a")
+    run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
+    assert any_pair.rows(f"SELECT COUNT(*) FROM {DATABASE}.a") == [(0,)]
+
+
+@pytest.mark.parametrize("error", [ApplyError("collation 9999"), pymysql.err.OperationalError(1193, "collation 9999")])
+def test_a_ddl_whose_session_the_target_cannot_have_leaves_nothing_begun(
+    any_pair: Pair, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Nothing was sent, so an order may stop in front of it, or skip it."""
+    window = ddl_window(any_pair, "CREATE TABLE a (id INT)")
+    start_window(any_pair.engine, window.plan)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr("binlane.apply.session.context.ContextSetter.enter", refuse)
+        with pytest.raises(ApplyError, match="collation 9999"):
+            run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
+    assert any_pair.target.query("SELECT begun FROM binlane.positions GROUP BY begun") == [(0,)]
+    assert any_pair.target.query("SELECT * FROM binlane.ddl") == []
     run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
     assert any_pair.rows(f"SELECT COUNT(*) FROM {DATABASE}.a") == [(0,)]
 

@@ -13,7 +13,7 @@ from binlane.apply.ddl.outcome import DdlPlace, after_crash, is_revoked, keeps_d
 from binlane.apply.ddl.text import repeatable, with_condition, with_database
 from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
-from binlane.errors import UndecidableError
+from binlane.errors import BinlaneError, UndecidableError
 from binlane.model import Flavor, Item
 from binlane.sql.sql_modes import with_unknown_options
 from binlane.state.records.ddl_intents import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
 
-__all__ = ["DdlPlace", "gtid_uuid", "run_ddl"]
+__all__ = ["DdlPlace", "gtid_uuid", "may_have_run", "run_ddl"]
 _UNKNOWN_OPTION: Final = 1911
 """MariaDB's ER_UNKNOWN_OPTION."""
 _CLIENT_ERRORS: Final = (2000, 3000)
@@ -82,6 +82,26 @@ def _run_once(session: LaneSession, writer: BlockWriter, item: Item, place: DdlP
         _by_intent(session, writer, repeatable(item), place)
 
 
+def may_have_run(session: LaneSession, place: DdlPlace) -> bool:
+    """Whether anything of the seqno may have run: there is a note of it, or the target has its GTID."""
+    if read_intent(session.cursor, place.key.channel, place.seqno) is not None:
+        return True
+    gtid = f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}"
+    query = "SELECT GTID_SUBSET(%s, @@global.gtid_executed)"
+    return session.flavor is Flavor.MYSQL and bool(session.value(query, (gtid,)))
+
+
+def _prepared(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace, begun: DdlIntent | None) -> bytes:
+    """The statement's text, in its session. If the target cannot have that, nothing was sent, and no new note stays."""
+    try:
+        return writer.prepare(item)
+    except (BinlaneError, pymysql.err.MySQLError) as exc:
+        if begun is None and _is_refusal(exc):
+            writer.context.leave()
+            forget_intent(session.cursor, place.key.channel, place.seqno)
+        raise
+
+
 def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
     gtid = f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}"
     is_noted = False
@@ -92,8 +112,10 @@ def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place:
         if attempt is None:
             return
         item, is_noted = attempt, True
+    # the context first: any query of its would consume the GTID
+    text = _prepared(session, writer, item, place, begun)
     try:
-        _run_under_gtid(session, writer, item, gtid)
+        _run_under_gtid(session, writer, item, text, gtid)
     except pymysql.err.MySQLError as exc:
         if is_noted:
             _forget_refused(session, writer, place, exc)
@@ -113,9 +135,7 @@ def _noted(session: LaneSession, item: Item, place: DdlPlace, begun: DdlIntent |
     return item
 
 
-def _run_under_gtid(session: LaneSession, writer: BlockWriter, item: Item, gtid: str) -> None:
-    # the context first: any query of its would consume the GTID
-    text = writer.prepare(item)
+def _run_under_gtid(session: LaneSession, writer: BlockWriter, item: Item, text: bytes, gtid: str) -> None:
     try:
         # waits while another session owns this GTID, and skips the statement if that session commits it
         session.next_gtid(gtid)
@@ -144,7 +164,7 @@ def _by_note(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPl
         if attempt is None:
             return
         item = attempt
-    text = writer.prepare(item)
+    text = _prepared(session, writer, item, place, begun)
     newest = _newest_gtid(session)
     try:
         writer.run(item, text)
@@ -190,8 +210,9 @@ def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: Ddl
         if attempt is None:
             return
         item = attempt
+    text = _prepared(session, writer, item, place, stored)
     try:
-        writer.run(item, writer.prepare(item))
+        writer.run(item, text)
     except pymysql.err.MySQLError as exc:
         _forget_refused(session, writer, place, exc)
         raise
@@ -204,7 +225,7 @@ def _forget_refused(session: LaneSession, writer: BlockWriter, place: DdlPlace, 
         forget_intent(session.cursor, place.key.channel, place.seqno)
 
 
-def _is_refusal(error: pymysql.err.MySQLError) -> bool:
+def _is_refusal(error: Exception) -> bool:
     """A server error, and no lost connection."""
     return not _CLIENT_ERRORS[0] <= error_code(error) < _CLIENT_ERRORS[1]
 

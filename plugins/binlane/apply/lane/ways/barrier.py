@@ -17,10 +17,10 @@ import pymysql
 from binlane.apply.block import Applied, BlockPlace, Obstacle, Outcome, undo
 from binlane.apply.change_notes import ChangeNote, begin_whole, forget_if_undone
 from binlane.apply.ddl.outcome import DdlPlace
-from binlane.apply.ddl.run import run_ddl
+from binlane.apply.ddl.run import may_have_run, run_ddl
 from binlane.apply.nontransactional_tables import BlockItems, NontransactionalTables
 from binlane.apply.temporary_copies import as_a_whole
-from binlane.errors import PlanError
+from binlane.errors import BinlaneError, PlanError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Barrier, Item, ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
@@ -168,10 +168,11 @@ class _Passage:
         session, place, seqno = self.session, self.place, self.barrier.last
         try:
             run_ddl(session, self.writer, item, self._ddl, self.ddl_lock_wait_timeout)
-        except pymysql.err.MySQLError:
+        except (pymysql.err.MySQLError, BinlaneError) as exc:
             # if the connection is lost, the next attempt lets orders stop in front of it again
             with contextlib.suppress(pymysql.err.Error, OSError):
-                end_ddl(session.cursor, place.key, place.lanes, seqno)
+                if isinstance(exc, pymysql.err.MySQLError) or not may_have_run(session, self._ddl):
+                    end_ddl(session.cursor, place.key, place.lanes, seqno)
             raise
 
     def _run_before_transaction(self, items: Iterable[Item]) -> None:
