@@ -341,7 +341,7 @@ class _Task:
             return replace(self, rewrite=lambda: written).transaction(iter(()), place)
 
         def undone() -> None:
-            if forget_if_undone(self.session, place) and not has_ddl:
+            if forget_if_undone(self.session, place, items if has_ddl else None) and not has_ddl:
                 self._withdraw()
 
         applied = self.transaction(iter(items), place, undone)

@@ -116,17 +116,24 @@ def ask(session: LaneSession, place: DdlPlace, note: ChangeNote, items: Iterable
         f"this transaction changes tables without transactions; {what} may be there in full, in part or not at all. "
         "Look at these rows on the target (CHECK TABLE first: a killed server leaves such tables damaged), and compare "
         "them with the source's log. Then "
-        f"{ran}undo by hand what is there and record {order('not-ran')}, so that it is applied again. Then run the "
+        f"{ran}undo by hand what is there (of CREATE TABLE .. SELECT the rows alone: the table stays) "
+        f"and record {order('not-ran')}, so that it is applied again. Then run the "
         "lane again:\n" + described(items).decode("utf-8", "replace")
     )
 
 
-def forget_if_undone(session: LaneSession, place: DdlPlace) -> bool:
-    """Behind the ROLLBACK of a transaction with a note: remove it if the target has kept nothing. Raises nothing."""
+def forget_if_undone(session: LaneSession, place: DdlPlace, behind_ddl: Iterable[Item] | None = None) -> bool:
+    """Behind the ROLLBACK of a transaction with a note: remove it if the target has kept nothing. Raises nothing.
+
+    ``behind_ddl``: the changes, if a DDL has run before them, of which this note alone tells: they begin again.
+    """
     try:
         if not nothing_stayed(session):
             return False
-        forget_intent(session.cursor, place.key.channel, place.seqno)
+        if behind_ddl is None:
+            forget_intent(session.cursor, place.key.channel, place.seqno)
+        else:
+            write_note(session, place, ChangeNote(WHOLE, 0, running_server(session), AGAIN), behind_ddl)
     except (pymysql.err.Error, OSError):
         # the ROLLBACK has failed, or the connection since: the note stays
         session.close()

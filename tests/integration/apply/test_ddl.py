@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pymysql
 import pytest
+from pymysql.cursors import Cursor
 
 from binlane.apply import block as block_module
 from binlane.apply.ddl.run import gtid_uuid, run_ddl
@@ -18,6 +19,7 @@ from binlane.apply.session.connection import LaneSession
 from binlane.binlog.types.literals import identifier
 from binlane.errors import ApplyError, PositionError, TargetUnavailableError, UndecidableError
 from binlane.model import Flavor, SessionContext
+from binlane.state.positions import move_position
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
 from binlane.state.windows import finish_window
@@ -326,6 +328,34 @@ def test_a_ddl_whose_session_the_target_cannot_have_leaves_nothing_begun(
     assert any_pair.target.query("SELECT * FROM binlane.ddl") == []
     run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
     assert any_pair.rows(f"SELECT COUNT(*) FROM {DATABASE}.a") == [(0,)]
+
+
+@pytest.mark.parametrize("target", ["mariadb_target", "target_without_binlog"])
+def test_a_table_that_was_made_is_not_made_again_when_its_rows_are_rolled_back(
+    mariadb_source: PrivateServer, target: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CREATE TABLE ... SELECT into a table without transactions: the note of its rows has taken the DDL's place."""
+    made = "CREATE TABLE a (id INT) ENGINE=MyISAM"
+    with fresh_pair(mariadb_source, request.getfixturevalue(target)) as pair:
+        window = Window(pair.recorder().format)
+        pair.source.query(f"CREATE TABLE {DATABASE}.a (id INT) ENGINE=MyISAM")
+        rows = pair.recorder().run("INSERT INTO a VALUES (1), (2)")
+        window.meet(2, (0, 1, 2), Captured((ddl_item(made, DATABASE), *rows.items), rows.position))
+        start_window(pair.engine, window.plan)
+        failed = list[str]()
+
+        def fail(cursor: Cursor, *arguments: Any) -> bool:
+            cursor.execute("SELECT fingerprint FROM binlane.ddl WHERE fingerprint LIKE 'kept:%%'")
+            if not failed and (noted := cursor.fetchone()) is not None:
+                failed.append(str(noted[0]))
+                raise pymysql.err.OperationalError(1205, "Lock wait timeout exceeded")
+            return move_position(cursor, *arguments)
+
+        monkeypatch.setattr("binlane.apply.block.move_position", fail)
+        run_lane(pair.engine, window.plan, 2, window.source, replace(QUICK, allow_nontransactional=True))
+        assert failed != []
+        assert pair.rows(f"SELECT id FROM {DATABASE}.a ORDER BY id") == [(1,), (2,)]
+        assert pair.rows("SELECT * FROM binlane.ddl") == []
 
 
 @pytest.mark.parametrize("target", ["mariadb_target", "target_without_binlog"])
