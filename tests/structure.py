@@ -54,7 +54,7 @@ LAYERS: Final = (
             *("json_codec", "formats", "extension", "server_proof", "session_pins", "view_guard", "state_guard"),
             *("errors", "model", "choices", "rename_rules", "arrow_compute", "database_pattern", "collation_rules"),
             *("compression", "garbage", "blas_threads", "regular_files", "safe_path", "safe_text", "activity"),
-            *("lazy_dataclass", ""),
+            *("lazy_dataclass", "answers", ""),
         ),
     ),
 )  # fmt: skip

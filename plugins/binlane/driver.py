@@ -29,6 +29,7 @@ from pymysql import connections, err
 from pymysql.constants import CLIENT, CR, SERVER_STATUS
 from pymysql.cursors import Cursor
 
+from binlane.answers import answered
 from binlane.compression import InflatedStream, frames_of
 from binlane.errors import BinlaneError, ConfigError, PrecheckError
 from binlane.lazy_dataclass import dataclass
@@ -341,6 +342,7 @@ class Connection(Driver):
             raise
         if self._held and not self._is_in_transaction:
             self._held.clear()
+        answered(self._place, sql)
         return rows
 
     @property

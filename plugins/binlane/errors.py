@@ -216,6 +216,10 @@ class TargetIdentityError(TargetError):
     """The target is a replica, a clone or an older copy of the channel's target, or another server altogether."""
 
 
+class UnusableAnswerError(BinlaneError):
+    """A server has answered what no MySQL or MariaDB server answers; nothing was done with the answer."""
+
+
 class DriftError(TargetError):
     """Rows on the target are not what the source's log expects (1032, 1062, or a wrong count)."""
 

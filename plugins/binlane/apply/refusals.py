@@ -10,9 +10,10 @@ from typing import Final
 import pymysql
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
+from binlane.answers import unusable
 from binlane.apply.session.retry_verdicts import Verdict, driver_error, error_code, error_text, judge
 from binlane.connections import WITH_TLS, login_advice
-from binlane.errors import TargetError, TargetUnavailableError
+from binlane.errors import BinlaneError, TargetError, TargetUnavailableError
 
 _NOT_LET_IN: Final = frozenset({1045, 1698})
 DENIED: Final = frozenset({1044, 1142, 1143, 1227, 1410})
@@ -43,7 +44,8 @@ def driver_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def target_errors(name: str) -> Iterator[None]:
-    """Raises the driver's errors as TargetUnavailableError or TargetError, which name the server."""
+    """Raises the driver's errors as TargetUnavailableError or TargetError, and answers that cannot be used as
+    UnusableAnswerError, which name the server."""
     try:
         yield
     except (DBAPIError, PendingRollbackError, pymysql.err.MySQLError) as exc:
@@ -52,6 +54,12 @@ def target_errors(name: str) -> Iterator[None]:
             way_out = transient_advice(exc) or "check host and port, then run again when the server answers"
             raise TargetUnavailableError(f"{said}; {way_out}") from exc
         raise TargetError(f"{said}; {account_advice(exc) or _advice(error_code(exc))}") from exc
+    except BinlaneError:
+        raise
+    except Exception as exc:
+        if (answer := unusable(exc, name)) is not None:
+            raise answer from exc
+        raise
 
 
 def transient_advice(error: BaseException) -> str:

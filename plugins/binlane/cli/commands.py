@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from binlane.answers import unusable
 from binlane.choices import ArchiveAction, Compressed, Part
 from binlane.cli import fleet, restore, verify, windows
 from binlane.cli.options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, err, out
@@ -476,9 +477,13 @@ def main() -> None:
                 ("interrupted", "bold red"), (": committed blocks stay; run the same command again to continue", "")
             )
         raise
-    except Exception:
-        unexpected(traceback.format_exc())
-        sys.exit(1)
+    except Exception as exc:
+        answer = unusable(exc)
+        if answer is None:
+            unexpected(traceback.format_exc())
+            sys.exit(1)
+        err.message((type(answer).__name__, "bold red"), (f": {answer}", ""))
+        sys.exit(answer.exit_code)
 
 
 def _monitoring_plugin() -> NoReturn:

@@ -13,9 +13,16 @@ from binlane.schema.model import Schema
 
 
 def server_version(connection: Connection) -> tuple[Flavor, str]:
-    """The server's family, and its version as ``VERSION()`` prints it."""
-    version = str(connection.execute(text("SELECT VERSION()")).scalar_one())
+    """The server's family, and its version as ``VERSION()`` prints it. Raises ValueError for a text without one."""
+    version = with_number(str(connection.execute(text("SELECT VERSION()")).scalar_one()))
     return (Flavor.MARIADB if "mariadb" in version.lower() else Flavor.MYSQL), version
+
+
+def with_number(version: str) -> str:
+    """A version, which lane files and rules about servers take for one. Raises ValueError for a text without one."""
+    if version_number(version) == (0, 0, 0):
+        raise ValueError(f"{version!r} is no version of a MySQL or MariaDB server")
+    return version
 
 
 def gtids_are_on(connection: Connection, schema: Schema) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pymysql
 
+from binlane.answers import unusable
 from binlane.connections import WITH_TLS, login_advice
 from binlane.driver import LoginRefusedError
 from binlane.errors import (
@@ -51,7 +52,8 @@ LOG_PRIVILEGES: Final[Mapping[Flavor, tuple[str, ...]]] = {
 
 @contextlib.contextmanager
 def translated(name: str, flavor: Flavor | None = None) -> Iterator[None]:
-    """Turns PyMySQL's errors into binlane's, which name the server. ``flavor``: its family, where it is known."""
+    """Turns PyMySQL's errors, and answers that cannot be used, into binlane's errors, which name the server.
+    ``flavor``: its family, where it is known."""
     try:
         yield
     except BinlaneError:
@@ -60,6 +62,10 @@ def translated(name: str, flavor: Flavor | None = None) -> Iterator[None]:
         raise _error(name, exc, flavor) from exc
     except OSError as exc:
         raise SourceUnavailableError(f"{name}: cannot be reached: {exc}; check host and port, then run again") from exc
+    except Exception as exc:
+        if (answer := unusable(exc, name)) is not None:
+            raise answer from exc
+        raise
 
 
 def _error(name: str, exc: pymysql.err.MySQLError, flavor: Flavor | None) -> SourceError | PrecheckError:

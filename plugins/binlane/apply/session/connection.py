@@ -21,7 +21,7 @@ from binlane.errors import ApplyError
 from binlane.lazy_dataclass import dataclass
 from binlane.model import Flavor
 from binlane.servers.engines import keep_alive
-from binlane.servers.variables import version_number
+from binlane.servers.variables import version_number, with_number
 from binlane.session_pins import SessionKind
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class LaneSession:
             [(packet, version)] = session.rows("SELECT @@max_allowed_packet, VERSION()")
             if flavor is Flavor.MARIADB:
                 session._variables = EventVariables(connection)
-            session.max_allowed_packet, session.version = int(packet), version_number(str(version))
+            session.max_allowed_packet = int(packet)
+            session.version = version_number(with_number(str(version)))
         except BaseException:
             connection.close()
             raise
