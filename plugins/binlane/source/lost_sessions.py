@@ -2,7 +2,8 @@
 
 A window cannot end while a temporary table is open, and no window would ever begin behind such a table. A live source
 is asked for its connections. Of those that nobody can be asked for (an archive's, those of the source's own source, or
-all if the account lacks PROCESS), an operator says in ``source.ended_sessions`` that they have ended.
+all if the account lacks PROCESS), an operator says in ``source.ended_sessions`` that they have ended. A restart of the
+source behind the window has ended them all.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 from binlane.plan.manifest import Manifest
 from binlane.plan.transaction.temporary_tables import Session
 from binlane.source.identity import Start
+from binlane.source.older_sessions import restarts_behind
 from binlane.source.protocol import EventSource
 from binlane.source.proved import proved
 from binlane.source.temporary import TemporaryTracker
@@ -25,18 +27,22 @@ def lost_sessions(source: EventSource, manifest: Manifest, tracker: TemporaryTra
         own, newest = {server_id for server_id, _ in there}, source.newest_session()
         # a higher number was set (pseudo_thread_id): nobody can tell whether that connection is there
         ended = (ended | {each for each in tracker.owners() if each[0] in own and each[1] <= newest}) - there
-    if not ended:
+    if not ended and not restarts_behind(source, manifest.end):
         return frozenset()
     # a connection's DROP is logged before it leaves the list of connections
     behind = read_behind(source, manifest, tracker)
+    if behind.lost is not None:
+        return tracker.owners() & behind.lost
     return ended & (behind.owners() - behind.users)
 
 
 def read_behind(source: EventSource, manifest: Manifest, tracker: TemporaryTracker) -> TemporaryTracker:
-    """What the tracker of a window's reading becomes if it is given the log behind the window, too."""
+    """What the tracker of a window's reading becomes if it is given the log behind the window, too, up to a restart of
+    the source, which numbers its connections anew."""
     behind = tracker.copied()
     start = Start(0, manifest.end, manifest.gtid_set, manifest.end_time, manifest.identity, manifest.fingerprint)
     with contextlib.closing(proved(source, start, behind)) as chunks:
         for _ in chunks:
-            pass
+            if behind.lost is not None:
+                break
     return behind

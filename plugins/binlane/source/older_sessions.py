@@ -8,6 +8,7 @@ that are not (``plan.transaction.unseen_tables`` uses it).
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Final
 
 from binlane.model import LogPosition
@@ -30,11 +31,25 @@ def highest_older_session(source: EventSource, position: LogPosition) -> int:
     newest = source.newest_session()
     if newest == EVERY_SESSION:
         return EVERY_SESSION
-    files = source.state().files
-    behind = files[files.index(position.file) + 1 :] if position.file in files else files
-    if len(behind) > _MOST_HEADERS or any(_starts_server(source, _header(source, file)) for file in behind):
+    behind = _files_behind(source, position)
+    if len(behind) > _MOST_HEADERS or _is_start_among(source, behind):
         return EVERY_SESSION
     return newest
+
+
+def restarts_behind(source: EventSource, position: LogPosition) -> bool:
+    """Whether one of the next files of the log was begun by a start of the server. Raises SourceError, as reading the
+    log does."""
+    return _is_start_among(source, _files_behind(source, position)[:_MOST_HEADERS])
+
+
+def _files_behind(source: EventSource, position: LogPosition) -> tuple[str, ...]:
+    files = source.state().files
+    return files[files.index(position.file) + 1 :] if position.file in files else files
+
+
+def _is_start_among(source: EventSource, files: Iterable[str]) -> bool:
+    return any(_starts_server(source, _header(source, file)) for file in files)
 
 
 def _header(source: EventSource, file: str) -> LogChunk:

@@ -68,6 +68,9 @@ class TemporaryTracker:
         self.users: set[Session] = set()
         """The connections with a statement that may use a temporary table, if they are followed."""
         self._follows_users = False
+        self.lost: frozenset[Session] | None = None
+        """If users are followed: the connections that the first restart of the source has ended, with open tables that
+        they have not used since this reading began. None: it was not restarted."""
 
     @property
     def open_since(self) -> LogPosition | None:
@@ -236,6 +239,8 @@ class TemporaryTracker:
     def restarted(self, seqno: int) -> None:
         """The source was restarted before transaction ``seqno``, after a crash that dropped all open tables."""
         self.older.restart()
+        if self._follows_users and self.lost is None:
+            self.lost = self.owners() - self.users
         if self._tables.tables:
             self.restarts.append(seqno)
             self._tables.tables.clear()
