@@ -92,6 +92,8 @@ class Verifier:
     pair: Pair
     schemas: tuple[Schema, Schema]
     """Source and target."""
+    standing: Channel
+    """The channel as it was before ``schemas`` were read: these are of its watermark as long as it stands there."""
     options: Options
     rules_digest: str = ""
     """Of the channel's filter and renames: what is compared counts under these alone."""
@@ -101,7 +103,6 @@ class Verifier:
     unseen: UnseenObjects = field(default_factory=UnseenObjects)
     """What ``schemas`` have not because an account does not see it."""
     clock: Callable[[], float] = time.monotonic
-    _standing: Channel | None = None
     _windows: tuple[FinishedWindow, ...] = ()
     _tables: Tables = field(default_factory=lambda: Tables({}, {}))
     _definitions: Definitions = field(init=False)
@@ -129,7 +130,7 @@ class Verifier:
         """Verify. Raises WindowBusyError if a window has begun or begins during the comparison, PlanError if the last
         window's files are gone, ConfigError for a wrong scope; SourceError, BinlogError."""
         self.options.scope.check()
-        self._standing = self._stand()
+        self.standing = self._stand()
         self._tables = self._in_scope(pair(*self.schemas, self.rules))
         self._definitions = Definitions(self.pair, self.schemas, self.rules, self.visibility, self.options.accounts)
         self._throttle = Throttle(self.pair, self.options.rows_per_second, self.options.threads_running)
@@ -166,9 +167,8 @@ class Verifier:
         """``_stand``; ``for_update``: no window can open or be finished before the transaction ends."""
         channel = read_channel(connection, self.channel, for_update=for_update)
         window = read_open_window(connection, self.channel)
-        before = self._standing
         # an empty window moves the watermark into another file, and changes no row
-        moved = before is not None and _stands_at(channel) != _stands_at(before)
+        moved = _stands_at(channel) != _stands_at(self.standing)
         # without a plan a window has written nothing: it may have been refused
         is_begun = window is not None and window.plan_digest is not None
         if is_begun or moved:
@@ -180,13 +180,12 @@ class Verifier:
         return channel
 
     def _begin(self) -> Verification:
-        assert self._standing is not None
         window, expected, kind = "", 0, VerifyScope.FULL
         if self.options.full:
             expected = self._size(self._tables.compared)
         else:
             kind, window = VerifyScope.WINDOW, self._window_to_name()
-        seqno, scope = self._standing.watermark.seqno, self.options.scope.words
+        seqno, scope = self.standing.watermark.seqno, self.options.scope.words
         with self.engine.begin() as connection:
             return begin_verification(
                 connection, self.channel, kind, window, seqno, scope, expected, anew=self.options.anew
@@ -279,8 +278,7 @@ class Verifier:
 
     def _compare_history(self, name: TableKey) -> None:
         """Compare the past rows of a table that is system-versioned."""
-        assert self._standing is not None
-        seconds = self._standing.watermark.source_time
+        seconds = self.standing.watermark.source_time
         found = history_difference(self.pair, self._tables.compared[name], self.schemas, seconds)
         self._compare.differ(() if found is None else (found,))
 
@@ -344,13 +342,12 @@ class Verifier:
         again |= {(one.table, one.key) for one in found}
         # several of one key: rows of a table without a primary key, parts of one object's definition
         judged = [one for one in stored if (one.table, one.key) in again]
-        assert self._standing is not None
         with self.engine.begin() as connection:
             self._require_standing(connection, for_update=True)
             replace_suspects(connection, self.channel, judged, found)
             save_progress(connection, verification.id, self._counts, progress)
             for table in finished:
-                note_table(connection, self.channel, table, verification.id, self._standing.watermark.seqno)
+                note_table(connection, self.channel, table, verification.id, self.standing.watermark.seqno)
         self._compare, self._step_began, self._step_rows = Compare(), self.clock(), 0
 
     def _end(self, verification: Verification, finished: Sequence[TableKey] = ()) -> Outcome:
@@ -366,8 +363,7 @@ class Verifier:
         is_whole = not self.unseen.is_gap
         state = DRIFT if DRIFT in states else PENDING if suspects else CLEAN if is_whole else INCOMPLETE
         drift = sum(one.state == DRIFT for one in suspects)
-        assert self._standing is not None
-        seqno = self._standing.watermark.seqno
+        seqno = self.standing.watermark.seqno
         with self.engine.begin() as connection:
             self._require_standing(connection, for_update=True)
             replace_suspects(connection, self.channel, stored, compared)
@@ -479,12 +475,12 @@ class Verifier:
         """Settle what was compared in this step, and count what is proved."""
         compare, settled = self._compare, SettleResult()
         # the log is read from here: the file in which the watermark stood before may be purged
-        self._standing = self._stand()
+        self.standing = self._stand()
         if compare.wanted or compare.wholes or compare.others or compare.definitions:
             places = (self.folders.found(each.window_id, each.work) for each in self._windows)
             folders = [place for place in places if place is not None]
             settler = Settler(
-                self._standing, self._tables, self.pair, self._read_later, self._reader, folders,
+                self.standing, self._tables, self.pair, self._read_later, self._reader, folders,
                 self.options.is_of_copy,
             )  # fmt: skip
             settled = settler.settle(compare)
@@ -514,8 +510,7 @@ class Verifier:
 
     def _read_later(self, recorder: Recorder) -> tuple[Changes, LogPosition | None]:
         """The changes of the source's log from the watermark to its present end, which is returned, too."""
-        assert self._standing is not None
-        mark = self._standing.watermark
+        mark = self.standing.watermark
         with self.engine.connect() as connection:
             prepared = read_open_xa(connection, self.channel)
             files = [
@@ -524,7 +519,7 @@ class Verifier:
                 if each.segment is not None
             ]
         reader = self._reader(recorder)
-        identity = self._standing.source_identity
+        identity = self.standing.source_identity
         start = Start(mark.seqno, mark.source, mark.gtid_set, mark.source_time, identity, mark.fingerprint)
         changes = reader.read_source(self.source, start, files)
         if len(files) < len(prepared):

@@ -126,6 +126,29 @@ def test_a_changed_a_missing_and_an_extra_row_are_found_by_their_keys(filled: Ch
         verify_after(filled.config, filled.endpoints, "window")
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_definitions_of_before_a_window_say_nothing_of_its_watermark(
+    filled: Channel, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    run_verification = run_module.Verifier.run
+
+    def behind_a_window(verifier: run_module.Verifier) -> Outcome:
+        run_on(
+            filled.source,
+            "ALTER TABLE tenant_1.t ADD later INT DEFAULT 7",
+            "CREATE TABLE tenant_1.later (id INT PRIMARY KEY)",
+            "INSERT INTO tenant_1.later VALUES (1)",
+        )
+        assert filled.run() is not None
+        return run_verification(verifier)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module.Verifier, "run", behind_a_window)
+        with pytest.raises(WindowBusyError, match="verify again when the window is finished"):
+            verify(filled, full=full)
+    assert verify(filled, full=full).state == "clean"
+
+
 def test_what_no_image_shows_is_pending_until_the_next_window(
     filled: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

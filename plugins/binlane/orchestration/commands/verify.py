@@ -33,7 +33,7 @@ from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of, in_background, kept_connections
 from binlane.source.identity import Start
 from binlane.source.server import translated
-from binlane.state.channels import read_channel
+from binlane.state.channels import Channel, read_channel
 from binlane.state.records.databases import known_databases
 from binlane.state.records.verifications import (
     AS_BEFORE,
@@ -78,6 +78,7 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
             source_of(channel, found.endpoints),
             found.pair,
             found.schemas,
+            found.standing,
             replace(options, scope=scope),
             rules_digest(channel),
             rules,
@@ -97,6 +98,8 @@ class ComparedServers:
     pair: Pair
     schemas: tuple[Schema, Schema]
     """Source and target."""
+    standing: Channel
+    """The channel before ``schemas`` were read."""
     visibility: Visibility
     unseen: UnseenObjects
     """What ``schemas`` have not because an account does not see it."""
@@ -136,7 +139,7 @@ def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[C
 
         visibility, rules = Visibility(holds, shows), rules_of(channel, theirs)
         seen, unseen = without_unseen((ours, theirs), rules, visibility, known, channel.apply.allow_unseen)
-        yield ComparedServers(endpoints, start, pair, seen, visibility, unseen)
+        yield ComparedServers(endpoints, start, pair, seen, standing, visibility, unseen)
 
 
 _SCOPES: Final[Mapping[str, tuple[bool, ...]]] = {

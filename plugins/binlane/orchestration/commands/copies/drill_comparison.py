@@ -62,7 +62,7 @@ def compare_restored(
         pair = Pair(stack.enter_context(source_side(engine, name)), stack.enter_context(target_side(engine)))
         with engine.connect() as asked:
             # the channel's source proves that it has the log in which the restored database stands
-            proof = read_channel(asked, channel.name).proof
+            standing = read_channel(asked, channel.name)
             whole, grants = read_schema(asked), read_grants(asked)
         rules, filters = rules_of(channel, whole), live[0].filter
         taken = replace(rules.selection, include_tables=filters.include_tables, exclude_tables=filters.exclude_tables)
@@ -70,13 +70,14 @@ def compare_restored(
         visibility = _visibility(grants)
         schemas = (whole.of({database}), whole.of({final}))
         seen, unseen = without_unseen(schemas, rules, visibility, (final,))
-        source = source_of(live[0], live[1].proving(proof) if live[1].source is not None else live[1])
+        source = source_of(live[0], live[1].proving(standing.proof) if live[1].source is not None else live[1])
         outcome = Verifier(
             WindowFolders(channel.work.uri, channel.name),
             engine,
             source,
             pair,
             seen,
+            standing,
             Options(full=True, anew=True, is_of_copy=True),
             rules_digest(channel),
             rules,
