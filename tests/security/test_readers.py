@@ -76,7 +76,20 @@ def test_no_answer_to_a_reader_has_a_value_a_statement_or_an_account(channel_of:
     assert found["target"] is None
     assert client.get(API, headers=EDIT).json()["target"] is not None
 
-    # errors, whatever raises them: a damaged state, a target that is away
+    # errors, whatever raises them: a damaged plan, a damaged state, a target that is another server, one that is away
+    [settings] = channel.work.glob(f"**/{window}/channel.json")
+    before = settings.read_bytes()
+    settings.write_text(f'"{SECRET}"')
+    assert (
+        "the window's files cannot be read" in client.get(f"{API}/windows/{window}/lanes/0/blocks", headers=READ).text
+    )
+    _assert_hidden(channel, client, window)
+    settings.write_bytes(before)
+    channel.connect("target_server", channel.source)
+    elsewhere = client_of(channel)
+    assert "TargetIdentityError: " in elsewhere.get(API, headers=EDIT).text
+    _assert_hidden(channel, elsewhere, window)
+    channel.connect("target_server", channel.target)
     run_on(channel.target, f"UPDATE binlane.windows SET end_file = '../{SECRET}'", log=False)
     _assert_hidden(channel, client, window)
     channel.connect("target_server", channel.target, port=1)

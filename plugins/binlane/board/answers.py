@@ -111,7 +111,9 @@ def progress_of(snapshot: Snapshot) -> models.Progress | None:
     if window is None:
         return None
     bounds, opened = window.bounds, snapshot.open_window
-    assert opened is not None
+    if opened is None:
+        # it was dropped while the channel was read
+        return None
     return models.Progress(
         window_id=bounds.window_id,
         number=window.number,
@@ -132,7 +134,8 @@ def lanes_of(snapshot: Snapshot) -> list[models.Lane]:
     window = snapshot.status.window
     if window is None:
         return []
-    facts = next(past.facts for past in snapshot.history if past.window_id == window.bounds.window_id)
+    opened = snapshot.open_window
+    facts = None if opened is None else opened.facts
     holders = {beat.lane: beat.holder for beat in snapshot.status.heartbeats}
     lanes = []
     for position in snapshot.open_positions:

@@ -321,7 +321,9 @@ def _plans(work: WorkFolder) -> WorkFolder:
     try:
         return work.plans(read_inputs(work).key)
     except PlanError as exc:
-        raise NotFound(str(exc)) from exc
+        # its text has paths, and values of a damaged file
+        log.warning("board: %s", exc)
+        raise NotFound("the window's files cannot be read; the web server's log says why") from exc
 
 
 @lru_cache(maxsize=16)

@@ -121,13 +121,17 @@ def health_of(facts: Facts, limits: Limits) -> Health:
 
 def unknown(
     channel: str,
-    problem: str,
+    problem: str = "",
     state: State = State.UNREACHABLE,
     step: str = "Correct what the message names.",
-    without_values: str | None = None,
+    error: Exception | None = None,
 ) -> Health:
-    """Of a channel whose facts could not be read. ``state``: UNREACHABLE or NEW."""
-    return Health(channel, (Finding(state, Severity.UNKNOWN, problem, step, without_values),), None)
+    """Of a channel whose facts could not be read. ``state``: UNREACHABLE or NEW. ``problem``: words of binlane's own,
+    without a value. ``error``: why; of its text a reader sees nothing, for it may have an account or a value."""
+    if error is None:
+        return Health(channel, (Finding(state, Severity.UNKNOWN, problem, step),), None)
+    name, before = type(error).__name__, f"{problem}; " if problem else ""
+    return Health(channel, (Finding(state, Severity.UNKNOWN, f"{before}{name}: {error}", step, before + name),), None)
 
 
 def _lane_failed(facts: Facts, _: Limits) -> Finding | None:

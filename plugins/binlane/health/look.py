@@ -80,12 +80,7 @@ def look_at(
             return Look(_not_begun(channel.name, target, problem, lost), None, channel, runs)
         if not isinstance(exc, BinlaneError):
             log.error("channel %s cannot be read", channel.name, exc_info=exc)
-        return Look(
-            unknown(channel.name, f"{type(exc).__name__}: {exc}", without_values=type(exc).__name__),
-            None,
-            channel,
-            runs,
-        )
+        return Look(unknown(channel.name, error=exc), None, channel, runs)
     return Look(health, snapshot, channel, runs)
 
 
@@ -109,7 +104,7 @@ def _not_begun(name: str, target: Endpoint, problem: str, lost: str = "") -> Hea
     try:
         require_recorded(target, timeout=TARGET_SECONDS)
     except TargetIdentityError as exc:
-        return unknown(name, f"{problem}; {exc}")
+        return unknown(name, problem, error=exc)
     return unknown(name, problem, State.NEW, _BEGIN.format(name) + lost)
 
 
@@ -132,7 +127,7 @@ def look_at_all(
         try:
             channel = load_channel(one)
         except ConfigError as exc:
-            return Look(unknown(one.name, str(exc), without_values=type(exc).__name__), None, runs=runs)
+            return Look(unknown(one.name, error=exc), None, runs=runs)
         return look_at(channel, resolve, runs=runs, last_windows=last_windows, checks=checks)
 
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -280,14 +280,15 @@ def adopt_plan(
     blocks = inputs.settings.block_transactions
     window = set_plan(engine, plan, blocks, recorder(found), plan_engine, folder.uri, digests, folder.digests)
     forget_made(folder.uri)
-    if stop_at is not None:
+    # the order is for this window: a cleared run of a finished one gives none to the next
+    if stop_at is not None and not window.is_finished:
         place = stop_at.strip()
         at = None if place == HIGHEST else seqno_of(window, place, _folders(channel))
         from binlane.orchestration.audited import audited
 
         author = by or "a run of the DAG"
         with audited(endpoints.target, plan.channel, "stop", {"place": place}, author):
-            request_stop(engine, plan.channel, by=author, at=at)
+            request_stop(engine, plan.channel, by=author, at=at, window_id=plan.window_id)
     with engine.connect() as connection:
         placed = [each for each in lane_positions(connection, channel.name) if each.window_id == plan.window_id]
     total = plan.last_seqno - plan.first_seqno + 1

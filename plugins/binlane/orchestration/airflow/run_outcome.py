@@ -113,7 +113,7 @@ def health_after(channel: ChannelConfig, resolve: Resolver, failed: AirflowRuns 
     try:
         return look_at(channel, resolve, runs=failed).health
     except Exception as exc:
-        return unknown(channel.name, f"{type(exc).__name__}: {exc}")
+        return unknown(channel.name, error=exc)
 
 
 def open_window(channel: str, endpoints: Endpoints, window_id: str) -> str | None:

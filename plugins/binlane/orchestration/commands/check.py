@@ -35,7 +35,7 @@ def check(
         )
         health = look_at(channel, environment_resolver() if resolve is None else resolve, limits=limits).health
     except Exception as exc:
-        health = unknown(name, f"{type(exc).__name__}: {exc}")
+        health = unknown(name, error=exc)
     return line_of(health, limits), health.severity
 
 

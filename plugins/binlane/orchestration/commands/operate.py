@@ -82,7 +82,8 @@ def stop(
             )
         with engine.connect() as connection:
             window = read_open_window(connection, name)
-        if window is not None and window.plan_digest is not None:
+        # somebody may have resumed it
+        if window is not None and window.plan_digest is not None and window.stop_at is not None:
             settle(endpoints, window, WindowFolders(channel.work.uri, name))
         return f"channel {name}: is stopped at seqno {asked.seqno:,}; {back}"
 

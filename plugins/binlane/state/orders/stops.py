@@ -38,17 +38,29 @@ class StopRequest:
 
 
 def request_stop(
-    engine: Engine, channel: str, *, by: str = "somebody", now: bool = False, at: int | None = None
+    engine: Engine,
+    channel: str,
+    *,
+    by: str = "somebody",
+    now: bool = False,
+    at: int | None = None,
+    window_id: str | None = None,
 ) -> StopRequest:
     """Ask the channel to stop until it is resumed. By default all lanes stop at the highest position of any lane.
 
     ``now``: each lane stops at its next block boundary. ``at``: all lanes stop at this seqno of the open window.
-    Raises PositionError if ``at`` is after the window or before a position, or if there is no such channel; and as
-    ``giving_order``.
+    ``window_id``: only inside this window. Raises PositionError if ``at`` is after the window or before a position, if
+    that window is not open, or if there is no such channel; and as ``giving_order``.
     """
     with giving_order(engine, channel) as connection:
         state = read_channel(connection, channel, for_update=True)
         window = read_open_window(connection, channel, for_update=True)
+        if window_id is not None and (window is None or window.bounds.window_id != window_id):
+            raise PositionError(
+                f"channel {channel}: expected window {window_id} to be open, to stop inside it, found "
+                f"{'none' if window is None else window.bounds.window_id}; nothing was stopped. To stop the channel: "
+                f"`binlane stop {channel}`"
+            )
         seqno, is_reached = state.watermark.seqno, True
         if window is not None:
             lowest, reached = _marks(connection, channel, window)

@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import RowsEvent
+from binlane.board import answers
 from binlane.board.api import FILES, STATIC, build_app
 from binlane.board.host import Host, TriggeredRun
 from binlane.connections import environment_resolver
@@ -25,6 +26,7 @@ from binlane.orchestration.plan_file import read_plan
 from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
+from binlane.state.records.history import read_snapshot
 from binlane.state.records.journal import record_error
 from binlane.verify.outcome import Options
 from binlane.work.files import WorkFolder
@@ -448,6 +450,17 @@ def test_the_heat_map_begins_with_the_newest_window(channel: Channel) -> None:
         assert channel.run() is not None
     found = get(client_of(channel), API)
     assert found["heat"]["windows"] == [each["number"] for each in found["history"]] == [3, 2, 1]
+
+
+def test_a_window_that_is_dropped_while_the_channel_is_read_costs_no_answer(channel: Channel) -> None:
+    channel.traffic(30)
+    half_way(channel)
+    snapshot = read_snapshot(engine_of(channel.endpoints.target), CHANNEL)
+    assert answers.progress_of(snapshot) is not None
+    assert any(lane.transactions for lane in answers.lanes_of(snapshot))
+    read_later = replace(snapshot, history=())
+    assert answers.progress_of(read_later) is None
+    assert {lane.transactions for lane in answers.lanes_of(read_later)} == {0}
 
 
 def test_a_verification_is_a_run_that_applies_nothing_and_no_window_may_be_left_open(channel: Channel) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from binlane.errors import StopRequestedError
+from binlane.errors import PositionError, StopRequestedError
 from binlane.orchestration import steps
 from binlane.orchestration.extraction.window_reading import source_of, start_of
 from binlane.orchestration.plan_file import read_plan
@@ -101,6 +101,23 @@ def test_stops_inside_folded_blocks_leave_the_state_of_one_seqno_and_resume_from
     done = channel.go_on(adopted_again)
     assert done["seqno"] == plan.last_seqno
     channel.assert_equal()
+
+
+def test_a_cleared_run_gives_its_order_to_stop_to_no_other_window(channel: Channel) -> None:
+    rows_without_barriers(channel)
+    adopted = planned(channel)
+    finished = str(Path(adopted["plan"]).parent)
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    run_on(channel.source, "INSERT INTO one.t VALUES (101)")
+    planned(channel)
+    for place in ("highest", str(read_plan(adopted["plan"]).first_seqno)):
+        again = steps.adopt_plan(channel.config, channel.endpoints, finished, place)
+        assert again["plan"] == adopted["plan"]
+        assert channel.status.channel.stopped is None
+    with pytest.raises(PositionError, match=r"expected window .* to be open, to stop inside it, found .*nothing was"):
+        request_stop(engine_of(channel.endpoints.target), CHANNEL, window_id=Path(finished).name)
+    assert channel.status.channel.stopped is None
 
 
 def test_a_stop_without_a_place_is_at_the_foremost_lane_that_has_work(
