@@ -124,6 +124,11 @@ def read_session(endpoint: Endpoint, *, compresses: bool = False) -> Session:
     return _session(endpoint, str(endpoint), SessionKind.READ, compresses)
 
 
+def definition_session(endpoint: Endpoint) -> Session:
+    """A session on the target that reads definitions in the bytes of their client's character set, as stored."""
+    return _session(endpoint, None, SessionKind.READ, compresses=False)
+
+
 def write_session(endpoint: Endpoint, *, compresses: bool = False) -> Session:
     """A session on the target, in which neither foreign keys nor constraints refuse the source's rows.
     ``compresses``: as ``Connection``'s."""

@@ -7,8 +7,9 @@ can be the last one before a kill: what is there already is passed over by the n
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -28,7 +29,7 @@ from binlane.model import Flavor, SchemaObject, SessionContext, TableKey
 from binlane.plan.transaction.decode import statement_facts
 from binlane.restore.dump_load import OBJECT, renamed, require_own
 from binlane.schema.letter_case import lower
-from binlane.sql.charset import definition_context
+from binlane.sql.charset import carried, definition_context, in_bytes
 from binlane.sql.shared_reading import has_condition
 from binlane.state.records.restores import ProgramText
 from binlane.state.stored_values import unexpected
@@ -39,22 +40,32 @@ _WORD: Final = re.compile(r"\w+", re.ASCII)
 
 
 def read_final_programs(
-    session: Session, databases: Mapping[str, str], *, only_triggers: bool, todo: str = ""
+    reader: Callable[[], Session], databases: Mapping[str, str], *, only_triggers: bool, todo: str = ""
 ) -> tuple[ProgramText, ...]:
     """The routines, views, triggers and events of the unfinished ``databases``, under their final names. Raises
-    PlanError for one whose names cannot be changed; ``todo``: what to do then."""
-    tables = {TableKey(each.database, each.name) for each in contents(session, databases) if is_moved(each)}
-    programs = read_programs(session, tuple(databases), tables)
-    return tuple(
-        _final(session, each, databases, todo) for each in programs if not only_triggers or each.kind == "TRIGGER"
-    )
+    PlanError for one whose names cannot be changed; ``todo``: what to do then. ``reader`` opens a session as
+    ``definition_session``: others get a text in UTF-8, which is not what its client has sent."""
+    if not databases:
+        return ()
+    with contextlib.closing(reader()) as session:
+        tables = {TableKey(each.database, each.name) for each in contents(session, databases) if is_moved(each)}
+        programs = read_programs(session, tuple(databases), tables)
+        flavor = session.flavor
+    asked = [each for each in programs if not only_triggers or each.kind == "TRIGGER"]
+    return tuple(_final(flavor, each, databases, todo) for each in asked)
 
 
-def _final(session: Session, each: Definition, databases: Mapping[str, str], todo: str) -> ProgramText:
+def _final(flavor: Flavor, each: Definition, databases: Mapping[str, str], todo: str) -> ProgramText:
     where = f"target: {each.schema_object}"
-    statement = renamed(each.statement, _context(each.database, each.sql_mode), databases, session.flavor, where, todo)
+    context = _context(each.database, each.sql_mode, each.client)
+    statement = carried(renamed(each.statement, context, databases, flavor, where, todo), each.client)
+    if statement is None:
+        raise PlanError(
+            f"{where}: expected a text in {each.client or 'UTF-8'}, the character set of its client, found bytes that "
+            "are no character of it: make it anew behind SET NAMES utf8mb4"
+        )
     session_state = (each.client, each.collation, each.sql_mode, each.time_zone)
-    return ProgramText(each.kind, databases[each.database], each.name, statement.decode(), *session_state)
+    return ProgramText(each.kind, databases[each.database], each.name, statement, *session_state)
 
 
 ANOTHER_NAME: Final = "or give another name (--as)"
@@ -127,16 +138,28 @@ def require_programs(programs: tuple[ProgramText, ...], databases: Collection[st
     for program in programs:
         require_program(program, databases, flavor)
     return [
-        Definition(each.kind, each.database, each.name, each.statement.encode(), each.client, each.collation,
-                   each.sql_mode, each.time_zone)
+        Definition(
+            kind=each.kind,
+            database=each.database,
+            name=each.name,
+            statement=in_bytes(each.statement, each.client),
+            client=each.client,
+            collation=each.collation,
+            sql_mode=each.sql_mode,
+            time_zone=each.time_zone,
+        )
         for each in programs
-    ]  # fmt: skip
+    ]
 
 
 def require_program(each: ProgramText, databases: Collection[str], flavor: Flavor) -> None:
     """Raise StateSchemaError for a program that is none of these databases'. Whoever can write to the schema
     ``binlane`` has no other statements run by this account."""
-    context, text = _context(each.database, each.sql_mode), each.statement.encode()
+    context = _context(each.database, each.sql_mode, each.client)
+    try:
+        text = in_bytes(each.statement, each.client)
+    except (UnicodeError, LookupError):
+        text = b""
     made = OBJECT.match(text)
     kind = "" if made is None else made[1].decode().upper()
     is_known = each.kind in _PROGRAMS and kind == each.kind.split()[0] and each.database in databases
@@ -151,9 +174,9 @@ def require_program(each: ProgramText, databases: Collection[str], flavor: Flavo
         raise unexpected("binlane.restores.programs", f"CREATE {each.kind} in {', '.join(sorted(databases))}", found)
 
 
-def _context(database: str, sql_mode: str) -> SessionContext:
-    """The session of a definition that a server has shown in UTF-8."""
-    return replace(definition_context(sql_mode), database=database)
+def _context(database: str, sql_mode: str, client: str) -> SessionContext:
+    """The session that has made a definition."""
+    return replace(definition_context(sql_mode, client or "utf8mb4"), database=database)
 
 
 def drop_triggers(session: Session, databases: Collection[str]) -> None:

@@ -134,6 +134,36 @@ def _with_letters(match: re.Match[str]) -> str:
     return match.group().translate(_SWE7_LETTERS) if match["letter"] is not None else match.group()
 
 
+def carried(sql: bytes, client: str) -> str | None:
+    """A definition's text, of bytes in its client's character set; None if ``in_bytes`` would not give these back."""
+    try:
+        text = _every_byte(sql, client)
+        return text if in_bytes(text, client) == sql else None
+    except (UnicodeError, LookupError):
+        return None
+
+
+def _every_byte(sql: bytes, client: str) -> str:
+    if (characters := eight_bit_characters(client)) is not None:
+        return codecs.charmap_decode(sql, "strict", characters)[0]
+    return sql.decode(_codec(client))
+
+
+def in_bytes(text: str, client: str) -> bytes:
+    """The text in a client's character set. Raises UnicodeError or LookupError where ``carried`` gives None."""
+    if (characters := eight_bit_characters(client)) is not None:
+        return codecs.charmap_encode(text, "strict", {ord(each): byte for byte, each in enumerate(characters)})[0]
+    return text.encode(_codec(client))
+
+
+def _codec(client: str) -> str:
+    if client in _UTF8 or client in ("", "utf8"):
+        return "utf-8"
+    if (known := wide_codec(client)) is None:
+        raise LookupError(client)
+    return known[0]
+
+
 def masked(sql: bytes, charset: str) -> str:
     """A text with one character for each byte of the statement, so that offsets in both are equal.
 

@@ -17,7 +17,7 @@ from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.definition_copy import contents, drop_database
-from binlane.bootstrap.sessions import Session, answering, write_session
+from binlane.bootstrap.sessions import Session, answering, definition_session, write_session
 from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, require_channel_name
 from binlane.connections import Endpoints, Resolver
@@ -327,6 +327,10 @@ class _Running:
         with engine_of(self.endpoints.target).connect() as connection:
             return read_channel(connection, self.name)
 
+    def reader(self) -> Session:
+        """A session for the definitions of the target."""
+        return definition_session(self.endpoints.target)
+
     def enter(self, stage: str) -> None:
         with engine_of(self.endpoints.target).begin() as connection:
             set_stage(connection, self.name, stage)
@@ -403,12 +407,12 @@ def _roll(running: _Running, found: Restore, session: Session) -> None:
     on = later(running.name)
     free = f"drop or rename it, {on}"
     require_free(session, {hidden: final for hidden, final in names.items() if final not in replaced}, free)
-    texts = read_final_programs(session, names, only_triggers=bool(found.definition.tables))
+    texts = read_final_programs(running.reader, names, only_triggers=bool(found.definition.tables))
     former: tuple[ProgramText, ...] = ()
     if replaced:
         require_free(session, replaced, free)
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
-        former = read_final_programs(session, replaced, only_triggers=False)
+        former = read_final_programs(running.reader, replaced, only_triggers=False)
     with engine_of(running.endpoints.target).begin() as connection:
         set_stage(connection, running.name, REPLACING if replaced else MOVING, RestorePrograms(texts, former))
 
@@ -456,7 +460,7 @@ def _replace(running: _Running, found: Restore, session: Session) -> None:
         _require_databases(running, found, session)
         on = f"then `binlane restore --continue {running.name}`"
         require_replaceable_now(session, running.endpoints.target, running.name, replaced, on, _anew(running.name))
-        former = former_programs(former, read_final_programs(session, replaced, only_triggers=False))
+        former = former_programs(former, read_final_programs(running.reader, replaced, only_triggers=False))
         with engine_of(running.endpoints.target).begin() as connection:
             set_stage(connection, running.name, REPLACING, RestorePrograms(found.programs.texts, former))
     running.notes += change_places(session, running.names(found), replaced, former)
@@ -529,7 +533,7 @@ def _gets_names(session: Session, running: _Running, found: Restore) -> bool:
     replaced, former = dict(found.definition.replaced), found.programs.former
     if have_changed_places(session, replaced.values()):
         return True
-    present = read_final_programs(session, replaced, only_triggers=False)
+    present = read_final_programs(running.reader, replaced, only_triggers=False)
     return former_programs(former, present) != present
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 import shutil
@@ -18,7 +19,7 @@ from binlane.activity import doing
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import knowing_target
 from binlane.binlog.types.literals import quoted
-from binlane.bootstrap.sessions import Session, write_session
+from binlane.bootstrap.sessions import Session, definition_session, write_session
 from binlane.choices import FROM_LOG
 from binlane.config import ChannelConfig, DeclaredChannel, load_channel, require_channel_name
 from binlane.config.node import Node
@@ -415,7 +416,7 @@ def require_replaceable_now(
         )
     require_replaceable(session, replaced, otherwise, if_empty)
     todo = f"drop the object from the target, {otherwise}"
-    read_final_programs(session, replaced, only_triggers=False, todo=todo)
+    read_final_programs(functools.partial(definition_session, target), replaced, only_triggers=False, todo=todo)
 
 
 def require_no_other(
