@@ -550,7 +550,8 @@ def _adopt_unfinished(
     if not planned:
         total, named = len(inputs.manifest.segments), window.bounds.window_id
         begin_step(engine_of(endpoints.target), channel.name, RunStep.PLAN, named, total=total)
-    return _answer(state, folder=folder, manifest=inputs.manifest, plan=plans.uri if planned else None)
+    made = plans.uri if planned else None
+    return _answer(state, folder=folder, manifest=inputs.manifest, plan=made, resumed=True)
 
 
 def _with_inputs_of_now(
@@ -589,8 +590,10 @@ def _answer(
     plan: str | None = None,
     finished: bool = False,
     dry_run: bool = False,
+    resumed: bool = False,
 ) -> Answer:
-    """The result of extraction for the next steps and the log."""
+    """The result of extraction for the next steps and the log. ``resumed``: the window was open before, and ends where
+    it did then, whatever the end of the run."""
     return {
         "window": None if manifest is None else manifest.window,
         "work": None if folder is None else folder.uri,
@@ -600,5 +603,6 @@ def _answer(
         "empty": manifest is None and not finished,
         "finished": finished,
         "dry_run": dry_run,
+        "resumed": resumed,
         "plan": plan,
     }

@@ -74,6 +74,7 @@ _OF_INTERVALS: Final = frozenset({"scheduled", "backfill"})
 somebody's wish for now."""
 _STOPPED: Final = "the channel is stopped: the run is skipped"
 _VERIFIES: Final = "this run only verifies: no log is read and no window is applied"
+_RESUMED: Final = "this window was open before the run: what the log has behind it comes with the next run"
 _INTERRUPTED: Final = threading.Event()
 """Set when this process's task is to end."""
 
@@ -323,7 +324,7 @@ def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         with airflow_errors(channel.name):
             summary: dict[str, Any] = steps.advance(channel, endpoints_of(channel), plan)
         log.info("%s", summary["note"])
-        note(context, summary["note"])
+        note(context, f"{summary['note']}\n{_RESUMED}" if _window(context).get("resumed") else summary["note"])
         announce(channel.name, summary, context)
         return summary
 

@@ -134,10 +134,18 @@ def plan(call: Call, console: Terminal) -> View:
 
 
 def run(call: Call, console: Terminal) -> View:
-    """Apply one window. Returns its summary."""
+    """Apply one window; the one that an earlier run has left open comes first. Returns the last one's summary."""
     channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
     done = announced_window(channel, endpoints, call.request(), call.engine, console, seconds)
+    while done.get("resumed") and not done.get("is_open"):
+        # it ends where the earlier run wanted it to
+        own = dict[str, float]()
+        behind = announced_window(channel, endpoints, call.request(), call.engine, console, own)
+        if "note" not in behind:
+            break
+        console.print(done["note"])
+        done, seconds = behind, own
     if "note" not in done:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {done['watermark']:,}"
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
@@ -169,7 +177,8 @@ def apply_window(
     seconds: dict[str, float],
     lanes: LaneProcesses,
 ) -> steps.Answer:
-    """Apply one window; the answer of ``steps.advance``, or of ``steps.extract`` if there is nothing to apply.
+    """Apply one window; the answer of ``steps.advance``, and whether the window was open before, or that of
+    ``steps.extract`` if there is nothing to apply.
 
     ``seconds``: gets the duration of each step.
     """
@@ -198,7 +207,7 @@ def apply_window(
     with _timed(seconds, "apply", console):
         lanes.apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
-        return steps.advance(channel, endpoints, adopted["plan"])
+        return {**steps.advance(channel, endpoints, adopted["plan"]), "resumed": window["resumed"]}
 
 
 def _read_bytes(bars: Bars) -> step_progress.Told:

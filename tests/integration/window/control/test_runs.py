@@ -87,6 +87,22 @@ def test_a_run_whose_window_another_run_has_dropped_says_so(
     channel.assert_equal()
 
 
+def test_a_run_that_finishes_an_earlier_one_s_window_goes_on_to_its_own_end(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.traffic(20)
+    steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    opened = channel.status.window
+    assert opened is not None
+    channel.traffic(20, seed=2)
+    assert channel.cli("run", CHANNEL) == 0
+    channel.assert_equal()
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"to {opened.bounds.last_seqno:,}: " in said
+    assert f"seqno {opened.bounds.last_seqno + 1:,} to " in said
+    assert channel.target.query("SELECT COUNT(*), MIN(state) FROM binlane.windows") == [(2, "finished")]
+
+
 def test_a_run_that_is_killed_while_it_applies_is_carried_on_by_the_next_one(channel: Channel) -> None:
     channel.traffic(300)
     run = channel.start("run", CHANNEL)
