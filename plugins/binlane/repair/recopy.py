@@ -121,29 +121,13 @@ class Recopier:
         return RecopyResult(table.target, deleted, inserted)
 
 
-def chosen_tables(
-    names: Sequence[str],
-    tables: Tables,
-    schemas: tuple[Schema, Schema],
-    sequences: Collection[TableKey],
-    with_triggers: Collection[str],
-    asked: Collection[str],
-) -> tuple[ComparedTable, ...]:
-    """The tables of these names, given as the target's ``database.table``. Raises ConfigError for a table that the
-    channel does not have, or that no statements can copy exactly. ``sequences``: the source's. ``asked``: the names
-    that somebody has typed; the others refer to tables that the target lacks."""
-    return tuple(_chosen(name, tables, schemas, sequences, with_triggers, asked) for name in dict.fromkeys(names))
+def named_tables(names: Sequence[str], tables: Tables) -> tuple[TableKey, ...]:
+    """The tables that somebody has typed as the target's ``database.table``, with or without backticks. Raises
+    ConfigError for a name that none or several tables of the channel have."""
+    return tuple(dict.fromkeys(_named(name, tables) for name in names))
 
 
-def _chosen(
-    name: str,
-    tables: Tables,
-    schemas: tuple[Schema, Schema],
-    sequences: Collection[TableKey],
-    with_triggers: Collection[str],
-    asked: Collection[str],
-) -> ComparedTable:
-    source, target = schemas
+def _named(name: str, tables: Tables) -> TableKey:
     named = [key for key in (*tables.compared, *tables.not_comparable) if name in (str(key), _quoted(key))]
     if len(named) != 1:
         known = ", ".join(_quoted(key) for key in named[:_SHOWN])
@@ -151,7 +135,32 @@ def _chosen(
         raise ConfigError(
             f"--table: expected one table of the channel by its name on the target, got {name!r}: {found}"
         )
-    [key] = named
+    return named[0]
+
+
+def chosen_tables(
+    keys: Sequence[TableKey],
+    tables: Tables,
+    schemas: tuple[Schema, Schema],
+    sequences: Collection[TableKey],
+    with_triggers: Collection[str],
+    asked: Collection[TableKey],
+) -> tuple[ComparedTable, ...]:
+    """The tables of these names on the target. Raises ConfigError for one that no statements can copy exactly.
+    ``sequences``: the source's. ``asked``: those that somebody has typed; the others refer to tables that the target
+    lacks."""
+    return tuple(_chosen(key, tables, schemas, sequences, with_triggers, asked) for key in keys)
+
+
+def _chosen(
+    key: TableKey,
+    tables: Tables,
+    schemas: tuple[Schema, Schema],
+    sequences: Collection[TableKey],
+    with_triggers: Collection[str],
+    asked: Collection[TableKey],
+) -> ComparedTable:
+    source, target = schemas
     why = tables.not_comparable.get(key, "")
     is_made_anew = why != ONLY_ON_TARGET and source.flavor is target.flavor
     if why and is_made_anew and target.table(key) is not None:
@@ -163,7 +172,7 @@ def _chosen(
         if tables.compared[key].source in sequences:
             why = "it is a sequence: set it by SELECT SETVAL(...) on the target"
     if why:
-        also = "" if name in asked else ", which refers to a table that the target lacks,"
+        also = "" if key in asked else ", which refers to a table that the target lacks,"
         raise ConfigError(f"--table {key}:{also} cannot be copied again: {why}")
     return tables.compared[key]
 

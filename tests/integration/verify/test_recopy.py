@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -319,6 +321,20 @@ def test_what_cannot_be_copied_is_refused_by_name_and_nothing_is_written(
     with pytest.raises(DriftError, match=r"tenant_1\.fires: expected the source's 1 row behind the copy"):
         command.recopy(CHANNEL, channel.channels, command.Options((BARE, "tenant_1.fires"), "local"), Terminal())
     assert [rows(channel, each)[1] for each in ("`a.b ``x`", "parent")] == before
+
+
+def test_a_table_that_the_target_lacks_is_made_by_the_command_as_it_is_printed(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    run_on(channel.source, "CREATE DATABASE `my-app`", "CREATE TABLE `my-app`.lost (id INT PRIMARY KEY)")
+    assert channel.run() is not None
+    run_on(channel.target, "DROP TABLE `my-app`.lost", log=False)
+    run_on(channel.source, "INSERT INTO `my-app`.lost VALUES (1), (2)")
+    assert channel.cli("run", CHANNEL) == 1
+    [printed] = re.findall(r"binlane recopy (\S+ --table '\S+')", capsys.readouterr().err)
+    assert channel.cli("recopy", *shlex.split(printed), "--yes") == 0
+    channel.assert_equal()
 
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -44,17 +44,23 @@ class MissingTable:
 
 
 def missing_tables(
-    channel: ChannelConfig, engine: Any, names: Sequence[str], schemas: tuple[Schema, Schema], rules: ChannelRules
+    channel: ChannelConfig,
+    engine: Any,
+    asked: Collection[TableKey],
+    schemas: tuple[Schema, Schema],
+    rules: ChannelRules,
 ) -> tuple[MissingTable, ...]:
-    """Those of the tables of these names, as the target has them, and all tables that refer to them by foreign keys.
+    """Those of the tables in ``asked``, which has names on the target, and all that refer to them by foreign keys.
 
     Raises ConfigError for one that cannot be made."""
     source, target = schemas
     with engine.connect() as connection:
         noted = {one.table for one in read_suspects(connection, channel.name) if one.note == _NOTE}
     taken = {key: rules.renaming.table(key) for key in source.tables if rules.selection.table(key) is None}
-    chosen = {key for key, named in taken.items() if str(named) in names}
-    lacking = {key for key in chosen if target.table(taken[key]) is None or taken[key] in noted}
+    there = {key: target.table(named) for key, named in taken.items()}
+    named = {key: taken[key] if table is None else table.key for key, table in there.items()}
+    chosen = {key for key in taken if named[key] in asked}
+    lacking = {key for key in chosen if there[key] is None or named[key] in noted}
     while more := {
         key for key in taken.keys() - lacking
         if any(foreign.parent in lacking for foreign in source.tables[key].foreign_keys)
@@ -62,10 +68,10 @@ def missing_tables(
         lacking |= more
     found = []
     for key in sorted(lacking, key=str):
-        is_made = target.table(taken[key]) is not None
+        is_made = there[key] is not None
         if not is_made:
             _require_makeable(source.tables[key], taken[key], schemas)
-        found.append(MissingTable(key, taken[key], is_made))
+        found.append(MissingTable(key, named[key], is_made))
     return tuple(found)
 
 

@@ -34,7 +34,7 @@ from binlane.orchestration.commands.run import announced_window
 from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Terminal
-from binlane.repair.recopy import Recopier, RecopyResult, chosen_tables
+from binlane.repair.recopy import Recopier, RecopyResult, chosen_tables, named_tables
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
@@ -168,11 +168,13 @@ def _read(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> _Se
     with source_side(source, named) as side:
         sequences = read_sequences(side, ours.flavor)
     triggers = channel.apply.allow_triggers
-    missing = missing_tables(channel, engine_of(endpoints.target), options.tables, (ours, theirs), rules)
-    absent = {str(each.target) for each in missing if not each.is_made}
-    listed = dict.fromkeys((*options.tables, *(str(each.target) for each in missing)))
+    paired = pair(ours, theirs, rules)
+    typed = named_tables(options.tables, paired)
+    missing = missing_tables(channel, engine_of(endpoints.target), typed, (ours, theirs), rules)
+    absent = {each.target for each in missing if not each.is_made}
+    listed = dict.fromkeys((*typed, *(each.target for each in missing)))
     there = [each for each in listed if each not in absent]
-    tables = chosen_tables(there, pair(ours, theirs, rules), (ours, theirs), sequences, triggers, options.tables)
+    tables = chosen_tables(there, paired, (ours, theirs), sequences, triggers, typed)
     return _Servers(ours, theirs, tables, missing)
 
 
