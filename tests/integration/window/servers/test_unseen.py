@@ -221,6 +221,10 @@ def test_what_a_verification_does_not_see_is_neither_equal_nor_forgotten(
     assert channel.cli("verify", CHANNEL, "--full") == 1
     assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1
     # the slice behind it is not finished
+    run_on(channel.source, *(f"CREATE TABLE tenant_2.t{n} (id INT PRIMARY KEY)" for n in range(3)))
+    channel.connect(connection, server)
+    assert channel.run() is not None
+    channel.connect(connection, server, "test_reader")
     config = replace(channel.config, verify=replace(channel.config.verify, slice_seconds=0))
     with pytest.raises(PrecheckError, match="an account does not see everything"):
         verify_after(config, channel.endpoints, "slice")
