@@ -26,7 +26,10 @@ _CRON_FIELD: Final = re.compile(r"[0-9A-Za-z*,/#?-]+")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 _LINK: Final = re.compile(r"https?://[^\s/]+\S*|mailto:\S+")
 _SESSION: Final = re.compile(r"\d+:\d+@[^:]+\.\d+:\d+", re.ASCII)
-_TABLE_PATTERN: Final = re.compile(r"[^.]+\.[^.]+")
+# of a dot inside [..], fnmatch's class, ``shards.selection.split_pattern`` divides nothing
+_CLASS: Final = r"\[!?(?:\][^\]]*|[^\]]+)\]"
+_NAME_PATTERN: Final = rf"(?:{_CLASS}|(?!{_CLASS})[^.])+"
+_TABLE_PATTERN: Final = re.compile(rf"{_NAME_PATTERN}\.{_NAME_PATTERN}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,5 +251,5 @@ SESSIONS: Final = texts(
     _SESSION.fullmatch,
 )
 TABLE_PATTERNS: Final = texts(
-    "a list of database.table, patterns with one dot each (? stands for a dot in a name)", _TABLE_PATTERN.fullmatch
+    "a list of database.table, patterns with one dot each ([.] stands for a dot in a name)", _TABLE_PATTERN.fullmatch
 )

@@ -10,6 +10,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.config import ChannelConfig
 from binlane.precheck.account.privileges import ALL, DDL, EVERYWHERE, Need, Order, Revocation, scope_of
 from binlane.shards.renaming import Renaming
+from binlane.shards.selection import split_pattern
 
 OF_THE_CHANNEL: Final = frozenset({"*"})
 """Stands for the channel's databases in a ``Need``."""
@@ -25,7 +26,7 @@ def scopes_of(
 
     ``renaming``: for the target; ``has_patterns``: of the server (``Greeting.has_patterns``).
     """
-    tables = (each.partition(".")[0] for each in channel.filter.include_tables)
+    tables = (split_pattern(each)[0] for each in channel.filter.include_tables)
     patterns = channel.filter.include_databases or tuple(dict.fromkeys(tables))
     if not patterns or any("[" in each or each.strip("*") == "" for each in patterns):
         return (EVERYWHERE,)

@@ -19,7 +19,7 @@ from binlane.readiness.needs import account_privileges, source_privileges
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 from binlane.servers.names import is_named
-from binlane.shards.selection import Extent
+from binlane.shards.selection import Extent, split_pattern
 from binlane.state.migrations.check import require_current
 from binlane.state.tables import SCHEMA
 
@@ -107,7 +107,7 @@ def _may_hide_databases(situation: Readiness) -> bool:
     assert situation.source is not None
     grants = situation.source.grants
     patterns = [each for each in situation.channel.filter.include_databases if _WILD.search(each)]
-    patterns += [each for each in situation.channel.filter.include_tables if _WILD.search(each.partition(".")[0])]
+    patterns += [each for each in situation.channel.filter.include_tables if _WILD.search(split_pattern(each)[0])]
     if not patterns or any(not grants.missing((name,)) for name in (_ALL_NAMES.name, *_ALL_NAMES.substitutes)):
         return False
     scopes = scopes_of(situation.channel, has_patterns=grants.has_wildcards)

@@ -8,6 +8,7 @@ refused (docs/filters.md).
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -25,6 +26,9 @@ NOT_INCLUDED_TABLE: Final = "not in include_tables"
 OWN: Final = f"the schema {OWN_SCHEMA} is each target's own"
 """A rule that no channel file can change: the source's schema ``binlane`` never overwrites the target's."""
 _ANY: Final = "*"
+_SPECIAL: Final = re.compile(r"[*?\[.]")
+_CLASS: Final = r"\[!?(?:\][^\]]*|[^\]]+)\]"
+_DIVIDED: Final = re.compile(rf"((?:{_CLASS}|(?!{_CLASS})[^.])*)\.(.*)", re.DOTALL)
 
 
 class Undecided(Exception):  # noqa: N818 - not an error of binlane: the caller adds the statement's position
@@ -230,9 +234,14 @@ def _of_databases(rules: Selection, name: str) -> str | None:
 
 
 def split_pattern(pattern: str) -> tuple[str, str]:
-    """The patterns of the database and of the table in ``database.table``."""
-    database, _, table = pattern.partition(".")
-    return database, table
+    """The patterns of the database and of the table in ``database.table``, at the first dot that is in no ``[..]``."""
+    divided = _DIVIDED.fullmatch(pattern)
+    return (pattern, "") if divided is None else (divided[1], divided[2])
+
+
+def pattern_of(key: TableKey) -> str:
+    """The pattern that this table alone matches, whatever characters its names have."""
+    return ".".join(_SPECIAL.sub(r"[\g<0>]", name) for name in (key.database, key.table))
 
 
 def _names(rules: Selection, pattern: str, key: TableKey) -> bool:

@@ -18,6 +18,7 @@ from binlane.precheck.tables.definition_mends import mends_of_tables
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Schema, Table
 from binlane.schema.shell_names import shell_name
+from binlane.shards.selection import pattern_of
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET, HISTORY_BY_TRANSACTION, UNLOGGED_LENGTH
 from binlane.state.records.databases import forgetting
@@ -98,7 +99,7 @@ def check_logged_tables(situation: Situation) -> Iterator[Finding]:
             if any(key in text.facts.dropped for text in situation.asked.texts):
                 todo += (
                     f"; or, because the window drops it, leave it out until the window is applied: [filter] "
-                    f"exclude_tables = [{quoted(str(key))}]"
+                    f"exclude_tables = [{quoted(pattern_of(key))}]"
                 )
             yield Finding(Severity.FATAL, f"{key}: table", "the table", "no such table", todo)
 

@@ -9,7 +9,6 @@ log. In between all of them are known drift, so that a process that is killed le
 from __future__ import annotations
 
 import contextlib
-import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -27,11 +26,11 @@ from binlane.lazy_dataclass import dataclass
 from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.schema.model import Schema, Table
+from binlane.shards.selection import pattern_of
 from binlane.state.channels import Channel
 from binlane.state.records.verifications import DRIFT, Suspect, read_suspects, replace_suspects
 
 _NOTE: Final = "binlane recopy leaves out the log's changes of the table, and has not copied its rows: run it again"
-_SPECIAL: Final = re.compile(r"([*?\[])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def _require_makeable(table: Table, named: TableKey, schemas: tuple[Schema, Sche
 
 def without(channel: ChannelConfig, missing: Sequence[MissingTable]) -> ChannelConfig:
     """The channel as if its filter left these tables out."""
-    patterns = tuple(_SPECIAL.sub(r"[\1]", str(each.source)) for each in missing)
+    patterns = tuple(pattern_of(each.source) for each in missing)
     rules = replace(channel.filter, exclude_tables=(*channel.filter.exclude_tables, *patterns))
     return replace(channel, filter=rules) if patterns else channel
 

@@ -289,6 +289,13 @@ def _names(request: RestoreRequest, dumped: frozenset[str] | None) -> tuple[tupl
                 f"{name}: expected a name of at most {LONGEST - len(unfinished(''))} characters, which leaves room for "
                 f"{unfinished('')}; give a shorter one with --as"
             )
+    hidden = {unfinished(name).lower(): name for _, name in found}
+    for _, name in found:
+        if name.lower() in hidden:
+            raise ConfigError(
+                f"{name}: expected another name: {hidden[name.lower()]} has it until its restore is complete; restore "
+                f"the two one after the other, or with an ending such as --as '{_OWN}_back'"
+            )
     return found
 
 

@@ -13,7 +13,9 @@ from typing import Final
 
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
+from binlane.model import TableKey
 from binlane.servers.engines import engine_of
+from binlane.shards.selection import pattern_of
 from binlane.state.records.restores import COMPLETE, EXTENDING, Restore, has_restore, read_restore
 from binlane.state.stored_values import unexpected
 
@@ -27,7 +29,7 @@ def unfinished(final: str) -> str:
 
 def table_patterns(database: str, tables: Collection[str]) -> tuple[str, ...]:
     """The filter's patterns of single tables of a database."""
-    return tuple(f"{database}.{table.replace('.', '?')}" for table in tables)
+    return tuple(pattern_of(TableKey(database, table)) for table in tables)
 
 
 def base_line(base: str, digest: str) -> str:
