@@ -34,7 +34,12 @@ _UNAVAILABLE: Final = frozenset(
 )
 _LOCKED: Final = 1205
 _LACKS_PRIVILEGE: Final = 1227
-_REFUSED: Final = frozenset({1044, 1045, 1142, _LACKS_PRIVILEGE, 1698, 3118, 4151})
+_LACKS_SELECT: Final = 1142
+_SET_NUMBERS: Final = (
+    "SELECT variable_value AS number FROM performance_schema.variables_by_thread "
+    "WHERE variable_name = 'pseudo_thread_id'"
+)
+_REFUSED: Final = frozenset({1044, 1045, _LACKS_SELECT, _LACKS_PRIVILEGE, 1698, 3118, 4151})
 """Errors of privileges. The message of 1227 names the privilege."""
 _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
@@ -252,12 +257,27 @@ def _leaves_out(connection: Any) -> bool:
 
 
 def open_sessions(connection: Any) -> frozenset[tuple[int, int]] | None:
-    """Server id and thread id of each connection; None if the account sees its own alone."""
+    """Server id and thread id of each connection, and the number that it logs in place of this one, where that can be
+    read; None if the account sees its own alone."""
     grants = [str(next(iter(row.values()))) for row in _rows(connection, "SHOW GRANTS")]
     if not any(_SEES_SESSIONS.match(grant) for grant in grants):
         return None
     own = int(_value(connection, "SELECT @@GLOBAL.server_id"))
-    return frozenset((own, int(row["Id"])) for row in _rows(connection, "SHOW PROCESSLIST"))
+    numbers = {int(row["Id"]) for row in _rows(connection, "SHOW PROCESSLIST")}
+    return frozenset((own, number) for number in numbers | _set_numbers(connection))
+
+
+def _set_numbers(connection: Any) -> set[int]:
+    """What MySQL's connections have in pseudo_thread_id, if the account may see that. MariaDB shows it to nobody."""
+    if flavor_of(connection) is Flavor.MARIADB:
+        return set()
+    try:
+        rows = _rows(connection, _SET_NUMBERS)
+    except pymysql.err.OperationalError as exc:
+        if exc.args[0] != _LACKS_SELECT:
+            raise
+        return set()
+    return {int(row["number"]) for row in rows}
 
 
 def _log_status(connection: Any) -> dict[str, Any]:

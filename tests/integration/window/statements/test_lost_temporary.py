@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import re
 import shutil
@@ -9,11 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pymysql
 import pytest
 
 from binlane.errors import PrecheckError, WindowOpenError
 from binlane.model import Flavor
 from binlane.orchestration.request import WindowRequest
+from binlane.source.server import open_sessions
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
@@ -94,19 +97,40 @@ def test_one_of_a_database_that_the_channel_leaves_out_holds_nothing(channel_of:
     end()
 
 
-@FAMILIES
-def test_one_that_logs_a_number_which_no_connection_has_is_not_taken_for_ended(
-    channel_of: ChannelOf, family: Flavor
+# MySQL alone shows the numbers that its connections have set
+@pytest.mark.parametrize(
+    ("family", "number"), [(Flavor.MARIADB, 99_999_999), (Flavor.MYSQL, 99_999_999), (Flavor.MYSQL, 1)]
+)
+def test_one_that_logs_another_number_than_its_own_is_not_taken_for_ended(
+    channel_of: ChannelOf, family: Flavor, number: int
 ) -> None:
     """As the programs do that apply a log to the source."""
     channel = begun(channel_of, family)
-    run, end = opened(channel.source, "tenant_1", "SET pseudo_thread_id = 99999999")
-    with pytest.raises(WindowOpenError, match=r"the temporary table tenant_1\.tmp of connection 99999999"):
+    run, end = opened(channel.source, "tenant_1", f"SET pseudo_thread_id = {number}")
+    with pytest.raises(WindowOpenError, match=rf"the temporary table tenant_1\.tmp of connection {number} "):
         channel.run()
     run("INSERT INTO t SELECT 1, v FROM tmp", "DROP TEMPORARY TABLE tmp")
     assert channel.run() is not None
     channel.assert_equal()
     end()
+
+
+def test_an_account_that_may_not_see_set_numbers_sees_the_connections(channel_of: ChannelOf) -> None:
+    source = begun(channel_of, Flavor.MYSQL).source
+    run_on(
+        source,
+        "DROP USER IF EXISTS test_viewer@'%'",
+        f"CREATE USER test_viewer@'%' IDENTIFIED BY '{source.password}'",
+        "GRANT PROCESS ON *.* TO test_viewer@'%'",
+        log=False,
+    )
+    with contextlib.closing(
+        pymysql.connect(host=source.host, port=source.port, user="test_viewer", password=source.password)
+    ) as connection:
+        sessions = open_sessions(connection)
+    run_on(source, "DROP USER test_viewer@'%'", log=False)
+    # its own, for one
+    assert sessions
 
 
 def name_ends(channel: Channel, *, message: str = "") -> None:
