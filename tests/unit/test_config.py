@@ -339,6 +339,11 @@ WRONG = [
     pytest.param(
         MINIMAL + '[alert]\nlag_seconds = 1\ncallback = "page"\n', "alert.callback: expected the dotted path", id="path"
     ),
+    pytest.param(
+        MINIMAL + '[window]\nschedule = "continuous"\n[alert]\nlag_seconds = 3600\n',
+        "alert.lag_seconds: expected 0, or more than window.follow_seconds, 3,600",
+        id="a deadline before the end of every run",
+    ),
     pytest.param('tags = "x"\n' + MINIMAL, "tags: expected a list of texts of at most 100", id="tags"),
     pytest.param(f'tags = ["{101 * "x"}"]\n' + MINIMAL, "tags: expected a list of texts of at", id="a long tag"),
     pytest.param(f'owner = "{501 * "x"}"\n' + MINIMAL, "owner: expected text of at most 500", id="a long owner"),
@@ -421,6 +426,11 @@ def test_the_source_sees_the_same_server_id_in_every_process_and_another_one_a_c
     ids = [channel(tmp_path, MINIMAL, name).source.server_id for name in ("shop", "shop", "other")]
     assert ids == [2_551_374_043, 2_551_374_043, ids[2]]
     assert ids[2] != ids[0]
+
+
+def test_a_run_of_windows_back_to_back_may_be_late_behind_its_end(tmp_path: Path) -> None:
+    text = '[window]\nschedule = "continuous"\nfollow_seconds = 600\n[alert]\nlag_seconds = 601\n'
+    assert channel(tmp_path, MINIMAL + text).alert.lag_seconds == 601
 
 
 def test_no_schedule_means_runs_by_hand_only(tmp_path: Path) -> None:

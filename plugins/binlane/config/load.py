@@ -118,9 +118,20 @@ def _verify(reader: _Reader, node: Node, values: dict[str, Any]) -> None:
         node.wrong("after_window", '"none" for a channel that reads an archive: there is no server to compare with')
 
 
-def _alert(_: _Reader, node: Node, values: dict[str, Any]) -> None:
+def _alert(reader: _Reader, node: Node, values: dict[str, Any]) -> None:
     if "callback" in node.value and not values["lag_seconds"]:
         node.wrong("lag_seconds", "a number of seconds with a callback")
+    window = reader.node.table("window")
+    if not values["lag_seconds"] or window.value.get("schedule") != CONTINUOUS:
+        return
+    # each run of windows back to back lasts so long, and would be late
+    lasts = reader._values(SECTIONS["window"], window)["follow_seconds"]
+    if values["lag_seconds"] <= lasts:
+        node.wrong(
+            "lag_seconds",
+            f"0, or more than window.follow_seconds, {lasts:,}, the time of each run with window.schedule = "
+            f'"{CONTINUOUS}"',
+        )
 
 
 def _restore(_: _Reader, node: Node, values: dict[str, Any]) -> None:
