@@ -19,7 +19,7 @@ import pytest
 from binlane.model import Flavor
 from binlane.precheck.tables.converted_columns import ALIKE, kind_of
 from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_text
+from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_literal
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 
@@ -241,9 +241,9 @@ def test_what_the_families_answer_otherwise_is_named(
     differing = sorted(each for each in both if ours[each] != theirs[each])
     named, silent = set[str](), []
     for column, text in differing:
-        tokens: list[Token] = []
-        lex(text, Dialect(Flavor.MYSQL), tokens)
-        what = other_answer(tokens) or other_text(text.encode())
+        tokens, places = list[Token](), list[tuple[int, int]]()
+        lex(text, Dialect(Flavor.MYSQL), tokens, places)
+        what = other_answer(tokens) or other_literal(text, tokens, places)
         if what is None:
             silent.append((column, text, ours[column, text], theirs[column, text]))
         else:

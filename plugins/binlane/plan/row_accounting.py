@@ -19,7 +19,7 @@ from binlane.plan.window_plan import RuleCounts, ShardCounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, Unreadable, lex
-from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_text
+from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_literal
 from binlane.sql.requirements import Requirement, requirements_of, requirements_of_session, resolved
 
 _MAY_NEED_FEATURES = re.compile(
@@ -139,13 +139,14 @@ class Tally:
         changes = part.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA) or part.facts.create_select
         if self.target in (None, flavor) or not changes or not may_have_other_answer(part.sql):
             return None
-        tokens: list[Token] = []
+        tokens, places = list[Token](), list[tuple[int, int]]()
+        sql = decoded(part.sql, part.context)
         try:
-            lex(decoded(part.sql, part.context), dialect_of(part.context, flavor), tokens)
+            lex(sql, dialect_of(part.context, flavor), tokens, places)
         except Unreadable:
             # the precheck asks the target's parser
             return None
-        return other_answer(tokens) or other_text(part.sql)
+        return other_answer(tokens) or other_literal(sql, tokens, places)
 
     def names_of_temporary(self) -> frozenset[TableKey]:
         """The names that temporary tables may have had."""

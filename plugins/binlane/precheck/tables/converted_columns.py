@@ -15,9 +15,11 @@ from binlane.model import TableKey
 from binlane.precheck.situation.finding import Finding
 from binlane.precheck.situation.situation import Situation
 from binlane.precheck.statements.row_effects import lower_key
+from binlane.precheck.statements.window_statements import may_reach_programs
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.facts import StatementKind
 from binlane.sql.parse.lexer import Token, TokenKind
 from binlane.sql.parse.made_table import NO_COLUMN, made_table
 from binlane.sql.parse.query_blocks import items
@@ -104,8 +106,23 @@ class _FollowedTables:
 
     def is_empty(self, key: TableKey, seqno: int) -> bool:
         """Whether a table is provably without rows, as the new table of an online change of definitions is."""
-        made, needs = self.made.get(lower_key(key)), self.situation.needs
-        return not (made is None or needs.statements or needs.loads or self._may_have_rows(key, made, seqno))
+        made = self.made.get(lower_key(key))
+        return made is not None and not self._may_write(key) and not self._may_have_rows(key, made, seqno)
+
+    def _may_write(self, key: TableKey) -> bool:
+        """Whether a statement of the window may write rows of a table of this name."""
+        needs = self.situation.needs
+        return (needs.statements or needs.loads) and (self._is_unread or lower_key(key) in self._written)
+
+    @cached_property
+    def _written(self) -> frozenset[TableKey]:
+        plan = self.situation.plan
+        return frozenset(map(lower_key, (*plan.written, *plan.loaded)))
+
+    @cached_property
+    def _is_unread(self) -> bool:
+        """Whether statements may write tables that they do not name."""
+        return StatementKind.UNKNOWN in self.situation.plan.kinds or may_reach_programs(self.situation)
 
     def _may_have_rows(self, key: TableKey, made: int, seqno: int) -> bool:
         """Whether rows of a table may be in the log behind ``made`` and up to ``seqno``."""

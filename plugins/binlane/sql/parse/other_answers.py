@@ -40,22 +40,18 @@ _NOW: Final = frozenset({"NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAM
 _HOURS: Final = re.compile("DAY_.*|HOUR.*")
 _MAY_HAVE: Final = re.compile(
     rb"/|\b(?:JSON_|REGEXP|ST_|MBR|RLIKE|ADDTIME|SUBTIME|TIMEDIFF|TIME_FORMAT|TIME_TO_SEC|LOG2|BINARY|BIT_|CONVERT_TZ"
-    rb"|FROM_DAYS|FROM_UNIXTIME|UNIX_TIMESTAMP|WEIGHT_STRING|GREATEST|LEAST|EXTRACT|[LR]PAD|[xX]'|MULTIPOINT)|[-+]\d\d:\d\d'",
+    rb"|FROM_DAYS|FROM_UNIXTIME|UNIX_TIMESTAMP|WEIGHT_STRING|GREATEST|LEAST|EXTRACT|[LR]PAD|[xX]'|MULTIPOINT)|[-+]\d\d:\d\d['\"]",
     re.IGNORECASE,
 )
-_TEXTS: Final[Mapping[str, re.Pattern[bytes]]] = {
-    what: re.compile(pattern, re.IGNORECASE)
-    for what, pattern in {
-        "a time with an offset": rb"'\d[\dT :./-]{7,}[-+]\d\d:\d\d'",
-        "LPAD() or RPAD() with nothing": rb"\b[LR]PAD\s*\((?:[^()]|\([^()]*\)){1,300},\s*(?:''|\"\")\s*\)",
-        # 2,100,000,000, in front of the last second of 32 bits
-        "FROM_UNIXTIME() behind 2036": rb"\bFROM_UNIXTIME\s*\(\s*(?:\d{11}|[3-9]\d{9}|2[1-9]\d{8}|[\d.]+e)",
-        "MULTIPOINT with parentheses": rb"\bMULTIPOINT\s*\(\s*\(\s*[-+.\d]",
-        "X'..' as a number": rb"\bX'[0-9A-F]+'\s*(?:[-+*%&|^]|<<|>>|DIV\b|MOD\b)"
-        rb"|(?:[-+*%&|^~]|<<|>>|\bDIV|\bMOD)\s*X'[0-9A-F]+'",
-    }.items()
-}
-"""What only the letters of a literal tell."""
+_OFFSET: Final = re.compile(r"(['\"])\s*\d[\dT :./-]{7,}[-+]\d\d:\d\d\1", re.IGNORECASE)
+"""A time with an offset, which MariaDB leaves out."""
+_QUOTED: Final = re.compile(r"`[^`]*+`|'(?:[^'\\]|\\.|'')*+'|\"(?:[^\"\\]|\\.|\"\")*+\"", re.DOTALL)
+"""A literal in a text; rows of literals give no tokens. A document in one has quotes of its own."""
+_LATE: Final = re.compile(r"\d{11}|[3-9]\d{9}|2[1-9]\d{8}|[\d.]+e", re.IGNORECASE)
+"""2,100,000,000, in front of the last second of 32 bits, or later."""
+_POINTS: Final = re.compile(r"\bMULTIPOINT\s*\(\s*\(\s*[-+.\d]", re.IGNORECASE)
+_EMPTY: Final = ("''", '""')
+_ON_NUMBERS: Final = frozenset({"-", "+", "*", "%", "&", "|", "^", "~", "<<", ">>", "DIV", "MOD"})
 BETWEEN_FAMILIES: Final = " between the families"
 """End of the name of such a part."""
 
@@ -65,13 +61,42 @@ def may_have_other_answer(sql: bytes) -> bool:
     return _MAY_HAVE.search(sql) is not None
 
 
-def other_text(sql: bytes) -> str | None:
+def other_literal(sql: str, tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> str | None:
     """The first literal that the families read otherwise, or None: MariaDB leaves an offset out, and has no number in
-    X'..'."""
-    for what, pattern in _TEXTS.items():
-        if pattern.search(sql) is not None:
-            return what + BETWEEN_FAMILIES
+    X'..'. Tokens and their places as ``lexer.lex`` gives them."""
+    if _OFFSET.search(sql) is not None and any(_OFFSET.fullmatch(each[0]) for each in _QUOTED.finditer(sql)):
+        return f"a time with an offset{BETWEEN_FAMILIES}"
+    written = [
+        token._replace(text=sql[begin:end]) if token.kind in (TokenKind.STRING, TokenKind.NUMBER) else token
+        for token, (begin, end) in zip(tokens, places, strict=True)
+    ]
+    for at, token in enumerate(written):
+        if token.kind is TokenKind.STRING:
+            beside = (each.upper or each.text for each in (*written[max(0, at - 1) : at], *written[at + 1 : at + 2]))
+            if token.text[:2].upper() == "X'" and not _ON_NUMBERS.isdisjoint(beside):
+                return f"X'..' as a number{BETWEEN_FAMILIES}"
+            if _POINTS.search(token.text) is not None:
+                return f"MULTIPOINT with parentheses{BETWEEN_FAMILIES}"
+        elif token.upper in _BY_LITERALS and at + 1 < len(written) and is_symbol(written[at + 1], "("):
+            what, has_one = _BY_LITERALS[token.upper]
+            if has_one(_arguments(written, at)):
+                return what + BETWEEN_FAMILIES
     return None
+
+
+def _pads_nothing(arguments: Sequence[Sequence[Token]]) -> bool:
+    return len(arguments) > 2 and [token.text for token in arguments[2]] in ([each] for each in _EMPTY)
+
+
+def _is_late(arguments: Sequence[Sequence[Token]]) -> bool:
+    return bool(arguments) and _LATE.match(arguments[0][0].text) is not None
+
+
+_BY_LITERALS: Final[Mapping[str, tuple[str, Callable[[Sequence[Sequence[Token]]], bool]]]] = {
+    "LPAD": ("LPAD() or RPAD() with nothing", _pads_nothing),
+    "RPAD": ("LPAD() or RPAD() with nothing", _pads_nothing),
+    "FROM_UNIXTIME": ("FROM_UNIXTIME() behind 2036", _is_late),
+}
 
 
 def other_answer(tokens: Sequence[Token], alike: Collection[str] = ()) -> str | None:

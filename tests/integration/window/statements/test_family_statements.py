@@ -164,6 +164,7 @@ ANSWERS = (
         r"REGEXP_SUBSTR\(\) bet",
     ),
     ("offsets", "UPDATE {}.t SET v = DATE('2024-02-29 00:30:00+02:00')", "found a time with an offset between"),
+    ("quoted", 'UPDATE {}.t SET v = DATE("2024-02-29 00:30:00+02:00")', "found a time with an offset between"),
     ("axes", "UPDATE {}.t SET v = ST_X(ST_GeomFromText('POINT(1 2)', 4326))", r"ST_GEOMFROMTEXT\(\) between"),
     ("numbers", "UPDATE {}.t SET v = X'41' + 0", r"X'\.\.' as a number between"),
     ("triggers", "INSERT INTO {}.fires (v) VALUES ('x')", r"JSON_ARRAY\(\) between the families of trigger"),
@@ -309,6 +310,18 @@ def test_columns_are_followed_through_the_statements_of_the_window(
     for table in ("t", "_t_del", "v", "v2", "w", "y"):
         query = f"SELECT * FROM app.{table}"
         assert channel.target.query(query) == channel.source.query(query), table
+    # statements of other tables are beside it
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "CREATE TABLE app._w_gho LIKE app.w",
+        "INSERT INTO app.y (id) VALUES (2)",
+        "ALTER TABLE app._w_gho MODIFY a INT",
+        "SET SESSION binlog_format = ROW",
+        "INSERT INTO app._w_gho SELECT * FROM app.w",
+        "DROP TABLE app._w_gho",
+    )
+    assert channel.run() is not None
     refused_ones = (
         # rows are there before the table is altered
         "CREATE TABLE app._w_gho LIKE app.w",

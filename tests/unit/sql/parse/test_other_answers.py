@@ -6,13 +6,13 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.sql.parse.lexer import Dialect, Token, lex
-from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_text
+from binlane.sql.parse.other_answers import may_have_other_answer, other_answer, other_literal
 
 
 def named(sql: str) -> str | None:
-    tokens: list[Token] = []
-    lex(sql, Dialect(Flavor.MYSQL), tokens)
-    return other_answer(tokens) or other_text(sql.encode())
+    tokens, places = list[Token](), list[tuple[int, int]]()
+    lex(sql, Dialect(Flavor.MYSQL), tokens, places)
+    return other_answer(tokens) or other_literal(sql, tokens, places)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,7 @@ def named(sql: str) -> str | None:
         ("INSERT INTO t VALUES (ST_GeomFromText('MULTIPOINT((1 2), (3 4))'))", "MULTIPOINT with parentheses"),
         ("INSERT INTO t VALUES ('2024-02-29 10:00:00+02:00')", "a time with an offset"),
         ("INSERT INTO t VALUES (1, '2024-02-29T10:00:00.5-03:30')", "a time with an offset"),
+        ('INSERT INTO t VALUES (1, "2024-02-29 10:00:00+02:00")', "a time with an offset"),
         ("UPDATE t SET a = RPAD(b, 9, '')", "LPAD() or RPAD() with nothing"),
         ("UPDATE t SET a = FROM_UNIXTIME(b)", "FROM_UNIXTIME()"),
         ("UPDATE t SET a = FROM_UNIXTIME(-1)", "FROM_UNIXTIME()"),
@@ -49,6 +50,7 @@ def test_what_they_answer_otherwise_is_named(sql: str, what: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
+        "INSERT INTO t SELECT 'FROM_UNIXTIME(2147483648)', 'RPAD(a, 9, \"\")', ' X''41'' + 0 ', X'41'",
         "INSERT INTO t (json_object, log2) VALUES ('a/b', 'REGEXP')",
         "INSERT INTO `json_set` VALUES (1)",
         "UPDATE t SET a = b DIV 3, c = BINARY d, e = CAST(f AS BINARY)",
