@@ -396,7 +396,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "tests/trials/test_other_answers.py::test_conversions_that_the_families_make_otherwise_are_named",
     ),
     refused(
-        "UUID(), SLEEP(), @@server_id, FOUND_ROWS(), LIMIT without ORDER BY and the like",
+        "UUID(), SLEEP(), @@server_id, FOUND_ROWS(), LIMIT without ORDER BY in a query and the like",
         "refused unless `allow_unsafe` is set (functions that wait for a replica's GTIDs or positions: always), also "
         "behind routines, triggers, views and defaults of columns",
         "PrecheckError",

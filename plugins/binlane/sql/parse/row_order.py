@@ -158,7 +158,9 @@ def _limit(block: Block) -> Iterator[OrderedPart]:
     clauses = block.clauses
     fetch = clauses.get("FETCH", ())
     takes_some = "LIMIT" in clauses or (fetch and not any(token.upper == "TIES" for token in fetch))
-    if block.has_order and takes_some and [each.text for each in clauses.get("LIMIT", ())] != ["0"]:
+    # without an order another check refuses a query's
+    is_asked = block.has_order or (block.is_top and block.verb in ("UPDATE", "DELETE"))
+    if is_asked and takes_some and [each.text for each in clauses.get("LIMIT", ())] != ["0"]:
         yield OrderedPart("LIMIT", block, block.ordered, _names(block), by_items=True)
 
 

@@ -77,7 +77,9 @@ def unsafe_part(tokens: Sequence[Token], facts: StatementFacts, flavor: Flavor) 
             return found
     words = _Words.of(tokens, facts)
     form = next((name for name, is_one in UNSAFE_FORMS.items() if is_one(words)), None)
-    return form or unordered_limit(tokens) or _own_tables(facts)
+    # whether a key settles which rows these are, the tables' definitions tell: the precheck's ``row-order``
+    limit = None if facts.kind is StatementKind.DML and words.limits_own_rows else unordered_limit(tokens)
+    return form or limit or _own_tables(facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,13 @@ class _Words:
     def has(self, *words: str) -> bool:
         """Whether these words follow each other in it."""
         return any(tuple(self.every[at : at + len(words)]) == words for at in range(len(self.every)))
+
+    @property
+    def limits_own_rows(self) -> bool:
+        """Whether it is an UPDATE or a DELETE whose only LIMIT is that of the rows that it changes."""
+        if self.verb not in ("UPDATE", "DELETE") or self.every.count("LIMIT") != 1 or self.has("ROWS", "EXAMINED"):
+            return False
+        return {"SELECT", "TABLE", "FETCH", "UNION"}.isdisjoint(self.every)
 
     @property
     def is_query(self) -> bool:

@@ -24,10 +24,12 @@ TABLES = (
     "INSERT INTO last VALUES (0)",
     "CREATE TRIGGER lasting AFTER UPDATE ON k_2 FOR EACH ROW UPDATE last SET v = NEW.w",
     "CREATE TRIGGER noting AFTER DELETE ON k_2 FOR EACH ROW INSERT INTO journal (v) VALUES (OLD.w)",
+    "CREATE TABLE named (c VARCHAR(9) PRIMARY KEY, a INT NOT NULL, b INT NOT NULL, v INT, UNIQUE (a, b))",
     "CREATE TABLE filled (id INT PRIMARY KEY, c VARCHAR(64) DEFAULT (UUID()))",
     "CREATE TRIGGER naming BEFORE UPDATE ON fired FOR EACH ROW SET NEW.v = @@server_id",
     "CREATE FUNCTION first_of() RETURNS INT READS SQL DATA RETURN (SELECT w FROM k LIMIT 1)",
     "CREATE VIEW some AS SELECT v, w FROM k LIMIT 2",
+    "INSERT INTO named VALUES ('5', 1, 2, 3), ('05', 1, 3, 4)",
     "CREATE VIEW shown (e) AS SELECT c FROM zeros",
     "CREATE VIEW joined AS SELECT p.id AS number, p.w, k.w AS other FROM p JOIN k ON k.v = p.id",
     "CREATE VIEW outer_one AS SELECT number, w AS own, other FROM joined",
@@ -60,6 +62,14 @@ OPEN = {
     "INSERT INTO chosen SELECT 0, MAX(e) FROM shown": "MAX() of equal values that may differ",
     "INSERT INTO given SELECT v, w FROM some": "LIMIT without ORDER BY of view tenant_1.some",
 }
+LIMITED = (
+    "DELETE FROM k LIMIT 1",
+    "UPDATE p SET w = 2 WHERE v = 1 LIMIT 1",
+    "UPDATE p SET w = 2 WHERE id = 1 OR v = 1 LIMIT 1",
+    "UPDATE named SET v = 2 WHERE c = 5 LIMIT 1",
+    "UPDATE named SET v = 2 WHERE a = 1 LIMIT 1",
+)
+"""Without a unique key of which the text has all values, as they are compared."""
 TABLES_OF_MARIADB = (
     "CREATE TABLE by_server (id INT PRIMARY KEY, c VARCHAR(64) DEFAULT (@@server_id))",
     "CREATE TABLE by_user (id INT PRIMARY KEY, c VARCHAR(64) DEFAULT (@chosen))",
@@ -94,6 +104,10 @@ NOT_READ = (
     "UPDATE p SET v = 5, w = v WHERE id < 3",
 )
 SETTLED = (
+    "UPDATE p SET w = 9 WHERE id = 1 LIMIT 1",
+    "UPDATE named SET v = v + 1 WHERE c = '5' LIMIT 1",
+    "UPDATE named SET v = v + 1 WHERE a = 1 AND b = 2 AND v > 0 LIMIT 1",
+    "DELETE FROM named WHERE b = 2 AND a = 1 LIMIT 1",
     "DELETE FROM p ORDER BY id LIMIT 1",
     "INSERT INTO given SELECT v, w FROM k ORDER BY v, w LIMIT 3",
     "UPDATE p SET w = (@n := IFNULL(@n, 0) + 1)",
@@ -138,6 +152,18 @@ def test_what_no_log_tells_is_refused_by_name_before_the_first_write(channel_of:
     assert channel.cli("recopy", CHANNEL, "--table", "tenant_1.given", "--yes") == 0
     rows = "SELECT v, w FROM tenant_1.given ORDER BY v, w"
     assert channel.target.query(rows) == channel.source.query(rows) != []
+
+
+@FAMILIES
+def test_a_limit_of_rows_that_no_unique_key_settles_is_refused(channel_of: ChannelOf, family: Flavor) -> None:
+    channel = channel_of(family, family)
+    made(channel)
+    run_on(channel.source, "USE tenant_1", "SET binlog_format = STATEMENT", *LIMITED)
+    with pytest.raises(PrecheckError) as raised:
+        channel.run()
+    message = str(raised.value)
+    said = "expected rows in an order that both servers have, found LIMIT for rows in an order that no key settles"
+    assert [each for each in LIMITED if f"{each}: {said}" not in message] == []
 
 
 @FAMILIES
