@@ -297,23 +297,29 @@ class _Writer:
         columns."""
         columns = _stored(self.table)
         values = (ours.literals[place].decode("utf-8", "surrogateescape") for place in documents)
-        sets, where = other_documents(
+        lists, where = other_documents(
             Document(identifier(columns[place].name), value, columns[place].nullable)
             for place, value in zip(documents, values, strict=True)
         )
-        statement = f"UPDATE {_name(self.table.target)} SET {sets} WHERE ({self._where(row)}) AND {where}"
-        try:
-            self.session.execute(statement.encode("utf-8", "surrogateescape"))
-        except pymysql.err.MySQLError as exc:
-            if not _is_of_value(exc.args[0]):
-                raise
-            delete = f"SET foreign_key_checks = 0; DELETE FROM {_name(self.table.target)} WHERE {self._where(row)}"
-            raise DriftError(
-                f"{_named(row)}: the target says: {exc.args[1]} ({exc.args[0]}): MySQL keeps a document that equals "
-                "the new one (1 and 1.0) unless the column has another value in between, which a CHECK, a computed "
-                f"column or a key refuses; this transaction was rolled back. Run `{delete}` on the target, verify with "
-                "--full and repair by the new plan, which inserts the row"
-            ) from exc
+        for sets in lists:
+            statement = f"UPDATE {_name(self.table.target)} SET {sets} WHERE ({self._where(row)}) AND {where}"
+            try:
+                self.session.execute(statement.encode("utf-8", "surrogateescape"))
+                return
+            except pymysql.err.MySQLError as exc:
+                if not _is_of_value(exc.args[0]):
+                    raise
+                if sets == lists[-1]:
+                    raise self._unreachable(row, exc) from exc
+
+    def _unreachable(self, row: RowRepair, error: pymysql.err.MySQLError) -> DriftError:
+        delete = f"SET foreign_key_checks = 0; DELETE FROM {_name(self.table.target)} WHERE {self._where(row)}"
+        return DriftError(
+            f"{_named(row)}: the target says: {error.args[1]} ({error.args[0]}): MySQL keeps a document that equals "
+            "the new one (1 and 1.0) unless the column has another value in between, which a CHECK, a computed "
+            f"column or a key refuses; this transaction was rolled back. Run `{delete}` on the target, verify with "
+            "--full and repair by the new plan, which inserts the row"
+        )
 
     def _where(self, row: RowRepair) -> str:
         return one_of(self.table, [row.key], self.table.flavors[1])

@@ -159,10 +159,10 @@ class MultiRowTable:
             Document(f"t.{self.columns[self.written[place]]}", f"v.c{place}", nullable)
             for place, nullable in self.documents.items()
         ]
-        apart, where = other_documents(named) if named else ("", "")
+        lists, where = other_documents(named) if named else ((), "")
         for tuples in chunks((f"{self.joined.row}({', '.join(row)})" for row in rows), max_bytes):
             joined = f"{head}{', '.join(tuples)}{join}"
-            first = f"{joined}{apart} WHERE {where}" if apart else ""
+            first = tuple(f"{joined}{each} WHERE {where}" for each in lists)
             yield RowStatement(self.table, f"{joined}{sets}", RowsKind.UPDATE, len(tuples), lenient, first=first)
 
     def update(self, key: Row, row: Row) -> RowStatement:
@@ -174,8 +174,8 @@ class MultiRowTable:
             for place, nullable in self.documents.items()
             if row[place] != "NULL"
         ]
-        apart, where = other_documents(named) if named else ("", "")
-        first = f"UPDATE {self.name} SET {apart} WHERE {self._condition(key)} AND {where}" if apart else ""
+        lists, where = other_documents(named) if named else ((), "")
+        first = tuple(f"UPDATE {self.name} SET {each} WHERE {self._condition(key)} AND {where}" for each in lists)
         return RowStatement(self.table, sql, RowsKind.UPDATE, 1, self._is_lenient((row,)), first=first)
 
     def deletes(self, keys: Sequence[Row], max_bytes: int) -> Iterator[RowStatement]:

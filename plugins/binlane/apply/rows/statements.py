@@ -47,8 +47,9 @@ class RowStatement:
     """Stores an ENUM's number 0, which strict mode refuses."""
     by_default: bool = False
     """Leaves columns that the source filled in to the target's defaults: the session's clock must be the source's."""
-    first: str = ""
-    """A statement that runs before it, and finds a row where this one would change nothing."""
+    first: tuple[str, ...] = ()
+    """What runs before it, and finds a row where this one would change nothing: statements in the place of one another,
+    of which the first that the table's CHECKs let pass is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +109,20 @@ class StatementBuilder:
             sets += [f"{name} = {name}" for number in sorted(kept) for name in [self._column_name(number)]]
             limit = "" if by_key else " LIMIT 1"
             sql = f"UPDATE {self.name} SET {', '.join(sets)} WHERE {condition}{limit}"
-            first = self._first(pairs, condition) if by_key and self.flavor is Flavor.MYSQL else ""
+            first = self._first(pairs, condition) if by_key and self.flavor is Flavor.MYSQL else ()
             yield RowStatement(self.table.key, sql, RowsKind.UPDATE, 1, _is_lenient(pairs), first=first)
 
-    def _first(self, pairs: Iterable[tuple[Column, Value]], condition: str) -> str:
+    def _first(self, pairs: Iterable[tuple[Column, Value]], condition: str) -> tuple[str, ...]:
         documents = [
             Document(identifier(column.label), self.literal(column, value), column.nullable)
             for column, value in pairs
             if column.data_type == "json" and value is not None and not isinstance(value, JsonDiffs)
         ]
         if not documents:
-            return ""
-        sets, where = other_documents(documents)
+            return ()
+        lists, where = other_documents(documents)
         kept = "".join(f", {name} = {name}" for name in map(self._column_name, sorted(self.table.renewed)))
-        return f"UPDATE {self.name} SET {sets}{kept} WHERE {condition} AND {where}"
+        return tuple(f"UPDATE {self.name} SET {sets}{kept} WHERE {condition} AND {where}" for sets in lists)
 
     @property
     def name(self) -> str:

@@ -147,22 +147,34 @@ class Document(NamedTuple):
     nullable: bool
 
 
-def other_documents(documents: Iterable[Document]) -> tuple[str, str]:
-    """The SET list and the condition of an UPDATE that gives MySQL's JSON columns another value where the document that
+def other_documents(documents: Iterable[Document]) -> tuple[tuple[str, ...], str]:
+    """SET lists and the condition of an UPDATE that gives MySQL's JSON columns another value where the document that
     they have equals the new one and is not the same, as 1.0 and 1: MySQL would take an UPDATE to the new one for none.
 
-    The other value is NULL if the column takes it, which CHECKs and keys over many values let pass.
+    By the first list the other value is NULL if the column takes it, which keys over many values and CHECKs let pass,
+    but for those that ask for a value. By the second it is a document of the same type.
     """
     tests = {
         each: f"({each.column} = CAST({each.value} AS JSON) AND CAST(CAST({each.column} AS CHAR) AS BINARY) <> "
         f"CAST(CAST(CAST({each.value} AS JSON) AS CHAR) AS BINARY))"
         for each in documents
     }
-    sets = (
-        f"{each.column} = IF({test}, {'NULL' if each.nullable else _ANOTHER}, {each.column})"
-        for each, test in tests.items()
+    lists = tuple(
+        ", ".join(f"{each.column} = IF({test}, {other(each)}, {each.column})" for each, test in tests.items())
+        for other in (_of_any_type, _of_its_type)
     )
-    return ", ".join(sets), f"({' OR '.join(tests.values())})"
+    return lists, f"({' OR '.join(tests.values())})"
 
 
-_ANOTHER: Final = "JSON_QUOTE('-')"
+def _of_any_type(document: Document) -> str:
+    return "NULL" if document.nullable else "JSON_QUOTE('-')"
+
+
+def _of_its_type(document: Document) -> str:
+    """Documents without a number equal no other ones: what is neither an object nor an array is a number."""
+    column = document.column
+    return (
+        f"""CASE JSON_TYPE({column}) WHEN 'OBJECT' THEN JSON_SET({column}, '$."-"', """
+        f"""JSON_ARRAY(JSON_EXTRACT({column}, '$."-"'))) WHEN 'ARRAY' THEN JSON_ARRAY_APPEND({column}, '$', 1) """
+        f"""ELSE CAST(IF({column} = CAST('0' AS JSON), '1', '0') AS JSON) END"""
+    )

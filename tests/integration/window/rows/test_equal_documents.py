@@ -98,12 +98,39 @@ def test_rules_of_a_column_refuse_no_document_that_equals_another(channel_of: Ch
     assert ours == theirs == [('{"a": 1}', "[1]")]
 
 
+CHECKED = {
+    "IS NOT NULL": "j JSON, CHECK (j IS NOT NULL)",
+    "a type": "j JSON NOT NULL, CHECK (JSON_TYPE(j) IN ('OBJECT', 'ARRAY', 'INTEGER', 'DOUBLE', 'DECIMAL'))",
+    "a type or nothing": "j JSON, CHECK (j IS NOT NULL AND JSON_TYPE(j) <> 'STRING')",
+}
+
+
+@pytest.mark.parametrize("column", CHECKED.values(), ids=CHECKED)
+@pytest.mark.parametrize("copies", [1, 20])
+def test_a_check_of_the_column_lets_a_document_that_equals_another_pass(
+    channel_of: ChannelOf, column: str, copies: int
+) -> None:
+    """Neither NULL nor a text may be between the two."""
+    channel = channel_of("mysql", "mysql")
+    channel.write_channel('writer = "sql"\n', blocks='reduce = "window"\n')
+    texts = [('{"-": 1.0}', '{"-": 1}'), ("[0.0]", "[-0.0]"), ("1.50", "1.5"), ("0.0", "0")] * copies
+    rows = ", ".join(f"({number}, '{before}')" for number, (before, _) in enumerate(texts))
+    channel.on_both(
+        "CREATE DATABASE app", f"CREATE TABLE app.t (id INT PRIMARY KEY, {column})", f"INSERT INTO app.t VALUES {rows}"
+    )
+    run_on(channel.source, "UPDATE app.t SET j = '[\"between\"]'")
+    run_on(channel.source, *(f"UPDATE app.t SET j = '{text}' WHERE id = {at}" for at, (_, text) in enumerate(texts)))
+    assert channel.run() is not None
+    query = "SELECT id, CAST(j AS CHAR) FROM app.t ORDER BY id"
+    assert channel.target.query(query) == channel.source.query(query)
+
+
 def test_a_document_that_no_repair_can_reach_is_inserted_by_the_next(
     channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
     channel = channel_of("mysql", "mysql")
     for server, number in ((channel.source, "1"), (channel.target, "1.0")):
-        table = "CREATE TABLE app.t (id INT PRIMARY KEY, j JSON NOT NULL, CHECK (JSON_TYPE(j) <> 'STRING'))"
+        table = "CREATE TABLE app.t (id INT PRIMARY KEY, j JSON NOT NULL, CHECK (j = 1))"
         child = "CREATE TABLE app.c (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES app.t (id) ON DELETE CASCADE)"
         rows = f"INSERT INTO app.t VALUES (1, '{number}')", "INSERT INTO app.c VALUES (1)"
         run_on(server, "CREATE DATABASE app", table, child, *rows, log=False)
